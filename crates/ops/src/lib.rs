@@ -1,1 +1,23 @@
-//! x
+//! Operations on files and commands: the engine under haft's toolsets.
+//!
+//! Everything here works on typed requests and answers with facts. There is no
+//! JSON, no model and no wording of any toolset: `haft` adds those. Paths come
+//! from a [`Scope`], bytes from a [`Backend`].
+
+pub mod backend;
+pub mod edit;
+mod error;
+pub mod glob;
+pub mod list;
+pub mod picture;
+pub mod read;
+pub mod remove;
+pub mod scope;
+pub mod search;
+pub mod spill;
+pub mod text;
+pub mod write;
+
+pub use backend::Backend;
+pub use error::{Error, Lesson, Result};
+pub use scope::{Access, FilePath, Scope};

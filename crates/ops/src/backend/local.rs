@@ -1,0 +1,208 @@
+//! Files on this machine's disk, reached below the open handle of a root.
+
+mod handle;
+mod litter;
+mod replace;
+#[cfg(test)]
+mod tests;
+
+pub use litter::Litter;
+
+use super::{Backend, Content, Entry, Expect, Kind, Stat, Target, Written};
+use crate::{Error, FilePath, Result};
+use async_trait::async_trait;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, readlinkat, statat, unlinkat};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Files of `/proc` and `/sys` have no size and some have no end.
+const PSEUDO_LIMIT: u64 = 8 << 20;
+
+/// The disk.
+#[derive(Debug, Clone, Default)]
+pub struct Local {
+    litter: Option<Arc<Litter>>,
+}
+
+impl Local {
+    /// A backend that cleans a folder only when it next writes there.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { litter: None }
+    }
+
+    /// A backend that also notes its temporary files in `litter`, so that the
+    /// next start can remove what a killed process left.
+    #[must_use]
+    pub fn with_litter(litter: Litter) -> Self {
+        Self { litter: Some(Arc::new(litter)) }
+    }
+}
+
+#[async_trait]
+impl Backend for Local {
+    async fn read(&self, path: &FilePath) -> Result<Content> {
+        let path = path.clone();
+        blocking(move || open_regular(&path)).await
+    }
+
+    async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
+        let path = path.clone();
+        let litter = self.litter.clone();
+        blocking(move || replace::replace(&path, &bytes, &expect, litter.as_deref())).await
+    }
+
+    async fn remove(&self, path: &FilePath) -> Result<()> {
+        let path = path.clone();
+        blocking(move || remove(&path)).await
+    }
+
+    async fn stat(&self, path: &FilePath) -> Result<Stat> {
+        let path = path.clone();
+        blocking(move || {
+            let handle = handle::open(&path, OFlags::PATH)?;
+            let stat = fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
+            Ok(describe(&stat))
+        })
+        .await
+    }
+
+    async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
+        let path = path.clone();
+        blocking(move || list(&path)).await
+    }
+
+    fn on_disk<'a>(&self, path: &'a FilePath) -> Option<&'a Path> {
+        path.root().dir().map(|_| path.real())
+    }
+}
+
+/// Runs blocking work where blocking is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+}
+
+/// Opens a regular file for reading. The kind is looked up before the open: to
+/// open a device can be an effect already.
+pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
+    let fail = |errno: rustix::io::Errno| Error::io("read", path.given(), errno.into());
+    let handle = handle::open(path, OFlags::PATH)?;
+    let stat = describe(&fstat(&handle).map_err(fail)?);
+    match stat.kind {
+        Kind::File => {}
+        Kind::Directory => return Err(Error::IsDirectory { path: path.given().to_owned() }),
+        Kind::Link => return Err(Error::NotRegular { path: path.given().to_owned(), kind: "symbolic link" }),
+        Kind::Other(kind) => return Err(Error::NotRegular { path: path.given().to_owned(), kind }),
+    }
+    let file = handle::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    let opened = fstat(&file).map_err(fail)?;
+    if !FileType::from_raw_mode(opened.st_mode).is_file() {
+        return Err(Error::NotRegular { path: path.given().to_owned(), kind: "special file" });
+    }
+    let file = std::fs::File::from(file);
+    let reader: Box<dyn Read + Send> = if is_pseudo(path.real()) {
+        Box::new(Bounded { inner: file, left: PSEUDO_LIMIT })
+    } else {
+        Box::new(file)
+    };
+    Ok(Content { stat: describe(&opened), reader })
+}
+
+/// Opens a regular file that a walk met, for the parallel search.
+pub(crate) fn open_found(path: &FilePath, below: &Path) -> io::Result<std::fs::File> {
+    let dir = path.root().dir().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+    let whole;
+    let below = if path.below().as_os_str().is_empty() {
+        below
+    } else {
+        whole = path.below().join(below);
+        &whole
+    };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(std::fs::File::from(handle::open_below(dir, below, flags)?))
+}
+
+fn is_pseudo(real: &Path) -> bool {
+    real.starts_with("/proc") || real.starts_with("/sys") || real.starts_with("/dev")
+}
+
+/// A reader that fails rather than go on for ever.
+struct Bounded {
+    inner: std::fs::File,
+    left: u64,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| io::Error::other("it has no end"))?;
+        Ok(read)
+    }
+}
+
+fn remove(path: &FilePath) -> Result<()> {
+    let fail = |errno: rustix::io::Errno| Error::io("delete", path.given(), errno.into());
+    let (parent, name) = handle::open_parent(path, handle::Parents::MustExist)?;
+    let stat = describe(&statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(fail)?);
+    if stat.kind == Kind::Directory {
+        return Err(Error::IsDirectory { path: path.given().to_owned() });
+    }
+    unlinkat(&parent, &name, AtFlags::empty()).map_err(fail)?;
+    rustix::fs::fsync(&parent).map_err(fail)
+}
+
+fn list(path: &FilePath) -> Result<Vec<Entry>> {
+    let fail = |errno: rustix::io::Errno| Error::io("list", path.given(), errno.into());
+    // The kind first: `O_DIRECTORY` alone would say ENOTDIR for a missing parent too.
+    let folder = handle::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)?;
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." || path.hides(&path.real().join(name)) {
+            continue;
+        }
+        // Gone between the listing and the look: not there any more, not an error.
+        let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let stat = describe(&stat);
+        let target = if stat.kind == Kind::Link { Some(target(&folder, name)) } else { None };
+        entries.push(Entry { name: name.to_owned(), stat, target });
+    }
+    entries.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+    Ok(entries)
+}
+
+fn target(folder: &impl AsFd, name: &OsStr) -> Target {
+    let path = readlinkat(folder, name, Vec::new())
+        .map(|target| PathBuf::from(OsString::from_vec(target.into_bytes())))
+        .unwrap_or_default();
+    let kind = statat(folder, name, AtFlags::empty()).ok().map(|stat| describe(&stat).kind);
+    Target { path, kind }
+}
+
+pub(crate) fn describe(stat: &rustix::fs::Stat) -> Stat {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Link,
+        FileType::Fifo => Kind::Other("FIFO"),
+        FileType::Socket => Kind::Other("socket"),
+        FileType::CharacterDevice => Kind::Other("character device"),
+        FileType::BlockDevice => Kind::Other("block device"),
+        FileType::Unknown => Kind::Other("special file"),
+    };
+    let size = if kind == Kind::Directory { 0 } else { u64::try_from(stat.st_size).unwrap_or(0) };
+    Stat { kind, size, modified: modified(stat.st_mtime, stat.st_mtime_nsec), mode: Some(stat.st_mode & 0o7777) }
+}
+
+fn modified(seconds: i64, nanos: impl TryInto<u32>) -> Option<SystemTime> {
+    let nanos = Duration::from_nanos(u64::from(nanos.try_into().unwrap_or(0)));
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let time = if seconds >= 0 { SystemTime::UNIX_EPOCH.checked_add(whole) } else { SystemTime::UNIX_EPOCH.checked_sub(whole) };
+    time?.checked_add(nanos)
+}

@@ -1,0 +1,236 @@
+//! Replacing a file so that it is, at every instant, the old one or the new one.
+//!
+//! The folder is locked (also between processes), the new content goes into a
+//! temporary file beside the target, takes over mode, owner and attributes, is
+//! synced, and is renamed over the target; then the folder is synced.
+
+use super::handle::{self, Parents};
+use super::litter::{self, Litter};
+use super::{describe, open_regular};
+use crate::backend::{Expect, Kind, Written};
+use crate::{Error, FilePath, Result};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{
+    Access, AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, accessat, fchmod, fchown, fgetxattr,
+    flistxattr, flock, fsetxattr, fstat, fsync, openat, renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long to wait for another process that writes in the same folder.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// Above this a folder is not searched for left-over temporary files: reading a
+/// few hundred thousand names to delete one is no service.
+const SWEEP_LIMIT: i64 = 1 << 20;
+
+pub(super) fn replace(path: &FilePath, bytes: &[u8], expect: &Expect, litter: Option<&Litter>) -> Result<Written> {
+    let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
+    let (folder, name) = handle::open_parent(path, Parents::Create)?;
+    let _lock = lock(path, &folder)?;
+    sweep_once(&folder);
+
+    let old = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(old) => Some(old),
+        Err(Errno::NOENT) => None,
+        Err(errno) => return Err(fail(errno)),
+    };
+    if let Some(old) = &old {
+        may_replace(path, &folder, &name, old)?;
+    }
+    check(path, old.is_some(), expect)?;
+
+    let temporary = random_name();
+    let noted = litter.map(|litter| litter.note(&path.real().with_file_name(&temporary)));
+    if let Some(Err(source)) = &noted {
+        tracing::warn!(%source, "temporary file not noted; it would stay if haft were killed now");
+    }
+    let written = fill(path, &folder, OsStr::new(&temporary), bytes, old.as_ref(), &name)
+        .and_then(|()| swap(path, &folder, &temporary, &name, old.as_ref(), expect));
+    if written.is_err() {
+        let _ = unlinkat(&folder, temporary.as_str(), AtFlags::empty());
+    }
+    written?;
+    fsync(&folder).map_err(fail)?;
+    let links_broken = old.as_ref().map_or(0, |old| u64::from(old.st_nlink).saturating_sub(1));
+    Ok(Written { created: old.is_none(), links_broken })
+}
+
+/// Writes the temporary file, with what must be kept of the old one.
+fn fill(path: &FilePath, folder: &OwnedFd, temporary: &OsStr, bytes: &[u8], old: Option<&rustix::fs::Stat>, name: &OsStr) -> Result<()> {
+    let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // A replacement is nobody else's to read until it has the old one's mode.
+    let mode = if old.is_some() { 0o600 } else { 0o666 };
+    let file = openat(folder, temporary, flags, Mode::from_raw_mode(mode)).map_err(fail)?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(bytes).map_err(|source| Error::io("write", path.given(), source))?;
+    if let Some(old) = old {
+        keep_metadata(path, folder, &file, old, name)?;
+    }
+    fsync(&file).map_err(fail)
+}
+
+fn keep_metadata(path: &FilePath, folder: &OwnedFd, file: &std::fs::File, old: &rustix::fs::Stat, name: &OsStr) -> Result<()> {
+    let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
+    let new = fstat(file).map_err(fail)?;
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
+        let owner = Some(Uid::from_raw(old.st_uid));
+        let group = Some(Gid::from_raw(old.st_gid));
+        fchown(file, owner, group).map_err(|_| Error::CannotKeep {
+            path: path.given().to_owned(),
+            reason: format!("it belongs to user {} and group {}, which could not be kept", old.st_uid, old.st_gid),
+        })?;
+    }
+    copy_attributes(folder, name, file).map_err(|errno| Error::CannotKeep {
+        path: path.given().to_owned(),
+        reason: format!("its extended attributes could not be kept: {errno}"),
+    })?;
+    // Last: a change of owner clears the set-id bits.
+    fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777)).map_err(fail)
+}
+
+/// Copies extended attributes, access control lists among them. Those of the
+/// kernel's security modules are set by the kernel itself where we may not.
+fn copy_attributes(folder: &OwnedFd, name: &OsStr, new: &std::fs::File) -> rustix::io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(old) = openat(folder, name, flags, Mode::empty()) else { return Ok(()) };
+    let mut names = vec![0; 64 << 10];
+    let length = match flistxattr(&old, &mut names) {
+        Ok(length) => length,
+        Err(Errno::NOTSUP) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    for name in names.get(..length).unwrap_or_default().split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0; 64 << 10];
+        let length = fgetxattr(&old, name, &mut value)?;
+        let value = value.get(..length).unwrap_or_default();
+        match fsetxattr(new, name, value, XattrFlags::empty()) {
+            Err(_) if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Renames the temporary file over the target, unless the target changed since
+/// it was looked at: an editor that knows nothing of our lock may have saved.
+fn swap(path: &FilePath, folder: &OwnedFd, temporary: &str, name: &OsStr, old: Option<&rustix::fs::Stat>, expect: &Expect) -> Result<()> {
+    let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
+    if matches!(expect, Expect::Absent) {
+        return match renameat_with(folder, temporary, folder, name, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => Err(Error::AlreadyExists { path: path.given().to_owned() }),
+            // File systems without the flag: the folder is locked, so the look
+            // before was ours alone among haft processes.
+            Err(Errno::INVAL | Errno::NOSYS) => renameat(folder, temporary, folder, name).map_err(fail),
+            renamed => renamed.map_err(fail),
+        };
+    }
+    let identity = |stat: &rustix::fs::Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+    let now = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    if matches!(expect, Expect::Exactly(_)) && now.as_ref().map(identity) != old.map(identity) {
+        return Err(Error::Contended { path: path.given().to_owned() });
+    }
+    renameat(folder, temporary, folder, name).map_err(fail)
+}
+
+fn may_replace(path: &FilePath, folder: &OwnedFd, name: &OsStr, old: &rustix::fs::Stat) -> Result<()> {
+    let given = || path.given().to_owned();
+    match describe(old).kind {
+        Kind::File => {}
+        Kind::Directory => return Err(Error::IsDirectory { path: given() }),
+        Kind::Link => return Err(Error::Contended { path: given() }),
+        Kind::Other(kind) => return Err(Error::NotRegular { path: given(), kind }),
+    }
+    // A rename needs no right to write the file itself, but its owner said no.
+    if old.st_mode & 0o222 == 0 || accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS).is_err() {
+        let mode = old.st_mode & 0o7777;
+        return Err(Error::CannotKeep { path: given(), reason: format!("it is read-only (mode {mode:04o})") });
+    }
+    Ok(())
+}
+
+fn check(path: &FilePath, exists: bool, expect: &Expect) -> Result<()> {
+    match expect {
+        Expect::Anything => Ok(()),
+        Expect::Absent if exists => Err(Error::AlreadyExists { path: path.given().to_owned() }),
+        Expect::Absent => Ok(()),
+        Expect::Exactly(wanted) => {
+            let mut found = Vec::with_capacity(wanted.len());
+            let mut content = match open_regular(path) {
+                Err(Error::NotFound { .. }) => return Err(Error::Contended { path: path.given().to_owned() }),
+                content => content?,
+            };
+            content.reader.read_to_end(&mut found).map_err(|source| Error::io("read", path.given(), source))?;
+            if found == **wanted { Ok(()) } else { Err(Error::Contended { path: path.given().to_owned() }) }
+        }
+    }
+}
+
+/// Locks the folder. A lock on the file itself would not do: the rename puts
+/// another file under the name, and other programs may hold locks of their own
+/// on it for as long as they like.
+fn lock<'a>(path: &FilePath, folder: &'a OwnedFd) -> Result<Locked<'a>> {
+    let begun = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match flock(folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Locked { folder: folder.as_fd() }),
+            // File systems that know no locks: the comparison before the rename is all there is.
+            Err(Errno::NOTSUP | Errno::NOLCK | Errno::INVAL) => return Ok(Locked { folder: folder.as_fd() }),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < LOCK_WAIT => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(5));
+            }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(Error::Locked { path: path.given().to_owned() }),
+            Err(errno) => return Err(Error::io("lock the folder of", path.given(), errno.into())),
+        }
+    }
+}
+
+struct Locked<'a> {
+    folder: BorrowedFd<'a>,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let _ = flock(self.folder, FlockOperation::Unlock);
+    }
+}
+
+/// Removes temporary files that a killed process left in this folder, once per
+/// folder. We hold the folder's lock, so none of them is in use.
+fn sweep_once(folder: &OwnedFd) {
+    static SWEPT: LazyLock<Mutex<HashSet<(u64, u64)>>> = LazyLock::new(Mutex::default);
+    let Ok(stat) = fstat(folder) else { return };
+    if stat.st_size > SWEEP_LIMIT {
+        return;
+    }
+    let mut swept = SWEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // Bounded: a process that writes in very many folders looks at some again.
+    if swept.len() > 10_000 {
+        swept.clear();
+    }
+    if !swept.insert((stat.st_dev, stat.st_ino)) {
+        return;
+    }
+    drop(swept);
+    let Ok(entries) = rustix::fs::Dir::read_from(folder) else { return };
+    for entry in entries.flatten() {
+        if litter::is_temporary(entry.file_name().to_bytes()) {
+            let _ = unlinkat(folder, entry.file_name(), AtFlags::empty());
+        }
+    }
+}
+
+/// A name nobody can guess, so nobody can be waiting there.
+pub(super) fn random_name() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    // The standard library's hasher is keyed by the system's random source.
+    let random = RandomState::new().hash_one((std::process::id(), std::thread::current().id(), Instant::now()));
+    format!("{}{random:016x}{}", litter::PREFIX, litter::SUFFIX)
+}

@@ -1,0 +1,137 @@
+//! Files in memory, strict about everything a disk is strict about: a folder is
+//! no file, a file is no folder, a missing parent is made by a write and by
+//! nothing else.
+
+use super::{Backend, Content, Entry, Expect, Kind, Stat, Written};
+use crate::{Error, FilePath, Result};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::SystemTime;
+
+/// A file system of its own, as long as the value lives.
+#[derive(Debug, Default)]
+pub struct Memory {
+    files: RwLock<BTreeMap<PathBuf, File>>,
+}
+
+#[derive(Debug, Clone)]
+struct File {
+    bytes: Arc<[u8]>,
+    modified: SystemTime,
+}
+
+impl Memory {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn files(&self) -> RwLockReadGuard<'_, BTreeMap<PathBuf, File>> {
+        self.files.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn files_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<PathBuf, File>> {
+        self.files.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Whether `path` is a folder: the root, or something has it as a parent.
+fn is_folder(files: &BTreeMap<PathBuf, File>, path: &Path) -> bool {
+    path.as_os_str().is_empty()
+        || files.range(path.to_owned()..).take_while(|(file, _)| file.starts_with(path)).any(|(file, _)| file != path)
+}
+
+/// A file where a folder would have to be.
+fn file_above<'a>(files: &BTreeMap<PathBuf, File>, path: &'a Path) -> Option<&'a Path> {
+    path.ancestors().skip(1).find(|parent| files.contains_key(*parent))
+}
+
+impl File {
+    fn stat(&self) -> Stat {
+        Stat { kind: Kind::File, size: self.bytes.len() as u64, modified: Some(self.modified), mode: None }
+    }
+}
+
+const FOLDER: Stat = Stat { kind: Kind::Directory, size: 0, modified: None, mode: None };
+
+#[async_trait]
+impl Backend for Memory {
+    async fn read(&self, path: &FilePath) -> Result<Content> {
+        let files = self.files();
+        let file = files.get(path.below()).ok_or_else(|| missing(&files, path))?;
+        Ok(Content { stat: file.stat(), reader: Box::new(Cursor::new(Arc::clone(&file.bytes))) })
+    }
+
+    async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
+        let given = || path.given().to_owned();
+        let mut files = self.files_mut();
+        if is_folder(&files, path.below()) {
+            return Err(Error::IsDirectory { path: given() });
+        }
+        if file_above(&files, path.below()).is_some() {
+            return Err(Error::NotADirectory { path: given() });
+        }
+        let old = files.get(path.below());
+        match (&expect, old) {
+            (Expect::Absent, Some(_)) => return Err(Error::AlreadyExists { path: given() }),
+            (Expect::Exactly(wanted), Some(old)) if old.bytes == *wanted => {}
+            (Expect::Exactly(_), _) => return Err(Error::Contended { path: given() }),
+            (Expect::Anything, _) | (Expect::Absent, None) => {}
+        }
+        let created = old.is_none();
+        files.insert(path.below().to_owned(), File { bytes: bytes.into(), modified: SystemTime::now() });
+        Ok(Written { created, links_broken: 0 })
+    }
+
+    async fn remove(&self, path: &FilePath) -> Result<()> {
+        let mut files = self.files_mut();
+        if files.remove(path.below()).is_some() {
+            return Ok(());
+        }
+        Err(missing(&files, path))
+    }
+
+    async fn stat(&self, path: &FilePath) -> Result<Stat> {
+        let files = self.files();
+        if is_folder(&files, path.below()) {
+            return Ok(FOLDER);
+        }
+        files.get(path.below()).map(File::stat).ok_or_else(|| missing(&files, path))
+    }
+
+    async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
+        let files = self.files();
+        if !is_folder(&files, path.below()) {
+            return Err(match missing(&files, path) {
+                _ if files.contains_key(path.below()) => Error::NotADirectory { path: path.given().to_owned() },
+                error => error,
+            });
+        }
+        let mut entries: BTreeMap<OsString, Stat> = BTreeMap::new();
+        for (file, content) in files.range(path.below().to_owned()..).take_while(|(file, _)| file.starts_with(path.below())) {
+            let Ok(below) = file.strip_prefix(path.below()) else { continue };
+            let mut parts = below.iter();
+            let Some(name) = parts.next() else { continue };
+            let stat = if parts.next().is_some() { FOLDER } else { content.stat() };
+            entries.insert(name.to_owned(), stat);
+        }
+        Ok(entries.into_iter().map(|(name, stat)| Entry { name, stat, target: None }).collect())
+    }
+}
+
+/// The error for a path that is no file here.
+fn missing(files: &BTreeMap<PathBuf, File>, path: &FilePath) -> Error {
+    let given = path.given().to_owned();
+    if is_folder(files, path.below()) {
+        Error::IsDirectory { path: given }
+    } else if file_above(files, path.below()).is_some() {
+        Error::NotADirectory { path: given }
+    } else {
+        Error::NotFound { path: given, similar: Vec::new() }
+    }
+}

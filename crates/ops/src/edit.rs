@@ -1,0 +1,200 @@
+//! Changing part of a file. The new bytes are spliced in; everything outside the
+//! replaced span is the same bytes as before, and that is checked before the
+//! file is written.
+
+mod splice;
+#[cfg(test)]
+mod tests;
+
+use crate::backend::Expect;
+use crate::error::Lesson;
+use crate::text::sniff::{self, Encoding};
+use crate::text::{decode, diff, nearest};
+use crate::{Backend, Error, FilePath, Result, read};
+use splice::Place;
+use std::sync::Arc;
+
+/// Larger files are not edited: the whole of one is in memory while it is.
+const MAX_FILE: u64 = 256 << 20;
+
+/// How often an edit is tried again on a file that somebody else is changing.
+const MAX_TRIES: usize = 200;
+
+/// A lesson is sought in files up to this size.
+const MAX_LESSON: usize = 16 << 20;
+
+/// Which of several occurrences are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occurrences {
+    /// The only one: none and several are errors.
+    ExactlyOne,
+    /// The first of any number.
+    First,
+    /// All of them.
+    All,
+}
+
+/// What an edit that changes nothing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoChange {
+    /// An error.
+    Refuse,
+    /// Done.
+    Accept,
+}
+
+/// Text to replace.
+#[derive(Debug, Clone)]
+pub struct Replace {
+    /// In which file.
+    pub path: FilePath,
+    /// The text to find. A newline in it matches CRLF as well as LF.
+    pub old: String,
+    /// The text to put there. Its newlines become those of the place.
+    pub new: String,
+    /// Which occurrences.
+    pub occurrences: Occurrences,
+    /// What to do when old and new are the same.
+    pub no_change: NoChange,
+}
+
+/// Lines to replace, counted from 1, both ends included.
+#[derive(Debug, Clone)]
+pub struct ReplaceLines {
+    /// In which file.
+    pub path: FilePath,
+    /// The first line.
+    pub first: usize,
+    /// The last line.
+    pub last: usize,
+    /// What to put there; empty deletes the lines.
+    pub new: String,
+    /// What to do when nothing changes.
+    pub no_change: NoChange,
+}
+
+/// What an edit did.
+#[derive(Debug, Clone)]
+pub struct Edited {
+    /// How many places were replaced.
+    pub replacements: usize,
+    /// The file's size in bytes afterwards.
+    pub size: u64,
+    /// The first line that differs, counted from 1.
+    pub first_changed_line: Option<usize>,
+    /// The change as a unified diff.
+    pub diff: String,
+    /// How many other names the file had, which keep the old content.
+    pub links_broken: u64,
+}
+
+/// Replaces text.
+///
+/// # Errors
+/// [`Error::TextNotFound`] with a lesson, [`Error::Ambiguous`] with the lines,
+/// [`Error::EmptyOld`], [`Error::NoChange`]; the file is untouched then.
+pub async fn replace(backend: &dyn Backend, request: Replace) -> Result<Edited> {
+    if request.old.is_empty() {
+        return Err(Error::EmptyOld);
+    }
+    if request.old == request.new && request.no_change == NoChange::Refuse {
+        return Err(Error::NoChange { path: request.path.given().to_owned() });
+    }
+    let path = request.path.clone();
+    let request = Arc::new(request);
+    change(backend, &path, Arc::clone(&request).no_change, move |bytes| places(&request, bytes)).await
+}
+
+/// Replaces a range of lines.
+///
+/// # Errors
+/// [`Error::LineRange`] when the file has no such lines.
+pub async fn replace_lines(backend: &dyn Backend, request: ReplaceLines) -> Result<Edited> {
+    let path = request.path.clone();
+    let no_change = request.no_change;
+    let request = Arc::new(request);
+    change(backend, &path, no_change, move |bytes| {
+        splice::lines(bytes, request.first, request.last, &request.new).map(|place| vec![place])
+    })
+    .await
+}
+
+/// Reads, splices, writes; again when the file changed in between, so that no
+/// edit that was acknowledged is ever lost.
+async fn change(
+    backend: &dyn Backend,
+    path: &FilePath,
+    no_change: NoChange,
+    find: impl Fn(&[u8]) -> Result<Vec<Place>> + Send + Sync + 'static,
+) -> Result<Edited> {
+    let find = Arc::new(find);
+    for _ in 0..MAX_TRIES {
+        let old: Arc<[u8]> = read::whole(backend, path, MAX_FILE).await?.into();
+        let (given, before, find) = (path.given().to_owned(), Arc::clone(&old), Arc::clone(&find));
+        let spliced = tokio::task::spawn_blocking(move || {
+            spliceable(&given, &before)?;
+            let places = find(&before)?;
+            let after = splice::apply(&before, &places)?;
+            Ok((places.len(), after))
+        });
+        let (replacements, after) = spliced.await.unwrap_or_else(|error| Err(Error::Fault(error.to_string())))?;
+        if *after == *old && no_change == NoChange::Refuse {
+            return Err(Error::NoChange { path: path.given().to_owned() });
+        }
+        let written = match backend.write(path, after.clone(), Expect::Exactly(Arc::clone(&old))).await {
+            Err(Error::Contended { .. }) => continue,
+            written => written?,
+        };
+        let (old_text, new_text) = (decode::lossy(&old), decode::lossy(&after));
+        return Ok(Edited {
+            replacements,
+            size: after.len() as u64,
+            first_changed_line: diff::first_changed_line(&old_text, &new_text),
+            diff: diff::unified(&old_text, &new_text, path.given(), 3),
+            links_broken: written.links_broken,
+        });
+    }
+    Err(Error::Contended { path: path.given().to_owned() })
+}
+
+/// Refuses what cannot be spliced as bytes.
+fn spliceable(path: &str, bytes: &[u8]) -> Result<()> {
+    match sniff::encoding(bytes.get(..sniff::SAMPLE.min(bytes.len())).unwrap_or_default()) {
+        Encoding::Utf16Le | Encoding::Utf16Be => Err(Error::Encoding { path: path.to_owned(), encoding: "UTF-16" }),
+        _ => Ok(()),
+    }
+}
+
+fn places(request: &Replace, bytes: &[u8]) -> Result<Vec<Place>> {
+    let found = splice::find(bytes, &request.old, &request.new);
+    let given = || request.path.given().to_owned();
+    if found.is_empty() {
+        return Err(Error::TextNotFound { path: given(), lesson: Box::new(lesson(bytes, &request.old, &request.new)) });
+    }
+    match request.occurrences {
+        Occurrences::ExactlyOne if found.len() > 1 => {
+            let lines = found.iter().take(20).map(|place| splice::line_of(bytes, place.start)).collect();
+            Err(Error::Ambiguous { path: given(), count: found.len(), lines })
+        }
+        Occurrences::ExactlyOne => Ok(found),
+        Occurrences::First => Ok(found.into_iter().take(1).collect()),
+        Occurrences::All => Ok(splice::apart(found)),
+    }
+}
+
+fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
+    if bytes.len() > MAX_LESSON {
+        return Lesson::default();
+    }
+    let text = decode::lossy(bytes);
+    let text = decode::lf(&text);
+    let old = decode::lf(old);
+    let nearest = nearest::nearest(&text, &old);
+    let already = if new.trim().is_empty() {
+        Vec::new()
+    } else {
+        splice::find(bytes, new, new).iter().take(20).map(|place| splice::line_of(bytes, place.start)).collect()
+    };
+    let words = nearest.as_ref().map(|nearest| nearest::lesson(nearest, &text, &old)).unwrap_or_default();
+    Lesson { nearest, text: words, already }
+}

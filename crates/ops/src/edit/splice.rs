@@ -1,0 +1,220 @@
+//! Finding and splicing, on bytes alone.
+
+use crate::{Error, Result};
+use memchr::memmem;
+use std::borrow::Cow;
+
+/// A span of the file and what goes there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Where the match begins; for messages.
+    pub(super) start: usize,
+    /// The bytes that go, within the match: what old and new share stays.
+    pub(super) span: std::ops::Range<usize>,
+    /// The bytes that come.
+    pub(super) new: Vec<u8>,
+    /// The whole match.
+    pub(super) whole: std::ops::Range<usize>,
+}
+
+/// Every place where `old` is, overlapping ones too: a text that occurs twice in
+/// an overlapping way is as ambiguous as any other.
+pub(super) fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
+    let exact = |needle: &[u8]| overlapping(bytes, needle);
+    if old.contains('\r') {
+        // The caller sees the file's own endings and means them.
+        let found = exact(old.as_bytes());
+        if !found.is_empty() {
+            return found.into_iter().map(|start| place(bytes, start..start + old.len(), old, new, Endings::AsGiven)).collect();
+        }
+    }
+    let old = old.replace("\r\n", "\n");
+    let new = new.replace("\r\n", "\n");
+    let view = View::of(bytes);
+    overlapping(&view.bytes, old.as_bytes())
+        .into_iter()
+        .map(|start| place(bytes, view.raw(start)..view.raw(start + old.len()), &old, &new, Endings::OfThePlace))
+        .collect()
+}
+
+/// Only those that do not overlap an earlier one.
+pub(super) fn apart(places: Vec<Place>) -> Vec<Place> {
+    let mut end = 0;
+    places
+        .into_iter()
+        .filter(|place| {
+            let apart = place.whole.start >= end;
+            if apart {
+                end = place.whole.end;
+            }
+            apart
+        })
+        .collect()
+}
+
+/// Puts the new bytes in. What lies between and around the spans is copied, and
+/// compared with the original once more: the promise of this module.
+pub(super) fn apply(bytes: &[u8], places: &[Place]) -> Result<Vec<u8>> {
+    let outside = |error: &str| Error::Fault(format!("{error}; the file was not written"));
+    let mut after = Vec::with_capacity(bytes.len() + places.iter().map(|place| place.new.len()).sum::<usize>());
+    let mut at = 0;
+    for place in places {
+        let kept = bytes.get(at..place.span.start).ok_or_else(|| outside("the spans of an edit overlap"))?;
+        after.extend_from_slice(kept);
+        after.extend_from_slice(&place.new);
+        at = place.span.end;
+    }
+    after.extend_from_slice(bytes.get(at..).ok_or_else(|| outside("an edit ends outside the file"))?);
+
+    let (mut before, mut now) = (0, 0);
+    for place in places {
+        let length = place.span.start - before;
+        if bytes.get(before..place.span.start) != after.get(now..now + length) {
+            return Err(outside("bytes outside the edit would have changed"));
+        }
+        before = place.span.end;
+        now += length + place.new.len();
+    }
+    if bytes.get(before..) == after.get(now..) { Ok(after) } else { Err(outside("bytes after the edit would have changed")) }
+}
+
+/// The place of a range of lines.
+pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Result<Place> {
+    let starts: Vec<usize> = std::iter::once(0).chain(memchr::memchr_iter(b'\n', bytes).map(|at| at + 1)).filter(|start| *start < bytes.len()).collect();
+    let out_of_bounds = Error::LineRange { lines: starts.len() };
+    if first == 0 || last < first {
+        return Err(out_of_bounds);
+    }
+    let (Some(&start), Some(_)) = (starts.get(first - 1), starts.get(last - 1)) else { return Err(out_of_bounds) };
+    let end = starts.get(last).copied().unwrap_or(bytes.len());
+    let ending = ending_at(bytes, start..end);
+    let mut content = with_ending(&new.replace("\r\n", "\n"), ending).into_owned().into_bytes();
+    let ends_with_newline = bytes.get(start..end).is_some_and(|line| line.ends_with(b"\n"));
+    if !content.is_empty() {
+        if ends_with_newline && !content.ends_with(b"\n") {
+            content.extend_from_slice(ending.as_bytes());
+        } else if !ends_with_newline && content.ends_with(b"\n") {
+            content.truncate(content.len() - if content.ends_with(b"\r\n") { 2 } else { 1 });
+        }
+    }
+    Ok(Place { start, span: start..end, new: content, whole: start..end })
+}
+
+/// The line a byte is on, counted from 1.
+pub(super) fn line_of(bytes: &[u8], at: usize) -> usize {
+    memchr::memchr_iter(b'\n', bytes.get(..at).unwrap_or_default()).count() + 1
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Endings {
+    AsGiven,
+    OfThePlace,
+}
+
+/// A match as a place: what old and new have in common at both ends is left
+/// alone, so that lines that only give context keep their own bytes.
+fn place(bytes: &[u8], whole: std::ops::Range<usize>, old: &str, new: &str, endings: Endings) -> Place {
+    let start = whole.start;
+    let new = match endings {
+        Endings::AsGiven => Cow::Borrowed(new),
+        Endings::OfThePlace => {
+            let head = common_head(old, new);
+            let (old_rest, new_rest) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
+            let tail = common_tail(old_rest, new_rest);
+            let matched = bytes.get(whole.clone()).unwrap_or_default();
+            let begin = whole.start + raw_length(matched, head);
+            let end = whole.end - raw_length_back(matched, tail);
+            let middle = new_rest.get(..new_rest.len() - tail).unwrap_or_default();
+            let ending = ending_at(bytes, begin.min(end)..end.max(begin));
+            let middle = with_ending(middle, ending);
+            return Place { start, span: begin..end, new: middle.into_owned().into_bytes(), whole };
+        }
+    };
+    Place { start, span: whole.clone(), new: new.into_owned().into_bytes(), whole }
+}
+
+/// How many bytes both begin with, whole characters, counted with LF endings.
+fn common_head(a: &str, b: &str) -> usize {
+    a.char_indices().zip(b.chars()).take_while(|((_, a), b)| a == b).last().map_or(0, |((at, a), _)| at + a.len_utf8())
+}
+
+fn common_tail(a: &str, b: &str) -> usize {
+    a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+}
+
+/// How many raw bytes the first `count` bytes of the LF view are.
+fn raw_length(raw: &[u8], count: usize) -> usize {
+    let mut at = 0;
+    for _ in 0..count {
+        at += if raw.get(at..at + 2) == Some(b"\r\n") { 2 } else { 1 };
+    }
+    at
+}
+
+/// The same, counted from the end.
+fn raw_length_back(raw: &[u8], count: usize) -> usize {
+    let mut at = raw.len();
+    for _ in 0..count {
+        at -= if at >= 2 && raw.get(at - 2..at) == Some(b"\r\n") { 2 } else { 1 };
+    }
+    raw.len() - at
+}
+
+/// The line ending in use around a span: its own first one, else that of the
+/// line it ends in, else that of the line before.
+fn ending_at(bytes: &[u8], span: std::ops::Range<usize>) -> &'static str {
+    let crlf_at = |newline: usize| newline > 0 && bytes.get(newline - 1) == Some(&b'\r');
+    let inside = memchr::memchr(b'\n', bytes.get(span.clone()).unwrap_or_default()).map(|at| span.start + at);
+    let after = || memchr::memchr(b'\n', bytes.get(span.end..).unwrap_or_default()).map(|at| span.end + at);
+    let before = || memchr::memrchr(b'\n', bytes.get(..span.start).unwrap_or_default());
+    match inside.or_else(after).or_else(before) {
+        Some(newline) if crlf_at(newline) => "\r\n",
+        _ => "\n",
+    }
+}
+
+fn with_ending<'a>(text: &'a str, ending: &str) -> Cow<'a, str> {
+    if ending == "\n" { Cow::Borrowed(text) } else { Cow::Owned(text.replace('\n', ending)) }
+}
+
+fn overlapping(bytes: &[u8], needle: &[u8]) -> Vec<usize> {
+    let finder = memmem::Finder::new(needle);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = bytes.get(at..).and_then(|rest| finder.find(rest)) {
+        found.push(at + next);
+        at += next + 1;
+    }
+    found
+}
+
+/// The file with LF endings, and the way back to its bytes.
+struct View<'a> {
+    bytes: Cow<'a, [u8]>,
+    /// Offsets, in the view, of newlines whose CR was left out.
+    dropped: Vec<usize>,
+}
+
+impl<'a> View<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let mut crlf = memmem::find_iter(bytes, b"\r\n").peekable();
+        if crlf.peek().is_none() {
+            return Self { bytes: Cow::Borrowed(bytes), dropped: Vec::new() };
+        }
+        let mut view = Vec::with_capacity(bytes.len());
+        let mut dropped = Vec::new();
+        let mut at = 0;
+        for cr in crlf {
+            view.extend_from_slice(bytes.get(at..cr).unwrap_or_default());
+            dropped.push(view.len());
+            at = cr + 1;
+        }
+        view.extend_from_slice(bytes.get(at..).unwrap_or_default());
+        Self { bytes: Cow::Owned(view), dropped }
+    }
+
+    /// The raw offset of a view offset; for a newline, that of its CR.
+    fn raw(&self, at: usize) -> usize {
+        at + self.dropped.partition_point(|dropped| *dropped < at)
+    }
+}

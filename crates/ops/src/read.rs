@@ -1,0 +1,119 @@
+//! Reading: a window of lines of a text, or a picture.
+//!
+//! A text is read in one pass with little memory, however large it is: lines
+//! before and after the window are counted, not kept.
+
+use crate::backend::Content;
+use crate::text::sniff::{self, Encoding};
+use crate::text::{decode, limit::Limit};
+use crate::{Backend, Error, FilePath, Result};
+use std::io::Read as _;
+use tokio_util::sync::CancellationToken;
+
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use window::{LongLine, Shown};
+
+/// Pictures larger than this are not loaded.
+const PICTURE_LIMIT: u64 = 32 << 20;
+
+/// Lines of a file, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The first line wanted, 1 or more.
+    pub first: u64,
+    /// How many lines at most, when the caller limits them.
+    pub lines: Option<u64>,
+}
+
+/// A file to read.
+#[derive(Debug)]
+pub struct Read {
+    /// Which.
+    pub path: FilePath,
+    /// Which lines of it.
+    pub window: Window,
+    /// How much at most; whole lines from the window's beginning.
+    pub limit: Limit,
+    /// Stops the reading of a very large file.
+    pub cancel: CancellationToken,
+}
+
+/// What a file turned out to hold.
+#[derive(Debug)]
+pub enum Found {
+    /// Text.
+    Text(Shown),
+    /// A picture, by content, whatever its name.
+    Picture(Vec<u8>, &'static str),
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// [`Error::Binary`] for what is neither text nor picture,
+/// [`Error::PastEnd`] for a window after the last line of a file that has some.
+pub async fn file(backend: &dyn Backend, request: Read) -> Result<Found> {
+    let content = backend.read(&request.path).await?;
+    tokio::task::spawn_blocking(move || decide(content, &request))
+        .await
+        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+}
+
+/// The whole of a file, for operations that need all of it at once.
+///
+/// # Errors
+/// [`Error::TooLarge`] beyond `limit` bytes.
+pub async fn whole(backend: &dyn Backend, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
+    let content = backend.read(path).await?;
+    let path = path.clone();
+    tokio::task::spawn_blocking(move || all(content, &path, limit))
+        .await
+        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+}
+
+fn all(content: Content, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
+    let too_large = |size| Error::TooLarge { path: path.given().to_owned(), size, limit };
+    if content.stat.size > limit {
+        return Err(too_large(content.stat.size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(content.stat.size).unwrap_or(0));
+    // One more than allowed: the file may grow while it is read.
+    content
+        .reader
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| Error::io("read", path.given(), source))?;
+    if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+}
+
+fn decide(mut content: Content, request: &Read) -> Result<Found> {
+    let fail = |source| Error::io("read", request.path.given(), source);
+    let mut sample = Vec::with_capacity(sniff::SAMPLE);
+    content.reader.by_ref().take(sniff::SAMPLE as u64).read_to_end(&mut sample).map_err(fail)?;
+
+    if let Some(media_type) = sniff::image_type(&sample) {
+        if content.stat.size > PICTURE_LIMIT {
+            return Err(Error::TooLarge { path: request.path.given().to_owned(), size: content.stat.size, limit: PICTURE_LIMIT });
+        }
+        content.reader.take(PICTURE_LIMIT).read_to_end(&mut sample).map_err(fail)?;
+        return Ok(Found::Picture(sample, media_type));
+    }
+    let size = content.stat.size.max(sample.len() as u64);
+    match sniff::encoding(&sample) {
+        Encoding::Utf16Le | Encoding::Utf16Be => {
+            let bytes = all(Content { reader: Box::new(std::io::Cursor::new(sample).chain(content.reader)), ..content }, &request.path, PICTURE_LIMIT)?;
+            let text = decode::utf16(&bytes);
+            let reader = Box::new(std::io::Cursor::new(text.into_bytes()));
+            return window::show(reader, size, request).map(Found::Text);
+        }
+        _ if sniff::is_binary(&sample) => {
+            return Err(Error::Binary { path: request.path.given().to_owned(), size, kind: sniff::kind_name(&sample) });
+        }
+        _ => {}
+    }
+    let reader = Box::new(std::io::Cursor::new(sample).chain(content.reader));
+    window::show(reader, size, request).map(Found::Text)
+}

@@ -1,0 +1,197 @@
+//! Where files may be: the only place that turns a string into a [`FilePath`].
+//!
+//! A path is first made real (links followed by hand, `..` taken as the kernel
+//! takes it), then admitted by the rules, then anchored at the handle of the
+//! root it lies in. A backend opens it below that handle with no link followed
+//! at all, so a link that appears in between makes the call fail rather than
+//! lead somewhere else: the object checked is the object used.
+
+mod links;
+mod place;
+mod protect;
+mod root;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use place::Places;
+pub use root::Root;
+pub use rules::{FileRules, Mode, Reading, Writing};
+
+use crate::{Error, Result};
+use rules::Guard;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a path is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Look at it: read, list, search.
+    Read,
+    /// Create or change it. The last link is followed.
+    Write,
+    /// Take the name itself away. The last link is not followed.
+    Unlink,
+}
+
+/// The files a session may touch, and how.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    guard: Arc<Guard>,
+    work_dir: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl Scope {
+    /// A scope over the local disk.
+    ///
+    /// # Errors
+    /// When the work folder or a root is not a directory that can be opened.
+    pub fn disk(places: Places) -> Result<Self> {
+        let home = places.home.clone();
+        let guard = Guard::build(places)?;
+        let work_dir = guard.work_dir().to_owned();
+        Ok(Self { guard: Arc::new(guard), work_dir, home })
+    }
+
+    /// A scope over a backend of its own, with nothing beside its root.
+    #[must_use]
+    pub fn detached() -> Self {
+        Self { guard: Arc::new(Guard::detached()), work_dir: PathBuf::from("/"), home: None }
+    }
+
+    /// The folder that relative paths start from.
+    #[must_use]
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// The person's home folder, for toolsets that expand `~/`.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// The rules in force.
+    #[must_use]
+    pub fn rules(&self) -> FileRules {
+        self.guard.rules()
+    }
+
+    /// Checks `given` for `access`, and anchors it.
+    ///
+    /// # Errors
+    /// [`Error::Protected`] before anything else is said of the path,
+    /// [`Error::NotAllowed`] when no rule admits it, [`Error::InvalidPath`]
+    /// when it is no path.
+    pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath> {
+        self.resolve_as(given, Path::new(given), access)
+    }
+
+    /// Like [`Scope::resolve`], for a toolset that expanded the path: errors
+    /// name it as it was `given`, not as it was expanded.
+    ///
+    /// # Errors
+    /// As [`Scope::resolve`].
+    pub fn resolve_as(&self, given: &str, path: &Path, access: Access) -> Result<FilePath> {
+        plausible(given, path)?;
+        let absolute = self.work_dir.join(path);
+        if self.guard.is_detached() {
+            return Ok(self.guard.anchor_detached(given, &links::lexical(&absolute)));
+        }
+        let last = match access {
+            Access::Read | Access::Write => links::Last::Follow,
+            Access::Unlink => links::Last::Keep,
+        };
+        let real = links::real_path(&absolute, last, self.guard.rules().reading).map_err(|problem| match problem {
+            links::Problem::Magic => self.guard.not_allowed(given, access),
+            links::Problem::Loop => Error::InvalidPath { path: given.to_owned(), reason: "too many levels of symbolic links" },
+        })?;
+        self.guard.admit(given, real, access)
+    }
+}
+
+/// A path that was checked: real, admitted, anchored at an open root.
+///
+/// Only a [`Scope`] makes one. It stands for a name, not for an open file: what
+/// is there may change, but a backend opens it without following any link.
+#[derive(Debug, Clone)]
+pub struct FilePath {
+    given: String,
+    real: PathBuf,
+    below: PathBuf,
+    root: Arc<Root>,
+    guard: Arc<Guard>,
+}
+
+impl FilePath {
+    /// The path as the caller wrote it, for messages.
+    #[must_use]
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// The absolute path with every link resolved. For a backend of its own:
+    /// the path from its root, beginning with `/`.
+    #[must_use]
+    pub fn real(&self) -> &Path {
+        &self.real
+    }
+
+    /// The path below its root; empty for the root itself.
+    #[must_use]
+    pub fn below(&self) -> &Path {
+        &self.below
+    }
+
+    /// The root it is anchored at.
+    #[must_use]
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// An entry of this directory, or `None` where the rules hide it.
+    ///
+    /// The name must be one that a listing of this very directory gave: a plain
+    /// name, not a path.
+    #[must_use]
+    pub fn child(&self, name: &std::ffi::OsStr) -> Option<Self> {
+        self.descendant(Path::new(name))
+    }
+
+    /// Something below this directory, or `None` where the rules hide it.
+    #[must_use]
+    pub fn descendant(&self, below: &Path) -> Option<Self> {
+        let plain = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let real = self.real.join(below);
+        if !plain || self.guard.hides(&real) {
+            return None;
+        }
+        let given = if self.given == "." { below.to_string_lossy().into_owned() } else { Path::new(&self.given).join(below).to_string_lossy().into_owned() };
+        Some(Self { given, real, below: self.below.join(below), root: Arc::clone(&self.root), guard: Arc::clone(&self.guard) })
+    }
+
+    /// Whether the rules hide `real`, an absolute path met while walking.
+    #[must_use]
+    pub fn hides(&self, real: &Path) -> bool {
+        self.guard.hides(real)
+    }
+}
+
+/// Refuses what no file system could mean, before any of it is looked up.
+fn plausible(given: &str, path: &Path) -> Result<()> {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let reason = if bytes.is_empty() {
+        "it is empty"
+    } else if bytes.contains(&0) {
+        "it contains a NUL character"
+    } else if bytes.len() > 4095 {
+        "it is longer than 4095 bytes"
+    } else if path.components().any(|part| part.as_os_str().len() > 255) {
+        "a part of it is longer than 255 bytes"
+    } else {
+        return Ok(());
+    };
+    let shown: String = given.chars().take(200).collect();
+    Err(Error::InvalidPath { path: shown, reason })
+}

@@ -1,0 +1,122 @@
+//! Following links by hand, so that every step is known and none is magic.
+
+use super::rules::Reading;
+use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+/// The kernel's own limit.
+const MAX_LINKS: usize = 40;
+
+/// Whether the last part is followed when it is a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Last {
+    Follow,
+    Keep,
+}
+
+/// Why a path has no real form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// A link of `/proc` that leads to an object rather than to a name.
+    Magic,
+    /// Links that lead in a circle.
+    Loop,
+}
+
+/// `.` and `..` removed as text: for backends that know no links.
+pub(super) fn lexical(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => clean.push(name),
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    clean
+}
+
+/// The absolute path with every link resolved, as the kernel would resolve it.
+/// What does not exist is kept as it is written, so that files can be created.
+pub(super) fn real_path(path: &Path, last: Last, reading: Reading) -> Result<PathBuf, Problem> {
+    let mut real = PathBuf::from("/");
+    let mut rest: VecDeque<OsString> = parts(path).collect();
+    let mut links = 0;
+    while let Some(name) = rest.pop_front() {
+        if name == ".." {
+            real.pop();
+            continue;
+        }
+        let keep = last == Last::Keep && rest.is_empty();
+        let mut next = real.join(&name);
+        let Ok(stat) = statat(CWD, &next, AtFlags::SYMLINK_NOFOLLOW) else {
+            if let Some(found) = undo_replacement(&real, &name) {
+                next = real.join(&found);
+                if statat(CWD, &next, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                    rest.push_front(found);
+                    continue;
+                }
+            }
+            real = next;
+            continue;
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink || keep {
+            real = next;
+            continue;
+        }
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(Problem::Loop);
+        }
+        if reading != Reading::Anywhere && is_magic(&next) {
+            return Err(Problem::Magic);
+        }
+        let Ok(target) = readlinkat(CWD, &next, Vec::new()) else {
+            real = next;
+            continue;
+        };
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        if target.is_absolute() {
+            real = PathBuf::from("/");
+        }
+        for part in parts(&target).rev() {
+            rest.push_front(part);
+        }
+    }
+    Ok(real)
+}
+
+/// The parts that matter: names and `..`.
+fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    })
+}
+
+/// Links below `/proc/PID` lead to open objects, whatever text they show. The
+/// plain ones (`/proc/self`, `/proc/mounts`) lie directly in `/proc`.
+fn is_magic(link: &Path) -> bool {
+    link.starts_with("/proc") && link.parent() != Some(Path::new("/proc"))
+}
+
+/// A name that is not UTF-8 reaches a model with replacement characters. When
+/// exactly one name in the folder reads like that, it is the one meant.
+#[expect(clippy::disallowed_methods, reason = "a look at names, before there is a path to give to a backend")]
+fn undo_replacement(folder: &Path, name: &OsStr) -> Option<OsString> {
+    let wanted = name.to_str().filter(|name| name.contains('\u{fffd}'))?;
+    let mut found = None;
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let entry = entry.file_name();
+        if entry.as_bytes() != wanted.as_bytes() && entry.to_string_lossy() == wanted && found.replace(entry).is_some() {
+            return None;
+        }
+    }
+    found
+}
