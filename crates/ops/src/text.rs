@@ -10,11 +10,15 @@
 pub mod brace;
 pub mod decode;
 pub mod diff;
+pub mod duration;
 pub mod limit;
 pub mod lines;
+pub mod nearest;
 pub mod size;
 pub mod sniff;
+pub mod spelling;
 
+pub use duration::seconds;
 pub use limit::{
     Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, middle, truncate_head, truncate_tail,
 };
