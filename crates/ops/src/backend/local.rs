@@ -27,22 +27,21 @@ const PSEUDO_LIMIT: u64 = 8 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Local {
     litter: Option<Arc<Litter>>,
+    swept: Arc<replace::Swept>,
 }
 
 impl Local {
     /// A backend that cleans a folder only when it next writes there.
     #[must_use]
     pub fn new() -> Self {
-        Self { litter: None }
+        Self::default()
     }
 
     /// A backend that also notes its temporary files in `litter`, so that the
     /// next start can remove what a killed process left.
     #[must_use]
     pub fn with_litter(litter: Litter) -> Self {
-        Self {
-            litter: Some(Arc::new(litter)),
-        }
+        Self { litter: Some(Arc::new(litter)), ..Self::default() }
     }
 }
 
@@ -55,8 +54,8 @@ impl Backend for Local {
 
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
         let path = path.clone();
-        let litter = self.litter.clone();
-        blocking(move || replace::replace(&path, &bytes, &expect, litter.as_deref())).await
+        let (litter, swept) = (self.litter.clone(), Arc::clone(&self.swept));
+        blocking(move || replace::replace(&path, &bytes, &expect, litter.as_deref(), &swept)).await
     }
 
     async fn remove(&self, path: &FilePath) -> Result<()> {
@@ -165,12 +164,12 @@ fn is_pseudo(real: &Path) -> bool {
 }
 
 /// A reader that fails rather than go on for ever.
-struct Bounded {
-    inner: std::fs::File,
+struct Bounded<R> {
+    inner: R,
     left: u64,
 }
 
-impl Read for Bounded {
+impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self

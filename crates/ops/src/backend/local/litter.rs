@@ -103,6 +103,13 @@ impl Litter {
         })
     }
 
+    /// Lets go of the lock and leaves the notes, as a kill would.
+    #[cfg(test)]
+    pub(super) fn abandon(self) {
+        let mut notes = self.notes.lock().unwrap();
+        notes.take();
+    }
+
     fn forget(&self) {
         let mut notes = self
             .notes

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{Read, Write};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long to wait for another process that writes in the same folder.
@@ -34,11 +34,12 @@ pub(super) fn replace(
     bytes: &[u8],
     expect: &Expect,
     litter: Option<&Litter>,
+    swept: &Swept,
 ) -> Result<Written> {
     let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
     let (folder, name) = handle::open_parent(path, Parents::Create)?;
     let _lock = lock(path, &folder)?;
-    sweep_once(&folder);
+    sweep_once(&folder, swept);
 
     let old = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(old) => Some(old),
@@ -309,23 +310,11 @@ impl Drop for Locked<'_> {
 
 /// Removes temporary files that a killed process left in this folder, once per
 /// folder. We hold the folder's lock, so none of them is in use.
-fn sweep_once(folder: &OwnedFd) {
-    static SWEPT: LazyLock<Mutex<HashSet<(u64, u64)>>> = LazyLock::new(Mutex::default);
+fn sweep_once(folder: &OwnedFd, swept: &Swept) {
     let Ok(stat) = fstat(folder) else { return };
-    if stat.st_size > SWEEP_LIMIT {
+    if stat.st_size > SWEEP_LIMIT || !swept.is_first(stat.st_dev, stat.st_ino) {
         return;
     }
-    let mut swept = SWEPT
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    // Bounded: a process that writes in very many folders looks at some again.
-    if swept.len() > 10_000 {
-        swept.clear();
-    }
-    if !swept.insert((stat.st_dev, stat.st_ino)) {
-        return;
-    }
-    drop(swept);
     let Ok(entries) = rustix::fs::Dir::read_from(folder) else {
         return;
     };
@@ -333,6 +322,21 @@ fn sweep_once(folder: &OwnedFd) {
         if litter::is_temporary(entry.file_name().to_bytes()) {
             let _ = unlinkat(folder, entry.file_name(), AtFlags::empty());
         }
+    }
+}
+
+/// The folders that were searched for left-over files already.
+#[derive(Debug, Default)]
+pub(super) struct Swept(Mutex<HashSet<(u64, u64)>>);
+
+impl Swept {
+    fn is_first(&self, device: u64, inode: u64) -> bool {
+        let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Bounded: a process that writes in very many folders looks at some again.
+        if swept.len() > 10_000 {
+            swept.clear();
+        }
+        swept.insert((device, inode))
     }
 }
 
