@@ -12,6 +12,7 @@ pub mod decode;
 pub mod diff;
 pub mod limit;
 pub mod lines;
+pub mod nearest;
 pub mod size;
 pub mod sniff;
 
