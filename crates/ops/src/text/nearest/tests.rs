@@ -208,6 +208,12 @@ fn line_numbers_in_front() {
             .iter()
             .all(|difference| difference != note)
     );
+    // Numbers that do not count up are data.
+    let skipping = super::nearest(
+        "one potato\ntwo potatoes\n",
+        "4: one potato\n9: two potatoes",
+    );
+    assert!(skipping.is_none_or(|nearest| !nearest.differences.contains(&note.to_owned())));
 }
 
 #[test]
