@@ -128,7 +128,7 @@ mod tests {
                     for line in shown.lines().skip(3) {
                         match line.chars().next() {
                             Some(first) if first == sign || first == ' ' => {
-                                side.push_str(&line[1..]);
+                                side.push_str(line.get(1..).unwrap());
                                 side.push('\n');
                             }
                             _ => {}
