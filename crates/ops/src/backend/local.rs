@@ -41,7 +41,10 @@ impl Local {
     /// next start can remove what a killed process left.
     #[must_use]
     pub fn with_litter(litter: Litter) -> Self {
-        Self { litter: Some(Arc::new(litter)), ..Self::default() }
+        Self {
+            litter: Some(Arc::new(litter)),
+            ..Self::default()
+        }
     }
 }
 

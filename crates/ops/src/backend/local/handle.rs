@@ -92,7 +92,11 @@ pub(super) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io
 }
 
 /// The same by single steps, for kernels without `openat2`.
-pub(super) fn open_step_by_step(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+pub(super) fn open_step_by_step(
+    dir: BorrowedFd<'_>,
+    below: &Path,
+    flags: OFlags,
+) -> io::Result<OwnedFd> {
     let step =
         OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut folder: Option<OwnedFd> = None;
