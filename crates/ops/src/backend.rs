@@ -37,7 +37,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Everything below a directory, parents before children, each folder's
     /// entries sorted by name. Links are named, not followed; what the scope
     /// hides is left out; a folder that cannot be read is reported and passed.
-    async fn walk(&self, path: &FilePath, visit: &mut (dyn FnMut(Visit<'_>) -> Step + Send)) -> Result<()> {
+    async fn walk(&self, path: &FilePath, visit: &mut Visitor<'_>) -> Result<()> {
         let mut open = vec![(path.clone(), PathBuf::new())];
         while let Some((folder, below)) = open.pop() {
             let entries = match self.list(&folder).await {
@@ -51,8 +51,14 @@ pub trait Backend: Send + Sync + 'static {
             let mut inner = Vec::new();
             for entry in entries {
                 let below = below.join(&entry.name);
-                let Some(path) = folder.child(&entry.name) else { continue };
-                match visit(Visit::Entry { below: &below, path: &path, stat: &entry.stat }) {
+                let Some(path) = folder.child(&entry.name) else {
+                    continue;
+                };
+                match visit(Visit::Entry {
+                    below: &below,
+                    path: &path,
+                    stat: &entry.stat,
+                }) {
                     Step::Into if entry.stat.kind == Kind::Directory => inner.push((path, below)),
                     Step::Into | Step::Over => {}
                     Step::Stop => return Ok(()),
@@ -144,6 +150,9 @@ pub struct Target {
     /// What is there; nothing for a broken link.
     pub kind: Option<Kind>,
 }
+
+/// Who follows a walk.
+pub type Visitor<'a> = dyn for<'v> FnMut(Visit<'v>) -> Step + Send + 'a;
 
 /// What a walk met.
 pub enum Visit<'a> {

@@ -98,11 +98,19 @@ pub async fn replace(backend: &dyn Backend, request: Replace) -> Result<Edited> 
         return Err(Error::EmptyOld);
     }
     if request.old == request.new && request.no_change == NoChange::Refuse {
-        return Err(Error::NoChange { path: request.path.given().to_owned() });
+        return Err(Error::NoChange {
+            path: request.path.given().to_owned(),
+        });
     }
     let path = request.path.clone();
     let request = Arc::new(request);
-    change(backend, &path, Arc::clone(&request).no_change, move |bytes| places(&request, bytes)).await
+    change(
+        backend,
+        &path,
+        Arc::clone(&request).no_change,
+        move |bytes| places(&request, bytes),
+    )
+    .await
 }
 
 /// Replaces a range of lines.
@@ -137,11 +145,18 @@ async fn change(
             let after = splice::apply(&before, &places)?;
             Ok((places.len(), after))
         });
-        let (replacements, after) = spliced.await.unwrap_or_else(|error| Err(Error::Fault(error.to_string())))?;
+        let (replacements, after) = spliced
+            .await
+            .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))?;
         if *after == *old && no_change == NoChange::Refuse {
-            return Err(Error::NoChange { path: path.given().to_owned() });
+            return Err(Error::NoChange {
+                path: path.given().to_owned(),
+            });
         }
-        let written = match backend.write(path, after.clone(), Expect::Exactly(Arc::clone(&old))).await {
+        let written = match backend
+            .write(path, after.clone(), Expect::Exactly(Arc::clone(&old)))
+            .await
+        {
             Err(Error::Contended { .. }) => continue,
             written => written?,
         };
@@ -154,13 +169,22 @@ async fn change(
             links_broken: written.links_broken,
         });
     }
-    Err(Error::Contended { path: path.given().to_owned() })
+    Err(Error::Contended {
+        path: path.given().to_owned(),
+    })
 }
 
 /// Refuses what cannot be spliced as bytes.
 fn spliceable(path: &str, bytes: &[u8]) -> Result<()> {
-    match sniff::encoding(bytes.get(..sniff::SAMPLE.min(bytes.len())).unwrap_or_default()) {
-        Encoding::Utf16Le | Encoding::Utf16Be => Err(Error::Encoding { path: path.to_owned(), encoding: "UTF-16" }),
+    match sniff::encoding(
+        bytes
+            .get(..sniff::SAMPLE_BYTES.min(bytes.len()))
+            .unwrap_or_default(),
+    ) {
+        Encoding::Utf16Le | Encoding::Utf16Be => Err(Error::Encoding {
+            path: path.to_owned(),
+            encoding: "UTF-16",
+        }),
         _ => Ok(()),
     }
 }
@@ -169,12 +193,23 @@ fn places(request: &Replace, bytes: &[u8]) -> Result<Vec<Place>> {
     let found = splice::find(bytes, &request.old, &request.new);
     let given = || request.path.given().to_owned();
     if found.is_empty() {
-        return Err(Error::TextNotFound { path: given(), lesson: Box::new(lesson(bytes, &request.old, &request.new)) });
+        return Err(Error::TextNotFound {
+            path: given(),
+            lesson: Box::new(lesson(bytes, &request.old, &request.new)),
+        });
     }
     match request.occurrences {
         Occurrences::ExactlyOne if found.len() > 1 => {
-            let lines = found.iter().take(20).map(|place| splice::line_of(bytes, place.start)).collect();
-            Err(Error::Ambiguous { path: given(), count: found.len(), lines })
+            let lines = found
+                .iter()
+                .take(20)
+                .map(|place| splice::line_of(bytes, place.start))
+                .collect();
+            Err(Error::Ambiguous {
+                path: given(),
+                count: found.len(),
+                lines,
+            })
         }
         Occurrences::ExactlyOne => Ok(found),
         Occurrences::First => Ok(found.into_iter().take(1).collect()),
@@ -193,8 +228,19 @@ fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
     let already = if new.trim().is_empty() {
         Vec::new()
     } else {
-        splice::find(bytes, new, new).iter().take(20).map(|place| splice::line_of(bytes, place.start)).collect()
+        splice::find(bytes, new, new)
+            .iter()
+            .take(20)
+            .map(|place| splice::line_of(bytes, place.start))
+            .collect()
     };
-    let words = nearest.as_ref().map(|nearest| nearest::lesson(nearest, &text, &old)).unwrap_or_default();
-    Lesson { nearest, text: words, already }
+    let words = nearest
+        .as_ref()
+        .map(|nearest| nearest::lesson(nearest, &text, &old))
+        .unwrap_or_default();
+    Lesson {
+        nearest,
+        text: words,
+        already,
+    }
 }

@@ -209,11 +209,18 @@ impl Error {
     pub fn io(action: &'static str, path: impl Into<String>, source: io::Error) -> Self {
         let path = path.into();
         match source.kind() {
-            io::ErrorKind::NotFound => Self::NotFound { path, similar: Vec::new() },
+            io::ErrorKind::NotFound => Self::NotFound {
+                path,
+                similar: Vec::new(),
+            },
             io::ErrorKind::IsADirectory => Self::IsDirectory { path },
             io::ErrorKind::NotADirectory => Self::NotADirectory { path },
             io::ErrorKind::AlreadyExists => Self::AlreadyExists { path },
-            _ => Self::Io { action, path, source },
+            _ => Self::Io {
+                action,
+                path,
+                source,
+            },
         }
     }
 }
@@ -224,5 +231,7 @@ fn plain(error: &io::Error) -> String {
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();
     // "No space left on device" → "no space left on device": it ends a clause.
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+    chars.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(chars).collect()
+    })
 }

@@ -34,16 +34,40 @@ pub struct Picture {
 /// [`Error::Binary`] when the bytes are no picture after all.
 pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<Picture> {
     let size = bytes.len() as u64;
-    let broken = |_| Error::Binary { path: path.to_owned(), size, kind: Some("damaged or oversized image") };
-    let original = reader(&bytes).map_err(image::ImageError::IoError).and_then(ImageReader::into_dimensions).map_err(broken)?;
+    let broken = |_| Error::Binary {
+        path: path.to_owned(),
+        size,
+        kind: Some("damaged or oversized image"),
+    };
+    let original = reader(&bytes)
+        .map_err(image::ImageError::IoError)
+        .and_then(ImageReader::into_dimensions)
+        .map_err(broken)?;
     if original.0.max(original.1) <= MAX_SIDE && bytes.len() <= MAX_BYTES {
-        return Ok(Picture { bytes, media_type, size: original, original });
+        return Ok(Picture {
+            bytes,
+            media_type,
+            size: original,
+            original,
+        });
     }
-    let decoded = reader(&bytes).map_err(image::ImageError::IoError).and_then(ImageReader::decode).map_err(broken)?;
+    let decoded = reader(&bytes)
+        .map_err(image::ImageError::IoError)
+        .and_then(ImageReader::decode)
+        .map_err(broken)?;
     drop(bytes);
-    let scaled = if original.0.max(original.1) > MAX_SIDE { decoded.thumbnail(MAX_SIDE, MAX_SIDE) } else { decoded };
+    let scaled = if original.0.max(original.1) > MAX_SIDE {
+        decoded.thumbnail(MAX_SIDE, MAX_SIDE)
+    } else {
+        decoded
+    };
     let (bytes, media_type) = encode(&scaled).map_err(broken)?;
-    Ok(Picture { bytes, media_type, size: (scaled.width(), scaled.height()), original })
+    Ok(Picture {
+        bytes,
+        media_type,
+        size: (scaled.width(), scaled.height()),
+        original,
+    })
 }
 
 fn reader(bytes: &[u8]) -> std::io::Result<ImageReader<Cursor<&[u8]>>> {
@@ -64,6 +88,8 @@ fn encode(picture: &DynamicImage) -> image::ImageResult<(Vec<u8>, &'static str)>
         return Ok((bytes, "image/png"));
     }
     bytes.clear();
-    picture.to_rgb8().write_to(&mut Cursor::new(&mut bytes), ImageFormat::Jpeg)?;
+    picture
+        .to_rgb8()
+        .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Jpeg)?;
     Ok((bytes, "image/jpeg"))
 }

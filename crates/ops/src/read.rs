@@ -75,7 +75,11 @@ pub async fn whole(backend: &dyn Backend, path: &FilePath, limit: u64) -> Result
 }
 
 fn all(content: Content, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
-    let too_large = |size| Error::TooLarge { path: path.given().to_owned(), size, limit };
+    let too_large = |size| Error::TooLarge {
+        path: path.given().to_owned(),
+        size,
+        limit,
+    };
     if content.stat.size > limit {
         return Err(too_large(content.stat.size));
     }
@@ -86,31 +90,59 @@ fn all(content: Content, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
         .take(limit + 1)
         .read_to_end(&mut bytes)
         .map_err(|source| Error::io("read", path.given(), source))?;
-    if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+    if bytes.len() as u64 > limit {
+        Err(too_large(bytes.len() as u64))
+    } else {
+        Ok(bytes)
+    }
 }
 
 fn decide(mut content: Content, request: &Read) -> Result<Found> {
     let fail = |source| Error::io("read", request.path.given(), source);
-    let mut sample = Vec::with_capacity(sniff::SAMPLE);
-    content.reader.by_ref().take(sniff::SAMPLE as u64).read_to_end(&mut sample).map_err(fail)?;
+    let mut sample = Vec::with_capacity(sniff::SAMPLE_BYTES);
+    content
+        .reader
+        .by_ref()
+        .take(sniff::SAMPLE_BYTES as u64)
+        .read_to_end(&mut sample)
+        .map_err(fail)?;
 
     if let Some(media_type) = sniff::image_type(&sample) {
         if content.stat.size > PICTURE_LIMIT {
-            return Err(Error::TooLarge { path: request.path.given().to_owned(), size: content.stat.size, limit: PICTURE_LIMIT });
+            return Err(Error::TooLarge {
+                path: request.path.given().to_owned(),
+                size: content.stat.size,
+                limit: PICTURE_LIMIT,
+            });
         }
-        content.reader.take(PICTURE_LIMIT).read_to_end(&mut sample).map_err(fail)?;
+        content
+            .reader
+            .take(PICTURE_LIMIT)
+            .read_to_end(&mut sample)
+            .map_err(fail)?;
         return Ok(Found::Picture(sample, media_type));
     }
     let size = content.stat.size.max(sample.len() as u64);
     match sniff::encoding(&sample) {
         Encoding::Utf16Le | Encoding::Utf16Be => {
-            let bytes = all(Content { reader: Box::new(std::io::Cursor::new(sample).chain(content.reader)), ..content }, &request.path, PICTURE_LIMIT)?;
-            let text = decode::utf16(&bytes);
+            let bytes = all(
+                Content {
+                    reader: Box::new(std::io::Cursor::new(sample).chain(content.reader)),
+                    ..content
+                },
+                &request.path,
+                PICTURE_LIMIT,
+            )?;
+            let text = decode::decode(&bytes).into_owned();
             let reader = Box::new(std::io::Cursor::new(text.into_bytes()));
             return window::show(reader, size, request).map(Found::Text);
         }
         _ if sniff::is_binary(&sample) => {
-            return Err(Error::Binary { path: request.path.given().to_owned(), size, kind: sniff::kind_name(&sample) });
+            return Err(Error::Binary {
+                path: request.path.given().to_owned(),
+                size,
+                kind: sniff::kind_name(&sample),
+            });
         }
         _ => {}
     }

@@ -51,13 +51,21 @@ impl Scope {
         let home = places.home.clone();
         let guard = Guard::build(places)?;
         let work_dir = guard.work_dir().to_owned();
-        Ok(Self { guard: Arc::new(guard), work_dir, home })
+        Ok(Self {
+            guard: Arc::new(guard),
+            work_dir,
+            home,
+        })
     }
 
     /// A scope over a backend of its own, with nothing beside its root.
     #[must_use]
     pub fn detached() -> Self {
-        Self { guard: Arc::new(Guard::detached()), work_dir: PathBuf::from("/"), home: None }
+        Self {
+            guard: Arc::new(Guard::detached()),
+            work_dir: PathBuf::from("/"),
+            home: None,
+        }
     }
 
     /// The folder that relative paths start from.
@@ -97,16 +105,24 @@ impl Scope {
         plausible(given, path)?;
         let absolute = self.work_dir.join(path);
         if self.guard.is_detached() {
-            return Ok(self.guard.anchor_detached(given, &links::lexical(&absolute)));
+            return Ok(self
+                .guard
+                .anchor_detached(given, &links::lexical(&absolute)));
         }
         let last = match access {
             Access::Read | Access::Write => links::Last::Follow,
             Access::Unlink => links::Last::Keep,
         };
-        let real = links::real_path(&absolute, last, self.guard.rules().reading).map_err(|problem| match problem {
-            links::Problem::Magic => self.guard.not_allowed(given, access),
-            links::Problem::Loop => Error::InvalidPath { path: given.to_owned(), reason: "too many levels of symbolic links" },
-        })?;
+        let real =
+            links::real_path(&absolute, last, self.guard.rules().reading).map_err(|problem| {
+                match problem {
+                    links::Problem::Magic => self.guard.not_allowed(given, access),
+                    links::Problem::Loop => Error::InvalidPath {
+                        path: given.to_owned(),
+                        reason: "too many levels of symbolic links",
+                    },
+                }
+            })?;
         self.guard.admit(given, real, access)
     }
 }
@@ -162,13 +178,28 @@ impl FilePath {
     /// Something below this directory, or `None` where the rules hide it.
     #[must_use]
     pub fn descendant(&self, below: &Path) -> Option<Self> {
-        let plain = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let plain = below
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_)));
         let real = self.real.join(below);
         if !plain || self.guard.hides(&real) {
             return None;
         }
-        let given = if self.given == "." { below.to_string_lossy().into_owned() } else { Path::new(&self.given).join(below).to_string_lossy().into_owned() };
-        Some(Self { given, real, below: self.below.join(below), root: Arc::clone(&self.root), guard: Arc::clone(&self.guard) })
+        let given = if self.given == "." {
+            below.to_string_lossy().into_owned()
+        } else {
+            Path::new(&self.given)
+                .join(below)
+                .to_string_lossy()
+                .into_owned()
+        };
+        Some(Self {
+            given,
+            real,
+            below: self.below.join(below),
+            root: Arc::clone(&self.root),
+            guard: Arc::clone(&self.guard),
+        })
     }
 
     /// Something below the same root, or `None` where the rules hide it: for
@@ -208,5 +239,8 @@ fn plausible(given: &str, path: &Path) -> Result<()> {
         return Ok(());
     };
     let shown: String = given.chars().take(200).collect();
-    Err(Error::InvalidPath { path: shown, reason })
+    Err(Error::InvalidPath {
+        path: shown,
+        reason,
+    })
 }

@@ -33,7 +33,10 @@ impl Spill {
     /// Keeps outputs in `folder`, which is made when the first one comes.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, used: AtomicU64::new(0) }
+        Self {
+            folder,
+            used: AtomicU64::new(0),
+        }
     }
 
     /// The folder.
@@ -49,7 +52,10 @@ impl Spill {
     /// is not there.
     pub fn keep(&self, name: &str, text: &str) -> Result<Kept> {
         let length = text.len() as u64;
-        let room = MAX_CALL.min(MAX_SESSION.saturating_sub(self.used.fetch_add(length.min(MAX_CALL), Ordering::Relaxed)));
+        let room = MAX_CALL.min(
+            MAX_SESSION
+                .saturating_sub(self.used.fetch_add(length.min(MAX_CALL), Ordering::Relaxed)),
+        );
         let path = self.folder.join(file_name(name));
         let fail = |source| Error::io("keep the output in", path.to_string_lossy(), source);
         if length <= room {
@@ -57,24 +63,46 @@ impl Spill {
             return Ok(Kept { path, omitted: 0 });
         }
         let half = usize::try_from(room / 2).unwrap_or(0);
-        let head = crate::text::decode::head(text, half);
-        let tail = crate::text::decode::tail(text, half);
+        let head = crate::text::decode::prefix(text, half);
+        let tail = crate::text::decode::suffix(text, half);
         let omitted = length - (head.len() + tail.len()) as u64;
         let note = format!("\n[{omitted} bytes omitted: the limit for kept outputs was reached]\n");
-        self.put(&path, &[head.as_bytes(), note.as_bytes(), tail.as_bytes()]).map_err(fail)?;
+        self.put(&path, &[head.as_bytes(), note.as_bytes(), tail.as_bytes()])
+            .map_err(fail)?;
         Ok(Kept { path, omitted })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "outputs lie in haft's own folder, outside every scope")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "outputs lie in haft's own folder, outside every scope"
+    )]
     fn put(&self, path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
         parts.iter().try_for_each(|part| file.write_all(part))
     }
 }
 
 /// A call id is the caller's text; a file name is ours.
 fn file_name(name: &str) -> String {
-    let clean: String = name.chars().take(80).map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
+    let clean: String = name
+        .chars()
+        .take(80)
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
     format!("{}.txt", if clean.is_empty() { "output" } else { &clean })
 }

@@ -27,20 +27,24 @@ const PSEUDO_LIMIT: u64 = 8 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Local {
     litter: Option<Arc<Litter>>,
+    swept: Arc<replace::Swept>,
 }
 
 impl Local {
     /// A backend that cleans a folder only when it next writes there.
     #[must_use]
     pub fn new() -> Self {
-        Self { litter: None }
+        Self::default()
     }
 
     /// A backend that also notes its temporary files in `litter`, so that the
     /// next start can remove what a killed process left.
     #[must_use]
     pub fn with_litter(litter: Litter) -> Self {
-        Self { litter: Some(Arc::new(litter)) }
+        Self {
+            litter: Some(Arc::new(litter)),
+            ..Self::default()
+        }
     }
 }
 
@@ -53,8 +57,8 @@ impl Backend for Local {
 
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
         let path = path.clone();
-        let litter = self.litter.clone();
-        blocking(move || replace::replace(&path, &bytes, &expect, litter.as_deref())).await
+        let (litter, swept) = (self.litter.clone(), Arc::clone(&self.swept));
+        blocking(move || replace::replace(&path, &bytes, &expect, litter.as_deref(), &swept)).await
     }
 
     async fn remove(&self, path: &FilePath) -> Result<()> {
@@ -66,7 +70,8 @@ impl Backend for Local {
         let path = path.clone();
         blocking(move || {
             let handle = handle::open(&path, OFlags::PATH)?;
-            let stat = fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
+            let stat =
+                fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
             Ok(describe(&stat))
         })
         .await
@@ -83,8 +88,12 @@ impl Backend for Local {
 }
 
 /// Runs blocking work where blocking is allowed.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
 }
 
 /// Opens a regular file for reading. The kind is looked up before the open: to
@@ -95,27 +104,53 @@ pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
     let stat = describe(&fstat(&handle).map_err(fail)?);
     match stat.kind {
         Kind::File => {}
-        Kind::Directory => return Err(Error::IsDirectory { path: path.given().to_owned() }),
-        Kind::Link => return Err(Error::NotRegular { path: path.given().to_owned(), kind: "symbolic link" }),
-        Kind::Other(kind) => return Err(Error::NotRegular { path: path.given().to_owned(), kind }),
+        Kind::Directory => {
+            return Err(Error::IsDirectory {
+                path: path.given().to_owned(),
+            });
+        }
+        Kind::Link => {
+            return Err(Error::NotRegular {
+                path: path.given().to_owned(),
+                kind: "symbolic link",
+            });
+        }
+        Kind::Other(kind) => {
+            return Err(Error::NotRegular {
+                path: path.given().to_owned(),
+                kind,
+            });
+        }
     }
     let file = handle::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     let opened = fstat(&file).map_err(fail)?;
     if !FileType::from_raw_mode(opened.st_mode).is_file() {
-        return Err(Error::NotRegular { path: path.given().to_owned(), kind: "special file" });
+        return Err(Error::NotRegular {
+            path: path.given().to_owned(),
+            kind: "special file",
+        });
     }
     let file = std::fs::File::from(file);
     let reader: Box<dyn Read + Send> = if is_pseudo(path.real()) {
-        Box::new(Bounded { inner: file, left: PSEUDO_LIMIT })
+        Box::new(Bounded {
+            inner: file,
+            left: PSEUDO_LIMIT,
+        })
     } else {
         Box::new(file)
     };
-    Ok(Content { stat: describe(&opened), reader })
+    Ok(Content {
+        stat: describe(&opened),
+        reader,
+    })
 }
 
 /// Opens a regular file that a walk met, for the parallel search.
 pub(crate) fn open_found(path: &FilePath, below: &Path) -> io::Result<std::fs::File> {
-    let dir = path.root().dir().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+    let dir = path
+        .root()
+        .dir()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
     let whole;
     let below = if path.below().as_os_str().is_empty() {
         below
@@ -132,15 +167,18 @@ fn is_pseudo(real: &Path) -> bool {
 }
 
 /// A reader that fails rather than go on for ever.
-struct Bounded {
-    inner: std::fs::File,
+struct Bounded<R> {
+    inner: R,
     left: u64,
 }
 
-impl Read for Bounded {
+impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| io::Error::other("it has no end"))?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other("it has no end"))?;
         Ok(read)
     }
 }
@@ -150,7 +188,9 @@ fn remove(path: &FilePath) -> Result<()> {
     let (parent, name) = handle::open_parent(path, handle::Parents::MustExist)?;
     let stat = describe(&statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(fail)?);
     if stat.kind == Kind::Directory {
-        return Err(Error::IsDirectory { path: path.given().to_owned() });
+        return Err(Error::IsDirectory {
+            path: path.given().to_owned(),
+        });
     }
     unlinkat(&parent, &name, AtFlags::empty()).map_err(fail)?;
     rustix::fs::fsync(&parent).map_err(fail)
@@ -168,10 +208,20 @@ fn list(path: &FilePath) -> Result<Vec<Entry>> {
             continue;
         }
         // Gone between the listing and the look: not there any more, not an error.
-        let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
         let stat = describe(&stat);
-        let target = if stat.kind == Kind::Link { Some(target(&folder, name)) } else { None };
-        entries.push(Entry { name: name.to_owned(), stat, target });
+        let target = if stat.kind == Kind::Link {
+            Some(target(&folder, name))
+        } else {
+            None
+        };
+        entries.push(Entry {
+            name: name.to_owned(),
+            stat,
+            target,
+        });
     }
     entries.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
     Ok(entries)
@@ -181,7 +231,9 @@ fn target(folder: &impl AsFd, name: &OsStr) -> Target {
     let path = readlinkat(folder, name, Vec::new())
         .map(|target| PathBuf::from(OsString::from_vec(target.into_bytes())))
         .unwrap_or_default();
-    let kind = statat(folder, name, AtFlags::empty()).ok().map(|stat| describe(&stat).kind);
+    let kind = statat(folder, name, AtFlags::empty())
+        .ok()
+        .map(|stat| describe(&stat).kind);
     Target { path, kind }
 }
 
@@ -196,13 +248,26 @@ pub(crate) fn describe(stat: &rustix::fs::Stat) -> Stat {
         FileType::BlockDevice => Kind::Other("block device"),
         FileType::Unknown => Kind::Other("special file"),
     };
-    let size = if kind == Kind::Directory { 0 } else { u64::try_from(stat.st_size).unwrap_or(0) };
-    Stat { kind, size, modified: modified(stat.st_mtime, stat.st_mtime_nsec), mode: Some(stat.st_mode & 0o7777) }
+    let size = if kind == Kind::Directory {
+        0
+    } else {
+        u64::try_from(stat.st_size).unwrap_or(0)
+    };
+    Stat {
+        kind,
+        size,
+        modified: modified(stat.st_mtime, stat.st_mtime_nsec),
+        mode: Some(stat.st_mode & 0o7777),
+    }
 }
 
 fn modified(seconds: i64, nanos: impl TryInto<u32>) -> Option<SystemTime> {
     let nanos = Duration::from_nanos(u64::from(nanos.try_into().unwrap_or(0)));
     let whole = Duration::from_secs(seconds.unsigned_abs());
-    let time = if seconds >= 0 { SystemTime::UNIX_EPOCH.checked_add(whole) } else { SystemTime::UNIX_EPOCH.checked_sub(whole) };
+    let time = if seconds >= 0 {
+        SystemTime::UNIX_EPOCH.checked_add(whole)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_sub(whole)
+    };
     time?.checked_add(nanos)
 }

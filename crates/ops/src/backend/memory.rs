@@ -32,39 +32,63 @@ impl Memory {
     }
 
     fn files(&self) -> RwLockReadGuard<'_, BTreeMap<PathBuf, File>> {
-        self.files.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.files
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn files_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<PathBuf, File>> {
-        self.files.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.files
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
 /// Whether `path` is a folder: the root, or something has it as a parent.
 fn is_folder(files: &BTreeMap<PathBuf, File>, path: &Path) -> bool {
     path.as_os_str().is_empty()
-        || files.range(path.to_owned()..).take_while(|(file, _)| file.starts_with(path)).any(|(file, _)| file != path)
+        || files
+            .range(path.to_owned()..)
+            .take_while(|(file, _)| file.starts_with(path))
+            .any(|(file, _)| file != path)
 }
 
 /// A file where a folder would have to be.
 fn file_above<'a>(files: &BTreeMap<PathBuf, File>, path: &'a Path) -> Option<&'a Path> {
-    path.ancestors().skip(1).find(|parent| files.contains_key(*parent))
+    path.ancestors()
+        .skip(1)
+        .find(|parent| files.contains_key(*parent))
 }
 
 impl File {
     fn stat(&self) -> Stat {
-        Stat { kind: Kind::File, size: self.bytes.len() as u64, modified: Some(self.modified), mode: None }
+        Stat {
+            kind: Kind::File,
+            size: self.bytes.len() as u64,
+            modified: Some(self.modified),
+            mode: None,
+        }
     }
 }
 
-const FOLDER: Stat = Stat { kind: Kind::Directory, size: 0, modified: None, mode: None };
+const FOLDER: Stat = Stat {
+    kind: Kind::Directory,
+    size: 0,
+    modified: None,
+    mode: None,
+};
 
 #[async_trait]
 impl Backend for Memory {
     async fn read(&self, path: &FilePath) -> Result<Content> {
         let files = self.files();
-        let file = files.get(path.below()).ok_or_else(|| missing(&files, path))?;
-        Ok(Content { stat: file.stat(), reader: Box::new(Cursor::new(Arc::clone(&file.bytes))) })
+        let file = files
+            .get(path.below())
+            .ok_or_else(|| missing(&files, path))?;
+        Ok(Content {
+            stat: file.stat(),
+            reader: Box::new(Cursor::new(Arc::clone(&file.bytes))),
+        })
     }
 
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
@@ -84,8 +108,17 @@ impl Backend for Memory {
             (Expect::Anything, _) | (Expect::Absent, None) => {}
         }
         let created = old.is_none();
-        files.insert(path.below().to_owned(), File { bytes: bytes.into(), modified: SystemTime::now() });
-        Ok(Written { created, links_broken: 0 })
+        files.insert(
+            path.below().to_owned(),
+            File {
+                bytes: bytes.into(),
+                modified: SystemTime::now(),
+            },
+        );
+        Ok(Written {
+            created,
+            links_broken: 0,
+        })
     }
 
     async fn remove(&self, path: &FilePath) -> Result<()> {
@@ -101,26 +134,47 @@ impl Backend for Memory {
         if is_folder(&files, path.below()) {
             return Ok(FOLDER);
         }
-        files.get(path.below()).map(File::stat).ok_or_else(|| missing(&files, path))
+        files
+            .get(path.below())
+            .map(File::stat)
+            .ok_or_else(|| missing(&files, path))
     }
 
     async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
         let files = self.files();
         if !is_folder(&files, path.below()) {
             return Err(match missing(&files, path) {
-                _ if files.contains_key(path.below()) => Error::NotADirectory { path: path.given().to_owned() },
+                _ if files.contains_key(path.below()) => Error::NotADirectory {
+                    path: path.given().to_owned(),
+                },
                 error => error,
             });
         }
         let mut entries: BTreeMap<OsString, Stat> = BTreeMap::new();
-        for (file, content) in files.range(path.below().to_owned()..).take_while(|(file, _)| file.starts_with(path.below())) {
-            let Ok(below) = file.strip_prefix(path.below()) else { continue };
+        for (file, content) in files
+            .range(path.below().to_owned()..)
+            .take_while(|(file, _)| file.starts_with(path.below()))
+        {
+            let Ok(below) = file.strip_prefix(path.below()) else {
+                continue;
+            };
             let mut parts = below.iter();
             let Some(name) = parts.next() else { continue };
-            let stat = if parts.next().is_some() { FOLDER } else { content.stat() };
+            let stat = if parts.next().is_some() {
+                FOLDER
+            } else {
+                content.stat()
+            };
             entries.insert(name.to_owned(), stat);
         }
-        Ok(entries.into_iter().map(|(name, stat)| Entry { name, stat, target: None }).collect())
+        Ok(entries
+            .into_iter()
+            .map(|(name, stat)| Entry {
+                name,
+                stat,
+                target: None,
+            })
+            .collect())
     }
 }
 
@@ -132,6 +186,9 @@ fn missing(files: &BTreeMap<PathBuf, File>, path: &FilePath) -> Error {
     } else if file_above(files, path.below()).is_some() {
         Error::NotADirectory { path: given }
     } else {
-        Error::NotFound { path: given, similar: Vec::new() }
+        Error::NotFound {
+            path: given,
+            similar: Vec::new(),
+        }
     }
 }

@@ -25,7 +25,10 @@ pub(super) fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
         // The caller sees the file's own endings and means them.
         let found = exact(old.as_bytes());
         if !found.is_empty() {
-            return found.into_iter().map(|start| place(bytes, start..start + old.len(), old, new, Endings::AsGiven)).collect();
+            return found
+                .into_iter()
+                .map(|start| place(bytes, start..start + old.len(), old, new, Endings::AsGiven))
+                .collect();
         }
     }
     let old = old.replace("\r\n", "\n");
@@ -33,7 +36,15 @@ pub(super) fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
     let view = View::of(bytes);
     overlapping(&view.bytes, old.as_bytes())
         .into_iter()
-        .map(|start| place(bytes, view.raw(start)..view.raw(start + old.len()), &old, &new, Endings::OfThePlace))
+        .map(|start| {
+            place(
+                bytes,
+                view.raw(start)..view.raw(start + old.len()),
+                &old,
+                &new,
+                Endings::OfThePlace,
+            )
+        })
         .collect()
 }
 
@@ -56,15 +67,22 @@ pub(super) fn apart(places: Vec<Place>) -> Vec<Place> {
 /// compared with the original once more: the promise of this module.
 pub(super) fn apply(bytes: &[u8], places: &[Place]) -> Result<Vec<u8>> {
     let outside = |error: &str| Error::Fault(format!("{error}; the file was not written"));
-    let mut after = Vec::with_capacity(bytes.len() + places.iter().map(|place| place.new.len()).sum::<usize>());
+    let mut after =
+        Vec::with_capacity(bytes.len() + places.iter().map(|place| place.new.len()).sum::<usize>());
     let mut at = 0;
     for place in places {
-        let kept = bytes.get(at..place.span.start).ok_or_else(|| outside("the spans of an edit overlap"))?;
+        let kept = bytes
+            .get(at..place.span.start)
+            .ok_or_else(|| outside("the spans of an edit overlap"))?;
         after.extend_from_slice(kept);
         after.extend_from_slice(&place.new);
         at = place.span.end;
     }
-    after.extend_from_slice(bytes.get(at..).ok_or_else(|| outside("an edit ends outside the file"))?);
+    after.extend_from_slice(
+        bytes
+            .get(at..)
+            .ok_or_else(|| outside("an edit ends outside the file"))?,
+    );
 
     let (mut before, mut now) = (0, 0);
     for place in places {
@@ -75,21 +93,36 @@ pub(super) fn apply(bytes: &[u8], places: &[Place]) -> Result<Vec<u8>> {
         before = place.span.end;
         now += length + place.new.len();
     }
-    if bytes.get(before..) == after.get(now..) { Ok(after) } else { Err(outside("bytes after the edit would have changed")) }
+    if bytes.get(before..) == after.get(now..) {
+        Ok(after)
+    } else {
+        Err(outside("bytes after the edit would have changed"))
+    }
 }
 
 /// The place of a range of lines.
 pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Result<Place> {
-    let starts: Vec<usize> = std::iter::once(0).chain(memchr::memchr_iter(b'\n', bytes).map(|at| at + 1)).filter(|start| *start < bytes.len()).collect();
-    let out_of_bounds = Error::LineRange { lines: starts.len() };
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(memchr::memchr_iter(b'\n', bytes).map(|at| at + 1))
+        .filter(|start| *start < bytes.len())
+        .collect();
+    let out_of_bounds = Error::LineRange {
+        lines: starts.len(),
+    };
     if first == 0 || last < first {
         return Err(out_of_bounds);
     }
-    let (Some(&start), Some(_)) = (starts.get(first - 1), starts.get(last - 1)) else { return Err(out_of_bounds) };
+    let (Some(&start), Some(_)) = (starts.get(first - 1), starts.get(last - 1)) else {
+        return Err(out_of_bounds);
+    };
     let end = starts.get(last).copied().unwrap_or(bytes.len());
     let ending = ending_at(bytes, start..end);
-    let mut content = with_ending(&new.replace("\r\n", "\n"), ending).into_owned().into_bytes();
-    let ends_with_newline = bytes.get(start..end).is_some_and(|line| line.ends_with(b"\n"));
+    let mut content = with_ending(&new.replace("\r\n", "\n"), ending)
+        .into_owned()
+        .into_bytes();
+    let ends_with_newline = bytes
+        .get(start..end)
+        .is_some_and(|line| line.ends_with(b"\n"));
     if !content.is_empty() {
         if ends_with_newline && !content.ends_with(b"\n") {
             content.extend_from_slice(ending.as_bytes());
@@ -97,7 +130,12 @@ pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Resul
             content.truncate(content.len() - if content.ends_with(b"\r\n") { 2 } else { 1 });
         }
     }
-    Ok(Place { start, span: start..end, new: content, whole: start..end })
+    Ok(Place {
+        start,
+        span: start..end,
+        new: content,
+        whole: start..end,
+    })
 }
 
 /// The line a byte is on, counted from 1.
@@ -113,13 +151,22 @@ enum Endings {
 
 /// A match as a place: what old and new have in common at both ends is left
 /// alone, so that lines that only give context keep their own bytes.
-fn place(bytes: &[u8], whole: std::ops::Range<usize>, old: &str, new: &str, endings: Endings) -> Place {
+fn place(
+    bytes: &[u8],
+    whole: std::ops::Range<usize>,
+    old: &str,
+    new: &str,
+    endings: Endings,
+) -> Place {
     let start = whole.start;
     let new = match endings {
         Endings::AsGiven => Cow::Borrowed(new),
         Endings::OfThePlace => {
             let head = common_head(old, new);
-            let (old_rest, new_rest) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
+            let (old_rest, new_rest) = (
+                old.get(head..).unwrap_or_default(),
+                new.get(head..).unwrap_or_default(),
+            );
             let tail = common_tail(old_rest, new_rest);
             let matched = bytes.get(whole.clone()).unwrap_or_default();
             let begin = whole.start + raw_length(matched, head);
@@ -127,26 +174,49 @@ fn place(bytes: &[u8], whole: std::ops::Range<usize>, old: &str, new: &str, endi
             let middle = new_rest.get(..new_rest.len() - tail).unwrap_or_default();
             let ending = ending_at(bytes, begin.min(end)..end.max(begin));
             let middle = with_ending(middle, ending);
-            return Place { start, span: begin..end, new: middle.into_owned().into_bytes(), whole };
+            return Place {
+                start,
+                span: begin..end,
+                new: middle.into_owned().into_bytes(),
+                whole,
+            };
         }
     };
-    Place { start, span: whole.clone(), new: new.into_owned().into_bytes(), whole }
+    Place {
+        start,
+        span: whole.clone(),
+        new: new.into_owned().into_bytes(),
+        whole,
+    }
 }
 
 /// How many bytes both begin with, whole characters, counted with LF endings.
 fn common_head(a: &str, b: &str) -> usize {
-    a.char_indices().zip(b.chars()).take_while(|((_, a), b)| a == b).last().map_or(0, |((at, a), _)| at + a.len_utf8())
+    a.char_indices()
+        .zip(b.chars())
+        .take_while(|((_, a), b)| a == b)
+        .last()
+        .map_or(0, |((at, a), _)| at + a.len_utf8())
 }
 
 fn common_tail(a: &str, b: &str) -> usize {
-    a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+    a.chars()
+        .rev()
+        .zip(b.chars().rev())
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a.len_utf8())
+        .sum()
 }
 
 /// How many raw bytes the first `count` bytes of the LF view are.
 fn raw_length(raw: &[u8], count: usize) -> usize {
     let mut at = 0;
     for _ in 0..count {
-        at += if raw.get(at..at + 2) == Some(b"\r\n") { 2 } else { 1 };
+        at += if raw.get(at..at + 2) == Some(b"\r\n") {
+            2
+        } else {
+            1
+        };
     }
     at
 }
@@ -155,7 +225,11 @@ fn raw_length(raw: &[u8], count: usize) -> usize {
 fn raw_length_back(raw: &[u8], count: usize) -> usize {
     let mut at = raw.len();
     for _ in 0..count {
-        at -= if at >= 2 && raw.get(at - 2..at) == Some(b"\r\n") { 2 } else { 1 };
+        at -= if at >= 2 && raw.get(at - 2..at) == Some(b"\r\n") {
+            2
+        } else {
+            1
+        };
     }
     raw.len() - at
 }
@@ -164,8 +238,10 @@ fn raw_length_back(raw: &[u8], count: usize) -> usize {
 /// line it ends in, else that of the line before.
 fn ending_at(bytes: &[u8], span: std::ops::Range<usize>) -> &'static str {
     let crlf_at = |newline: usize| newline > 0 && bytes.get(newline - 1) == Some(&b'\r');
-    let inside = memchr::memchr(b'\n', bytes.get(span.clone()).unwrap_or_default()).map(|at| span.start + at);
-    let after = || memchr::memchr(b'\n', bytes.get(span.end..).unwrap_or_default()).map(|at| span.end + at);
+    let inside = memchr::memchr(b'\n', bytes.get(span.clone()).unwrap_or_default())
+        .map(|at| span.start + at);
+    let after =
+        || memchr::memchr(b'\n', bytes.get(span.end..).unwrap_or_default()).map(|at| span.end + at);
     let before = || memchr::memrchr(b'\n', bytes.get(..span.start).unwrap_or_default());
     match inside.or_else(after).or_else(before) {
         Some(newline) if crlf_at(newline) => "\r\n",
@@ -174,7 +250,11 @@ fn ending_at(bytes: &[u8], span: std::ops::Range<usize>) -> &'static str {
 }
 
 fn with_ending<'a>(text: &'a str, ending: &str) -> Cow<'a, str> {
-    if ending == "\n" { Cow::Borrowed(text) } else { Cow::Owned(text.replace('\n', ending)) }
+    if ending == "\n" {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(text.replace('\n', ending))
+    }
 }
 
 fn overlapping(bytes: &[u8], needle: &[u8]) -> Vec<usize> {
@@ -199,7 +279,10 @@ impl<'a> View<'a> {
     fn of(bytes: &'a [u8]) -> Self {
         let mut crlf = memmem::find_iter(bytes, b"\r\n").peekable();
         if crlf.peek().is_none() {
-            return Self { bytes: Cow::Borrowed(bytes), dropped: Vec::new() };
+            return Self {
+                bytes: Cow::Borrowed(bytes),
+                dropped: Vec::new(),
+            };
         }
         let mut view = Vec::with_capacity(bytes.len());
         let mut dropped = Vec::new();
@@ -210,7 +293,10 @@ impl<'a> View<'a> {
             at = cr + 1;
         }
         view.extend_from_slice(bytes.get(at..).unwrap_or_default());
-        Self { bytes: Cow::Owned(view), dropped }
+        Self {
+            bytes: Cow::Owned(view),
+            dropped,
+        }
     }
 
     /// The raw offset of a view offset; for a newline, that of its CR.

@@ -41,7 +41,11 @@ pub struct LongLine {
 /// How much is read at a time, and between two looks at the cancel flag.
 const CHUNK: usize = 256 << 10;
 
-pub(super) fn show(mut reader: Box<dyn std::io::Read + Send>, size: u64, request: &Read) -> Result<Shown> {
+pub(super) fn show(
+    mut reader: Box<dyn std::io::Read + Send>,
+    size: u64,
+    request: &Read,
+) -> Result<Shown> {
     let mut state = State::new(request);
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -83,7 +87,10 @@ impl State {
         let first = request.window.first.max(1);
         Self {
             first,
-            end: request.window.lines.map_or(u64::MAX, |lines| first.saturating_add(lines)),
+            end: request
+                .window
+                .lines
+                .map_or(u64::MAX, |lines| first.saturating_add(lines)),
             max_bytes: request.limit.bytes,
             max_lines: request.limit.lines as u64,
             line: 1,
@@ -123,7 +130,8 @@ impl State {
             if self.wanted() {
                 // A little more than can be shown: a CR or half a character may go.
                 let room = (self.max_bytes + 8).saturating_sub(self.current.len());
-                self.current.extend_from_slice(line.get(..room.min(line.len())).unwrap_or_default());
+                self.current
+                    .extend_from_slice(line.get(..room.min(line.len())).unwrap_or_default());
             }
             match end {
                 Some(_) => {
@@ -151,17 +159,25 @@ impl State {
     fn take_line(&mut self) {
         let raw = self.current.strip_suffix(b"\r").unwrap_or(&self.current);
         // A byte-order mark is no text; it stays in the file.
-        let raw = if self.line == 1 { raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw) } else { raw };
+        let raw = if self.line == 1 {
+            raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw)
+        } else {
+            raw
+        };
         let line = decode::lossy(raw);
         let separator = usize::from(self.lines > 0);
         if self.lines >= self.max_lines {
             self.hit = Some(Hit::Lines);
         } else if self.text.len() + separator + line.len() > self.max_bytes {
             if self.lines == 0 {
-                let shown = decode::head(&line, self.max_bytes);
+                let shown = decode::prefix(&line, self.max_bytes);
                 self.text.push_str(shown);
                 self.lines = 1;
-                self.long_line = Some(LongLine { number: self.line, bytes: self.line_bytes, shown: shown.len() as u64 });
+                self.long_line = Some(LongLine {
+                    number: self.line,
+                    bytes: self.line_bytes,
+                    shown: shown.len() as u64,
+                });
             }
             self.hit = Some(Hit::Bytes);
         } else {
@@ -180,10 +196,17 @@ impl State {
         }
         let total_lines = self.line - 1;
         if total_lines > 0 && self.first > total_lines {
-            return Err(Error::PastEnd { offset: self.first, lines: total_lines });
+            return Err(Error::PastEnd {
+                offset: self.first,
+                lines: total_lines,
+            });
         }
         // Files of /proc say that they have no bytes.
-        let total_bytes = if size == 0 || request.path.real().starts_with("/proc") { self.total_bytes } else { size };
+        let total_bytes = if size == 0 || request.path.real().starts_with("/proc") {
+            self.total_bytes
+        } else {
+            size
+        };
         Ok(Shown {
             text: self.text,
             first: self.first,

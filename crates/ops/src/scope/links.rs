@@ -108,13 +108,19 @@ fn is_magic(link: &Path) -> bool {
 
 /// A name that is not UTF-8 reaches a model with replacement characters. When
 /// exactly one name in the folder reads like that, it is the one meant.
-#[expect(clippy::disallowed_methods, reason = "a look at names, before there is a path to give to a backend")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a look at names, before there is a path to give to a backend"
+)]
 fn undo_replacement(folder: &Path, name: &OsStr) -> Option<OsString> {
     let wanted = name.to_str().filter(|name| name.contains('\u{fffd}'))?;
     let mut found = None;
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let entry = entry.file_name();
-        if entry.as_bytes() != wanted.as_bytes() && entry.to_string_lossy() == wanted && found.replace(entry).is_some() {
+        if entry.as_bytes() != wanted.as_bytes()
+            && entry.to_string_lossy() == wanted
+            && found.replace(entry).is_some()
+        {
             return None;
         }
     }

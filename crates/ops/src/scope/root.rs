@@ -20,12 +20,18 @@ impl Root {
         let flags = flags | OFlags::PATH;
         let dir = openat(CWD, &path, flags, Mode::empty())
             .map_err(|errno| Error::io("open", path.to_string_lossy(), errno.into()))?;
-        Ok(Self { path, dir: Some(dir) })
+        Ok(Self {
+            path,
+            dir: Some(dir),
+        })
     }
 
     /// The root of a backend that is not the disk.
     pub(super) fn detached() -> Self {
-        Self { path: PathBuf::from("/"), dir: None }
+        Self {
+            path: PathBuf::from("/"),
+            dir: None,
+        }
     }
 
     /// Where it was when it was opened.

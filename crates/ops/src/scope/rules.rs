@@ -25,10 +25,22 @@ impl Mode {
     #[must_use]
     pub const fn rules(self) -> FileRules {
         match self {
-            Self::Workspace => FileRules { reading: Reading::NotSecret, writing: Writing::Roots },
-            Self::Strict => FileRules { reading: Reading::RootsAndSystem, writing: Writing::Roots },
-            Self::ReadOnly => FileRules { reading: Reading::NotSecret, writing: Writing::Nothing },
-            Self::Off => FileRules { reading: Reading::Anywhere, writing: Writing::Anywhere },
+            Self::Workspace => FileRules {
+                reading: Reading::NotSecret,
+                writing: Writing::Roots,
+            },
+            Self::Strict => FileRules {
+                reading: Reading::RootsAndSystem,
+                writing: Writing::Roots,
+            },
+            Self::ReadOnly => FileRules {
+                reading: Reading::NotSecret,
+                writing: Writing::Nothing,
+            },
+            Self::Off => FileRules {
+                reading: Reading::Anywhere,
+                writing: Writing::Anywhere,
+            },
         }
     }
 }
@@ -46,7 +58,10 @@ impl FileRules {
     /// The stricter of the two, each way.
     #[must_use]
     pub fn tightened(self, other: Self) -> Self {
-        Self { reading: self.reading.max(other.reading), writing: self.writing.max(other.writing) }
+        Self {
+            reading: self.reading.max(other.reading),
+            writing: self.writing.max(other.writing),
+        }
     }
 }
 
@@ -75,8 +90,10 @@ pub enum Writing {
 }
 
 /// Readable at `strict`: programs, libraries and their settings.
-const SYSTEM: [&str; 11] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/etc", "/opt", "/nix"];
+const SYSTEM: [&str; 11] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/etc", "/opt",
+    "/nix",
+];
 
 /// Keys and credentials, below a home folder.
 const SECRET: [&str; 11] = [
@@ -113,30 +130,63 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn build(places: Places) -> Result<Self> {
-        let Places { work_dir, roots: more, readable, home, own, protect, rules } = places;
+        let Places {
+            work_dir,
+            roots: more,
+            readable,
+            home,
+            own,
+            protect,
+            rules,
+        } = places;
         let real = |path: &Path| {
-            links::real_path(path, Last::Follow, Reading::Anywhere)
-                .map_err(|_| Error::InvalidPath { path: path.to_string_lossy().into_owned(), reason: "too many levels of symbolic links" })
+            links::real_path(path, Last::Follow, Reading::Anywhere).map_err(|_| {
+                Error::InvalidPath {
+                    path: path.to_string_lossy().into_owned(),
+                    reason: "too many levels of symbolic links",
+                }
+            })
         };
         let work_dir = real(&work_dir)?;
         let mut roots = vec![Arc::new(Root::open(work_dir.clone())?)];
         for root in more {
             roots.push(Arc::new(Root::open(real(&work_dir.join(root))?)?));
         }
-        let readable = readable.iter().map(|path| real(path)).collect::<Result<Vec<_>>>()?;
+        let readable = readable
+            .iter()
+            .map(|path| real(path))
+            .collect::<Result<Vec<_>>>()?;
         let whole = match rules.reading {
             Reading::Roots if rules.writing != Writing::Anywhere => None,
             _ => Some(Arc::new(Root::open(PathBuf::from("/"))?)),
         };
-        let own = own.iter().map(|path| real(path)).collect::<Result<Vec<_>>>()?;
-        let homes = home.iter().map(|path| real(path)).collect::<Result<Vec<_>>>()?;
+        let own = own
+            .iter()
+            .map(|path| real(path))
+            .collect::<Result<Vec<_>>>()?;
+        let homes = home
+            .iter()
+            .map(|path| real(path))
+            .collect::<Result<Vec<_>>>()?;
         let protect = Protect::build(&roots, &own, protect);
-        Ok(Self { rules, roots, readable, whole, own, homes, protect, detached: false })
+        Ok(Self {
+            rules,
+            roots,
+            readable,
+            whole,
+            own,
+            homes,
+            protect,
+            detached: false,
+        })
     }
 
     pub(super) fn detached() -> Self {
         Self {
-            rules: FileRules { reading: Reading::Roots, writing: Writing::Roots },
+            rules: FileRules {
+                reading: Reading::Roots,
+                writing: Writing::Roots,
+            },
             roots: vec![Arc::new(Root::detached())],
             readable: Vec::new(),
             whole: None,
@@ -156,19 +206,33 @@ impl Guard {
     }
 
     pub(super) fn work_dir(&self) -> &Path {
-        self.roots.first().map_or(Path::new("/"), |root| root.path())
+        self.roots
+            .first()
+            .map_or(Path::new("/"), |root| root.path())
     }
 
     /// Decides about a real path. The order matters: a protected path is
     /// refused as such before anything else is said of it.
-    pub(super) fn admit(self: &Arc<Self>, given: &str, real: PathBuf, access: Access) -> Result<FilePath> {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        given: &str,
+        real: PathBuf,
+        access: Access,
+    ) -> Result<FilePath> {
         let writes = access != Access::Read;
         if writes && self.protect.covers(&real) {
-            return Err(Error::Protected { path: given.to_owned() });
+            return Err(Error::Protected {
+                path: given.to_owned(),
+            });
         }
-        if !writes && let Some(folder) = self.readable.iter().find(|folder| real.starts_with(folder)) {
+        if !writes
+            && let Some(folder) = self.readable.iter().find(|folder| real.starts_with(folder))
+        {
             // Opened now: it may not have been there before the first output.
-            let root = Root::open(folder.clone()).map_err(|_| Error::NotFound { path: given.to_owned(), similar: Vec::new() })?;
+            let root = Root::open(folder.clone()).map_err(|_| Error::NotFound {
+                path: given.to_owned(),
+                similar: Vec::new(),
+            })?;
             return Ok(self.anchor(given, real, &Arc::new(root)));
         }
         if self.hides(&real) {
@@ -195,13 +259,28 @@ impl Guard {
 
     pub(super) fn anchor_detached(self: &Arc<Self>, given: &str, real: &Path) -> FilePath {
         let below = real.strip_prefix("/").unwrap_or(real).to_owned();
-        let root = self.roots.first().map_or_else(|| Arc::new(Root::detached()), Arc::clone);
-        FilePath { given: given.to_owned(), real: real.to_owned(), below, root, guard: Arc::clone(self) }
+        let root = self
+            .roots
+            .first()
+            .map_or_else(|| Arc::new(Root::detached()), Arc::clone);
+        FilePath {
+            given: given.to_owned(),
+            real: real.to_owned(),
+            below,
+            root,
+            guard: Arc::clone(self),
+        }
     }
 
     fn anchor(self: &Arc<Self>, given: &str, real: PathBuf, root: &Arc<Root>) -> FilePath {
         let below = real.strip_prefix(root.path()).unwrap_or(&real).to_owned();
-        FilePath { given: given.to_owned(), real, below, root: Arc::clone(root), guard: Arc::clone(self) }
+        FilePath {
+            given: given.to_owned(),
+            real,
+            below,
+            root: Arc::clone(root),
+            guard: Arc::clone(self),
+        }
     }
 
     /// Whether a real path is a secret place. At `off` nothing is.
@@ -212,7 +291,12 @@ impl Guard {
         if self.own.iter().any(|own| real.starts_with(own)) {
             return !self.readable.iter().any(|folder| real.starts_with(folder));
         }
-        is_secret_proc(real) || self.homes.iter().any(|home| below_home_is_secret(home, real)) || is_secret_elsewhere(real)
+        is_secret_proc(real)
+            || self
+                .homes
+                .iter()
+                .any(|home| below_home_is_secret(home, real))
+            || is_secret_elsewhere(real)
     }
 
     /// Whether `hides` may say yes to anything in `folder` or below.
@@ -242,24 +326,38 @@ impl Guard {
     pub(super) fn not_allowed(&self, given: &str, access: Access) -> Error {
         let remedy = if access == Access::Read {
             match self.rules.reading {
-                Reading::Anywhere | Reading::NotSecret => "it is a secret place; only `--sandbox off` opens those",
-                Reading::RootsAndSystem => "add its folder to `tools.roots`, or use `--sandbox workspace`",
+                Reading::Anywhere | Reading::NotSecret => {
+                    "it is a secret place; only `--sandbox off` opens those"
+                }
+                Reading::RootsAndSystem => {
+                    "add its folder to `tools.roots`, or use `--sandbox workspace`"
+                }
                 Reading::Roots => "add its folder to `tools.roots`",
             }
         } else {
             match self.rules.writing {
-                Writing::Nothing => "nothing may be written; use `--sandbox workspace` to write in the work folder",
-                Writing::Roots => "only the work folder may be written; add the folder to `tools.roots`, or use `--sandbox off`",
+                Writing::Nothing => {
+                    "nothing may be written; use `--sandbox workspace` to write in the work folder"
+                }
+                Writing::Roots => {
+                    "only the work folder may be written; add the folder to `tools.roots`, or use `--sandbox off`"
+                }
                 Writing::Anywhere => "it is one of haft's own folders",
             }
         };
-        Error::NotAllowed { path: given.to_owned(), remedy: remedy.to_owned() }
+        Error::NotAllowed {
+            path: given.to_owned(),
+            remedy: remedy.to_owned(),
+        }
     }
 }
 
 /// The innermost root that contains `real`, compared part by part.
 fn containing<'a>(roots: &'a [Arc<Root>], real: &Path) -> Option<&'a Arc<Root>> {
-    roots.iter().filter(|root| real.starts_with(root.path())).max_by_key(|root| root.path().components().count())
+    roots
+        .iter()
+        .filter(|root| real.starts_with(root.path()))
+        .max_by_key(|root| root.path().components().count())
 }
 
 fn is_system(real: &Path) -> bool {
@@ -267,7 +365,8 @@ fn is_system(real: &Path) -> bool {
 }
 
 fn below_home_is_secret(home: &Path, real: &Path) -> bool {
-    real.strip_prefix(home).is_ok_and(|below| SECRET.iter().any(|secret| below.starts_with(secret)))
+    real.strip_prefix(home)
+        .is_ok_and(|below| SECRET.iter().any(|secret| below.starts_with(secret)))
 }
 
 /// Other people's keys are as secret as the person's own, and `HOME` may point
@@ -276,14 +375,23 @@ fn is_secret_elsewhere(real: &Path) -> bool {
     if below_home_is_secret(Path::new("/root"), real) {
         return true;
     }
-    let Ok(below) = real.strip_prefix("/home") else { return false };
+    let Ok(below) = real.strip_prefix("/home") else {
+        return false;
+    };
     let mut parts = below.components();
-    parts.next().is_some() && SECRET.iter().any(|secret| parts.as_path().starts_with(secret))
+    parts.next().is_some()
+        && SECRET
+            .iter()
+            .any(|secret| parts.as_path().starts_with(secret))
 }
 
 fn is_secret_proc(real: &Path) -> bool {
-    let Ok(below) = real.strip_prefix("/proc") else { return false };
+    let Ok(below) = real.strip_prefix("/proc") else {
+        return false;
+    };
     let mut parts = below.components();
     let _process = parts.next();
-    parts.next().is_some_and(|part| SECRET_PROC.iter().any(|secret| part.as_os_str() == *secret))
+    parts
+        .next()
+        .is_some_and(|part| SECRET_PROC.iter().any(|secret| part.as_os_str() == *secret))
 }

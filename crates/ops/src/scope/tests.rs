@@ -1,0 +1,458 @@
+use super::*;
+use std::fs;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+
+/// A work folder with a sibling that holds a canary, as real paths.
+struct Yard {
+    _temp: TempDir,
+    work: PathBuf,
+    out: PathBuf,
+    base: PathBuf,
+}
+
+fn yard() -> Yard {
+    let temp = TempDir::new().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    let (work, out) = (base.join("work"), base.join("out"));
+    fs::create_dir_all(work.join("sub")).unwrap();
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("canary.txt"), "canary").unwrap();
+    fs::write(work.join("real.txt"), "real").unwrap();
+    Yard {
+        _temp: temp,
+        work,
+        out,
+        base,
+    }
+}
+
+fn places(yard: &Yard, mode: Mode) -> Places {
+    Places {
+        work_dir: yard.work.clone(),
+        roots: Vec::new(),
+        readable: Vec::new(),
+        home: Some(yard.base.join("home")),
+        own: vec![yard.base.join("state")],
+        protect: Vec::new(),
+        rules: mode.rules(),
+    }
+}
+
+fn scope(yard: &Yard, mode: Mode) -> Scope {
+    Scope::disk(places(yard, mode)).unwrap()
+}
+
+fn denied(scope: &Scope, path: &str, access: Access) -> bool {
+    match scope.resolve(path, access) {
+        Err(Error::NotAllowed { path: named, .. }) => {
+            assert_eq!(named, path, "the refusal names the path as it was given");
+            true
+        }
+        Err(other) => panic!("{path}: {other}"),
+        Ok(_) => false,
+    }
+}
+
+#[test]
+fn every_way_out_is_refused() {
+    let yard = yard();
+    symlink(yard.out.join("canary.txt"), yard.work.join("link")).unwrap();
+    symlink(&yard.out, yard.work.join("folder")).unwrap();
+    symlink("../out", yard.work.join("relative")).unwrap();
+    symlink("folder", yard.work.join("chain")).unwrap();
+    let absolute = yard.out.join("canary.txt");
+    let ways = [
+        "../out/canary.txt",
+        "sub/../../out/canary.txt",
+        "./sub/./../../out/canary.txt",
+        "missing/../../out/canary.txt",
+        absolute.to_str().unwrap(),
+        "link",
+        "folder/canary.txt",
+        "folder/new.txt",
+        "relative/canary.txt",
+        "chain/canary.txt",
+        "../out/does-not-exist",
+    ];
+    for mode in [Mode::Workspace, Mode::Strict, Mode::ReadOnly] {
+        let scope = scope(&yard, mode);
+        for way in ways {
+            assert!(
+                denied(&scope, way, Access::Write),
+                "{way} could be written at {mode:?}"
+            );
+        }
+    }
+    let strict = scope(&yard, Mode::Strict);
+    for way in ways {
+        assert!(
+            denied(&strict, way, Access::Read),
+            "{way} could be read at strict"
+        );
+    }
+}
+
+#[test]
+fn siblings_that_share_a_prefix_are_outside() {
+    let yard = yard();
+    for sibling in ["workspace", "work-old"] {
+        fs::create_dir(yard.base.join(sibling)).unwrap();
+        let inside = yard.base.join(sibling).join("canary");
+        fs::write(&inside, "x").unwrap();
+        let strict = scope(&yard, Mode::Strict);
+        assert!(denied(&strict, inside.to_str().unwrap(), Access::Read));
+        assert!(denied(
+            &strict,
+            &format!("../{sibling}/canary"),
+            Access::Read
+        ));
+    }
+}
+
+#[test]
+fn links_that_end_inside_are_followed() {
+    let yard = yard();
+    symlink(yard.work.join("real.txt"), yard.work.join("absolute")).unwrap();
+    symlink("real.txt", yard.work.join("relative")).unwrap();
+    symlink(yard.work.join("sub"), yard.work.join("dirlink")).unwrap();
+    let scope = scope(&yard, Mode::Strict);
+    for (given, real) in [
+        ("absolute", "real.txt"),
+        ("relative", "real.txt"),
+        ("dirlink/new.txt", "sub/new.txt"),
+    ] {
+        assert_eq!(
+            scope.resolve(given, Access::Write).unwrap().below(),
+            Path::new(real)
+        );
+    }
+    assert_eq!(
+        scope.resolve("absolute", Access::Unlink).unwrap().below(),
+        Path::new("absolute")
+    );
+}
+
+#[test]
+fn the_work_folder_may_be_reached_through_a_link() {
+    let yard = yard();
+    let alias = yard.base.join("alias");
+    symlink(&yard.work, &alias).unwrap();
+    for dir in [alias.clone(), alias.join("."), yard.work.join("sub/..")] {
+        let scope = Scope::disk(Places {
+            work_dir: dir,
+            ..places(&yard, Mode::Strict)
+        })
+        .unwrap();
+        for given in [
+            "real.txt",
+            yard.work.join("real.txt").to_str().unwrap(),
+            alias.join("real.txt").to_str().unwrap(),
+        ] {
+            assert!(scope.resolve(given, Access::Read).is_ok(), "{given}");
+        }
+        assert!(denied(&scope, "../out/canary.txt", Access::Read));
+    }
+}
+
+#[test]
+fn loops_and_nonsense_are_errors_not_hangs() {
+    let yard = yard();
+    symlink("b", yard.work.join("a")).unwrap();
+    symlink("a", yard.work.join("b")).unwrap();
+    let scope = scope(&yard, Mode::Workspace);
+    let long = "x".repeat(5000);
+    let part = format!("sub/{}", "y".repeat(300));
+    for given in ["a", "a/x", "", "nul\0byte", &long, &part] {
+        assert!(
+            matches!(
+                scope.resolve(given, Access::Read),
+                Err(Error::InvalidPath { .. })
+            ),
+            "{given:?}"
+        );
+    }
+}
+
+#[test]
+fn modes_read_and_write_what_they_say() {
+    let yard = yard();
+    let canary = yard.out.join("canary.txt");
+    let canary = canary.to_str().unwrap();
+    // (mode, read outside, write inside, write outside, read system)
+    let table = [
+        (Mode::Workspace, true, true, false, true),
+        (Mode::Strict, false, true, false, true),
+        (Mode::ReadOnly, true, false, false, true),
+        (Mode::Off, true, true, true, true),
+    ];
+    for (mode, read_out, write_in, write_out, system) in table {
+        let scope = scope(&yard, mode);
+        assert_eq!(
+            scope.resolve(canary, Access::Read).is_ok(),
+            read_out,
+            "{mode:?} reads outside"
+        );
+        assert_eq!(
+            scope.resolve("real.txt", Access::Write).is_ok(),
+            write_in,
+            "{mode:?} writes inside"
+        );
+        assert_eq!(
+            scope.resolve(canary, Access::Write).is_ok(),
+            write_out,
+            "{mode:?} writes outside"
+        );
+        assert_eq!(
+            scope.resolve("/etc/passwd", Access::Read).is_ok(),
+            system,
+            "{mode:?} reads the system"
+        );
+    }
+}
+
+#[test]
+fn the_strictest_of_two_rules_holds_each_way() {
+    let both = Mode::Strict.rules().tightened(Mode::ReadOnly.rules());
+    assert_eq!(
+        both,
+        FileRules {
+            reading: Reading::RootsAndSystem,
+            writing: Writing::Nothing
+        }
+    );
+    assert_eq!(
+        Mode::Workspace.rules().tightened(Mode::Off.rules()),
+        Mode::Workspace.rules()
+    );
+}
+
+#[test]
+fn secret_places_are_hidden_even_in_the_work_folder() {
+    let yard = yard();
+    let home = yard.base.join("home");
+    fs::create_dir_all(home.join(".ssh")).unwrap();
+    fs::write(home.join(".ssh/id"), "key").unwrap();
+    fs::create_dir_all(home.join(".config/gcloud")).unwrap();
+    symlink(home.join(".ssh"), yard.work.join("keys")).unwrap();
+    let at_home = Scope::disk(Places {
+        work_dir: home.clone(),
+        ..places(&yard, Mode::Workspace)
+    })
+    .unwrap();
+    for secret in [
+        ".ssh/id",
+        ".ssh",
+        ".config/gcloud/x",
+        ".netrc",
+        "./.ssh/../.ssh/id",
+    ] {
+        assert!(denied(&at_home, secret, Access::Read), "{secret}");
+    }
+    let elsewhere = scope(&yard, Mode::Workspace);
+    for secret in [
+        "keys/id",
+        "/proc/self/environ",
+        "/proc/1/fd/0",
+        "/proc/self/root/etc/passwd",
+        "/proc/self/cwd/real.txt",
+        "/root/.ssh/id",
+        "/home/somebody/.aws/credentials",
+    ] {
+        assert!(denied(&elsewhere, secret, Access::Read), "{secret}");
+    }
+    assert!(elsewhere.resolve("/proc/self/status", Access::Read).is_ok());
+    let listed = at_home.resolve(".", Access::Read).unwrap();
+    assert!(
+        listed.child(std::ffi::OsStr::new(".ssh")).is_none(),
+        "a walk does not meet it either"
+    );
+}
+
+#[test]
+fn our_own_folders_are_closed_but_for_outputs() {
+    let yard = yard();
+    let outputs = yard.base.join("state/outputs/here");
+    fs::create_dir_all(&outputs).unwrap();
+    fs::write(outputs.join("a.txt"), "whole").unwrap();
+    let scope = Scope::disk(Places {
+        readable: vec![outputs.clone()],
+        ..places(&yard, Mode::Strict)
+    })
+    .unwrap();
+    let state = |below: &str| {
+        yard.base
+            .join("state")
+            .join(below)
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(
+        scope
+            .resolve(&state("outputs/here/a.txt"), Access::Read)
+            .is_ok()
+    );
+    assert!(denied(&scope, &state("sessions.db"), Access::Read));
+    assert!(denied(
+        &scope,
+        &state("outputs/elsewhere/b.txt"),
+        Access::Read
+    ));
+    assert!(matches!(
+        scope.resolve(&state("outputs/here/a.txt"), Access::Write),
+        Err(Error::Protected { .. })
+    ));
+}
+
+fn protected(scope: &Scope, path: &str) -> bool {
+    matches!(
+        scope.resolve(path, Access::Write),
+        Err(Error::Protected { .. })
+    )
+}
+
+#[test]
+fn protected_places_are_protected_under_any_spelling() {
+    let yard = yard();
+    fs::create_dir(yard.work.join("secret")).unwrap();
+    fs::create_dir(yard.work.join("secret2")).unwrap();
+    fs::create_dir(yard.work.join("target")).unwrap();
+    symlink("secret", yard.work.join("alias")).unwrap();
+    symlink("target", yard.work.join("entry")).unwrap();
+    for entry in ["secret", "secret/", "./secret"] {
+        let protect = vec![
+            PathBuf::from(entry),
+            PathBuf::new(),
+            yard.work.join("entry"),
+        ];
+        let scope = Scope::disk(Places {
+            protect,
+            ..places(&yard, Mode::Workspace)
+        })
+        .unwrap();
+        let absolute = yard.work.join("secret/x");
+        for path in [
+            "secret/x",
+            "./secret/x",
+            "sub/../secret/x",
+            "secret//x",
+            "secret/./x",
+            "secret",
+            "alias/x",
+            "target/x",
+            "entry",
+            absolute.to_str().unwrap(),
+        ] {
+            assert!(protected(&scope, path), "{path} with {entry}");
+        }
+        assert!(
+            scope.resolve("secret/x", Access::Read).is_ok(),
+            "reading stays allowed"
+        );
+        assert!(
+            scope.resolve("secret2/x", Access::Write).is_ok(),
+            "a sibling is not protected"
+        );
+        assert!(matches!(
+            scope.resolve("entry", Access::Unlink),
+            Err(Error::Protected { .. })
+        ));
+    }
+}
+
+#[test]
+fn what_git_and_haft_obey_is_always_protected() {
+    let yard = yard();
+    fs::create_dir_all(yard.work.join(".git/hooks")).unwrap();
+    let scope = scope(&yard, Mode::Off);
+    for path in [
+        ".git/hooks/pre-commit",
+        ".git/config",
+        "haft.yaml",
+        ".GIT/hooks/x",
+        ".gIt/config",
+        "sub/.git/config",
+        "sub/.git",
+        ".git/modules/m/hooks/x",
+    ] {
+        assert!(protected(&scope, path), "{path}");
+    }
+    for path in [
+        ".git/HEAD",
+        ".github/hooks/x",
+        "sub/haft.yaml",
+        "config",
+        "hooks/x",
+        ".gitignore",
+    ] {
+        assert!(scope.resolve(path, Access::Write).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn a_worktree_protects_the_repository_it_belongs_to() {
+    let yard = yard();
+    let store = yard.work.join("store");
+    fs::create_dir_all(store.join("worktrees/w")).unwrap();
+    fs::write(store.join("worktrees/w/commondir"), "../..\n").unwrap();
+    fs::write(yard.work.join(".git"), "gitdir: store/worktrees/w\n").unwrap();
+    let scope = scope(&yard, Mode::Workspace);
+    assert!(protected(&scope, "store/hooks/pre-commit"));
+    assert!(protected(&scope, "store/config"));
+    assert!(scope.resolve("store/objects/x", Access::Write).is_ok());
+}
+
+#[test]
+fn a_fifo_called_dot_git_does_not_hang_the_start() {
+    let yard = yard();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        yard.work.join(".git"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    scope(&yard, Mode::Workspace);
+}
+
+#[test]
+fn a_name_that_is_not_utf8_can_be_named_as_it_was_shown() {
+    use std::os::unix::ffi::OsStrExt;
+    let yard = yard();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    fs::write(yard.work.join(name), "x").unwrap();
+    let scope = scope(&yard, Mode::Workspace);
+    assert_eq!(
+        scope
+            .resolve("caf\u{fffd}.txt", Access::Read)
+            .unwrap()
+            .below(),
+        Path::new(name)
+    );
+    fs::write(
+        yard.work.join(std::ffi::OsStr::from_bytes(b"caf\xe8.txt")),
+        "y",
+    )
+    .unwrap();
+    let unclear = scope.resolve("caf\u{fffd}.txt", Access::Read).unwrap();
+    assert_eq!(
+        unclear.below(),
+        Path::new("caf\u{fffd}.txt"),
+        "two names read alike: neither is guessed"
+    );
+}
+
+#[test]
+fn extra_roots_have_the_rights_of_the_work_folder() {
+    let yard = yard();
+    let scope = Scope::disk(Places {
+        roots: vec![PathBuf::from("../out")],
+        ..places(&yard, Mode::Strict)
+    })
+    .unwrap();
+    assert!(scope.resolve("../out/new.txt", Access::Write).is_ok());
+    assert!(protected(&scope, "../out/haft.yaml"));
+    assert!(denied(&scope, "../elsewhere", Access::Write));
+}

@@ -29,7 +29,9 @@ pub(super) fn open(path: &FilePath, flags: OFlags) -> Result<OwnedFd> {
 pub(super) fn open_parent(path: &FilePath, parents: Parents) -> Result<(OwnedFd, OsString)> {
     let root = root_of(path)?;
     let Some(name) = path.below().file_name() else {
-        return Err(Error::IsDirectory { path: path.given().to_owned() });
+        return Err(Error::IsDirectory {
+            path: path.given().to_owned(),
+        });
     };
     let parent = path.below().parent().unwrap_or(Path::new(""));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
@@ -66,11 +68,16 @@ fn create_folders(root: BorrowedFd<'_>, parent: &Path) -> io::Result<()> {
 /// Opens `below` under `dir`, following nothing and leaving it by no way.
 pub(super) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
-    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    let below = if below.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        below
+    };
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         loop {
             match openat2(dir, below, flags, Mode::empty(), resolve) {
                 // A rename somewhere on the way: the kernel asks to try again.
@@ -85,8 +92,13 @@ pub(super) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io
 }
 
 /// The same by single steps, for kernels without `openat2`.
-fn open_step_by_step(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let step = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+pub(super) fn open_step_by_step(
+    dir: BorrowedFd<'_>,
+    below: &Path,
+    flags: OFlags,
+) -> io::Result<OwnedFd> {
+    let step =
+        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut folder: Option<OwnedFd> = None;
     let mut parts = below.components().peekable();
     while let Some(part) = parts.next() {
@@ -94,14 +106,25 @@ fn open_step_by_step(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Re
         let (Component::Normal(_) | Component::CurDir) = part else {
             return Err(Errno::XDEV.into());
         };
-        let flags = if parts.peek().is_some() { step } else { flags | OFlags::NOFOLLOW };
-        folder = Some(openat(at, Path::new(part.as_os_str()), flags, Mode::empty())?);
+        let flags = if parts.peek().is_some() {
+            step
+        } else {
+            flags | OFlags::NOFOLLOW
+        };
+        folder = Some(openat(
+            at,
+            Path::new(part.as_os_str()),
+            flags,
+            Mode::empty(),
+        )?);
     }
     folder.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
 }
 
 fn root_of(path: &FilePath) -> Result<BorrowedFd<'_>> {
-    path.root().dir().ok_or_else(|| Error::Fault("a path of another backend reached the disk".to_owned()))
+    path.root()
+        .dir()
+        .ok_or_else(|| Error::Fault("a path of another backend reached the disk".to_owned()))
 }
 
 fn error(path: &FilePath, action: &'static str, source: io::Error) -> Error {
@@ -112,19 +135,30 @@ fn error(path: &FilePath, action: &'static str, source: io::Error) -> Error {
             path: given.to_owned(),
             remedy: "it became a symbolic link while it was being opened; try again".to_owned(),
         },
-        Some(Errno::NOENT) => Error::NotFound { path: given.to_owned(), similar: similar(path) },
+        Some(Errno::NOENT) => Error::NotFound {
+            path: given.to_owned(),
+            similar: similar(path),
+        },
         _ => Error::io(action, given, source),
     }
 }
 
 /// Names in the same folder that differ little from the one that is missing.
 fn similar(path: &FilePath) -> Vec<String> {
-    let Some(wanted) = path.below().file_name().and_then(|name| name.to_str()) else { return Vec::new() };
-    let Ok((folder, _)) = open_parent(path, Parents::MustExist) else { return Vec::new() };
-    let Ok(entries) = rustix::fs::Dir::read_from(&folder) else { return Vec::new() };
+    let Some(wanted) = path.below().file_name().and_then(|name| name.to_str()) else {
+        return Vec::new();
+    };
+    let Ok((folder, _)) = open_parent(path, Parents::MustExist) else {
+        return Vec::new();
+    };
+    let Ok(entries) = rustix::fs::Dir::read_from(&folder) else {
+        return Vec::new();
+    };
     let names = entries.flatten().take(5_000).filter_map(|entry| {
-        let name = std::ffi::OsStr::from_bytes(entry.file_name().to_bytes()).to_str()?.to_owned();
+        let name = std::ffi::OsStr::from_bytes(entry.file_name().to_bytes())
+            .to_str()?
+            .to_owned();
         (!path.hides(&path.real().with_file_name(&name))).then_some(name)
     });
-    crate::text::nearest::names(wanted, names, 3)
+    crate::text::spelling::closest(wanted, names, 3)
 }

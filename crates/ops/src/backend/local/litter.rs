@@ -18,7 +18,9 @@ pub(super) const SUFFIX: &str = ".tmp";
 
 /// Whether a name is one that a write uses for its temporary file.
 pub(super) fn is_temporary(name: &[u8]) -> bool {
-    name.strip_prefix(PREFIX.as_bytes()).and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes())).is_some_and(|middle| middle.len() == 16 && middle.iter().all(u8::is_ascii_hexdigit))
+    name.strip_prefix(PREFIX.as_bytes())
+        .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()))
+        .is_some_and(|middle| middle.len() == 16 && middle.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// The folder in which temporary files are noted.
@@ -39,19 +41,33 @@ impl Litter {
     /// Uses `folder`, which is made at the first write.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, notes: Mutex::new(None) }
+        Self {
+            folder,
+            notes: Mutex::new(None),
+        }
     }
 
     /// Removes what dead processes left, and says how many files that were.
-    #[expect(clippy::disallowed_methods, reason = "haft's own notes, not files of a session")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "haft's own notes, not files of a session"
+    )]
     pub fn sweep(&self) -> usize {
-        let Ok(entries) = std::fs::read_dir(&self.folder) else { return 0 };
-        entries.flatten().map(|entry| sweep_notes(&entry.path()).unwrap_or(0)).sum()
+        let Ok(entries) = std::fs::read_dir(&self.folder) else {
+            return 0;
+        };
+        entries
+            .flatten()
+            .map(|entry| sweep_notes(&entry.path()).unwrap_or(0))
+            .sum()
     }
 
     /// Notes a temporary file before it is made. It is forgotten on drop.
     pub(super) fn note(&self, temporary: &Path) -> io::Result<Noted<'_>> {
-        let mut notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut notes = self
+            .notes
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if notes.is_none() {
             *notes = Some(self.open()?);
         }
@@ -64,17 +80,41 @@ impl Litter {
         Ok(Noted { litter: self })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "haft's own notes, not files of a session")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "haft's own notes, not files of a session"
+    )]
     fn open(&self) -> io::Result<Notes> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)?;
         let path = self.folder.join(super::replace::random_name());
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
         flock(&file, FlockOperation::LockExclusive)?;
-        Ok(Notes { file, path, live: 0 })
+        Ok(Notes {
+            file,
+            path,
+            live: 0,
+        })
+    }
+
+    /// Lets go of the lock and leaves the notes, as a kill would.
+    #[cfg(test)]
+    pub(super) fn abandon(self) {
+        let mut notes = self.notes.lock().unwrap();
+        notes.take();
     }
 
     fn forget(&self) {
-        let mut notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut notes = self
+            .notes
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(notes) = notes.as_mut() {
             notes.live = notes.live.saturating_sub(1);
             if notes.live == 0 {
@@ -86,9 +126,15 @@ impl Litter {
 }
 
 impl Drop for Litter {
-    #[expect(clippy::disallowed_methods, reason = "haft's own notes, not files of a session")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "haft's own notes, not files of a session"
+    )]
     fn drop(&mut self) {
-        let notes = self.notes.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let notes = self
+            .notes
+            .get_mut()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(notes) = notes.take() {
             let _ = std::fs::remove_file(&notes.path);
         }
@@ -107,7 +153,10 @@ impl Drop for Noted<'_> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "haft's own notes, and the temporary files they list")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "haft's own notes, and the temporary files they list"
+)]
 fn sweep_notes(path: &Path) -> io::Result<usize> {
     let mut file = OpenOptions::new().read(true).open(path)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -116,9 +165,16 @@ fn sweep_notes(path: &Path) -> io::Result<usize> {
     let mut listed = Vec::new();
     file.read_to_end(&mut listed)?;
     let mut removed = 0;
-    for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+    for line in listed
+        .split(|byte| *byte == 0)
+        .filter(|line| !line.is_empty())
+    {
         let temporary = PathBuf::from(std::ffi::OsString::from_vec(line.to_vec()));
-        if temporary.file_name().is_some_and(|name| is_temporary(name.as_bytes())) && std::fs::remove_file(&temporary).is_ok() {
+        if temporary
+            .file_name()
+            .is_some_and(|name| is_temporary(name.as_bytes()))
+            && std::fs::remove_file(&temporary).is_ok()
+        {
             removed += 1;
         }
     }

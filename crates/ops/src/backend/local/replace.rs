@@ -11,14 +11,15 @@ use crate::backend::{Expect, Kind, Written};
 use crate::{Error, FilePath, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    Access, AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, accessat, fchmod, fchown, fgetxattr,
-    flistxattr, flock, fsetxattr, fstat, fsync, openat, renameat, renameat_with, statat, unlinkat,
+    Access, AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, accessat,
+    fchmod, fchown, fgetxattr, flistxattr, flock, fsetxattr, fstat, fsync, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{Read, Write};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long to wait for another process that writes in the same folder.
@@ -28,11 +29,17 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// few hundred thousand names to delete one is no service.
 const SWEEP_LIMIT: i64 = 1 << 20;
 
-pub(super) fn replace(path: &FilePath, bytes: &[u8], expect: &Expect, litter: Option<&Litter>) -> Result<Written> {
+pub(super) fn replace(
+    path: &FilePath,
+    bytes: &[u8],
+    expect: &Expect,
+    litter: Option<&Litter>,
+    swept: &Swept,
+) -> Result<Written> {
     let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
     let (folder, name) = handle::open_parent(path, Parents::Create)?;
     let _lock = lock(path, &folder)?;
-    sweep_once(&folder);
+    sweep_once(&folder, swept);
 
     let old = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(old) => Some(old),
@@ -49,33 +56,59 @@ pub(super) fn replace(path: &FilePath, bytes: &[u8], expect: &Expect, litter: Op
     if let Some(Err(source)) = &noted {
         tracing::warn!(%source, "temporary file not noted; it would stay if haft were killed now");
     }
-    let written = fill(path, &folder, OsStr::new(&temporary), bytes, old.as_ref(), &name)
-        .and_then(|()| swap(path, &folder, &temporary, &name, old.as_ref(), expect));
+    let written = fill(
+        path,
+        &folder,
+        OsStr::new(&temporary),
+        bytes,
+        old.as_ref(),
+        &name,
+    )
+    .and_then(|()| swap(path, &folder, &temporary, &name, old.as_ref(), expect));
     if written.is_err() {
         let _ = unlinkat(&folder, temporary.as_str(), AtFlags::empty());
     }
     written?;
     fsync(&folder).map_err(fail)?;
-    let links_broken = old.as_ref().map_or(0, |old| u64::from(old.st_nlink).saturating_sub(1));
-    Ok(Written { created: old.is_none(), links_broken })
+    let links_broken = old
+        .as_ref()
+        .map_or(0, |old| u64::from(old.st_nlink).saturating_sub(1));
+    Ok(Written {
+        created: old.is_none(),
+        links_broken,
+    })
 }
 
 /// Writes the temporary file, with what must be kept of the old one.
-fn fill(path: &FilePath, folder: &OwnedFd, temporary: &OsStr, bytes: &[u8], old: Option<&rustix::fs::Stat>, name: &OsStr) -> Result<()> {
+fn fill(
+    path: &FilePath,
+    folder: &OwnedFd,
+    temporary: &OsStr,
+    bytes: &[u8],
+    old: Option<&rustix::fs::Stat>,
+    name: &OsStr,
+) -> Result<()> {
     let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // A replacement is nobody else's to read until it has the old one's mode.
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let file = openat(folder, temporary, flags, Mode::from_raw_mode(mode)).map_err(fail)?;
     let mut file = std::fs::File::from(file);
-    file.write_all(bytes).map_err(|source| Error::io("write", path.given(), source))?;
+    file.write_all(bytes)
+        .map_err(|source| Error::io("write", path.given(), source))?;
     if let Some(old) = old {
         keep_metadata(path, folder, &file, old, name)?;
     }
     fsync(&file).map_err(fail)
 }
 
-fn keep_metadata(path: &FilePath, folder: &OwnedFd, file: &std::fs::File, old: &rustix::fs::Stat, name: &OsStr) -> Result<()> {
+fn keep_metadata(
+    path: &FilePath,
+    folder: &OwnedFd,
+    file: &std::fs::File,
+    old: &rustix::fs::Stat,
+    name: &OsStr,
+) -> Result<()> {
     let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
     let new = fstat(file).map_err(fail)?;
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
@@ -83,7 +116,10 @@ fn keep_metadata(path: &FilePath, folder: &OwnedFd, file: &std::fs::File, old: &
         let group = Some(Gid::from_raw(old.st_gid));
         fchown(file, owner, group).map_err(|_| Error::CannotKeep {
             path: path.given().to_owned(),
-            reason: format!("it belongs to user {} and group {}, which could not be kept", old.st_uid, old.st_gid),
+            reason: format!(
+                "it belongs to user {} and group {}, which could not be kept",
+                old.st_uid, old.st_gid
+            ),
         })?;
     }
     copy_attributes(folder, name, file).map_err(|errno| Error::CannotKeep {
@@ -98,14 +134,21 @@ fn keep_metadata(path: &FilePath, folder: &OwnedFd, file: &std::fs::File, old: &
 /// kernel's security modules are set by the kernel itself where we may not.
 fn copy_attributes(folder: &OwnedFd, name: &OsStr, new: &std::fs::File) -> rustix::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(old) = openat(folder, name, flags, Mode::empty()) else { return Ok(()) };
+    let Ok(old) = openat(folder, name, flags, Mode::empty()) else {
+        return Ok(());
+    };
     let mut names = vec![0; 64 << 10];
     let length = match flistxattr(&old, &mut names) {
         Ok(length) => length,
         Err(Errno::NOTSUP) => return Ok(()),
         Err(errno) => return Err(errno),
     };
-    for name in names.get(..length).unwrap_or_default().split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+    for name in names
+        .get(..length)
+        .unwrap_or_default()
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
         let mut value = vec![0; 64 << 10];
         let length = fgetxattr(&old, name, &mut value)?;
         let value = value.get(..length).unwrap_or_default();
@@ -119,37 +162,73 @@ fn copy_attributes(folder: &OwnedFd, name: &OsStr, new: &std::fs::File) -> rusti
 
 /// Renames the temporary file over the target, unless the target changed since
 /// it was looked at: an editor that knows nothing of our lock may have saved.
-fn swap(path: &FilePath, folder: &OwnedFd, temporary: &str, name: &OsStr, old: Option<&rustix::fs::Stat>, expect: &Expect) -> Result<()> {
+fn swap(
+    path: &FilePath,
+    folder: &OwnedFd,
+    temporary: &str,
+    name: &OsStr,
+    old: Option<&rustix::fs::Stat>,
+    expect: &Expect,
+) -> Result<()> {
     let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
     if matches!(expect, Expect::Absent) {
         return match renameat_with(folder, temporary, folder, name, RenameFlags::NOREPLACE) {
-            Err(Errno::EXIST) => Err(Error::AlreadyExists { path: path.given().to_owned() }),
+            Err(Errno::EXIST) => Err(Error::AlreadyExists {
+                path: path.given().to_owned(),
+            }),
             // File systems without the flag: the folder is locked, so the look
             // before was ours alone among haft processes.
-            Err(Errno::INVAL | Errno::NOSYS) => renameat(folder, temporary, folder, name).map_err(fail),
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                renameat(folder, temporary, folder, name).map_err(fail)
+            }
             renamed => renamed.map_err(fail),
         };
     }
-    let identity = |stat: &rustix::fs::Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+    let identity = |stat: &rustix::fs::Stat| {
+        (
+            stat.st_dev,
+            stat.st_ino,
+            stat.st_size,
+            stat.st_mtime,
+            stat.st_mtime_nsec,
+        )
+    };
     let now = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     if matches!(expect, Expect::Exactly(_)) && now.as_ref().map(identity) != old.map(identity) {
-        return Err(Error::Contended { path: path.given().to_owned() });
+        return Err(Error::Contended {
+            path: path.given().to_owned(),
+        });
     }
     renameat(folder, temporary, folder, name).map_err(fail)
 }
 
-fn may_replace(path: &FilePath, folder: &OwnedFd, name: &OsStr, old: &rustix::fs::Stat) -> Result<()> {
+fn may_replace(
+    path: &FilePath,
+    folder: &OwnedFd,
+    name: &OsStr,
+    old: &rustix::fs::Stat,
+) -> Result<()> {
     let given = || path.given().to_owned();
     match describe(old).kind {
         Kind::File => {}
         Kind::Directory => return Err(Error::IsDirectory { path: given() }),
         Kind::Link => return Err(Error::Contended { path: given() }),
-        Kind::Other(kind) => return Err(Error::NotRegular { path: given(), kind }),
+        Kind::Other(kind) => {
+            return Err(Error::NotRegular {
+                path: given(),
+                kind,
+            });
+        }
     }
     // A rename needs no right to write the file itself, but its owner said no.
-    if old.st_mode & 0o222 == 0 || accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS).is_err() {
+    if old.st_mode & 0o222 == 0
+        || accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS).is_err()
+    {
         let mode = old.st_mode & 0o7777;
-        return Err(Error::CannotKeep { path: given(), reason: format!("it is read-only (mode {mode:04o})") });
+        return Err(Error::CannotKeep {
+            path: given(),
+            reason: format!("it is read-only (mode {mode:04o})"),
+        });
     }
     Ok(())
 }
@@ -157,16 +236,31 @@ fn may_replace(path: &FilePath, folder: &OwnedFd, name: &OsStr, old: &rustix::fs
 fn check(path: &FilePath, exists: bool, expect: &Expect) -> Result<()> {
     match expect {
         Expect::Anything => Ok(()),
-        Expect::Absent if exists => Err(Error::AlreadyExists { path: path.given().to_owned() }),
+        Expect::Absent if exists => Err(Error::AlreadyExists {
+            path: path.given().to_owned(),
+        }),
         Expect::Absent => Ok(()),
         Expect::Exactly(wanted) => {
             let mut found = Vec::with_capacity(wanted.len());
             let mut content = match open_regular(path) {
-                Err(Error::NotFound { .. }) => return Err(Error::Contended { path: path.given().to_owned() }),
+                Err(Error::NotFound { .. }) => {
+                    return Err(Error::Contended {
+                        path: path.given().to_owned(),
+                    });
+                }
                 content => content?,
             };
-            content.reader.read_to_end(&mut found).map_err(|source| Error::io("read", path.given(), source))?;
-            if found == **wanted { Ok(()) } else { Err(Error::Contended { path: path.given().to_owned() }) }
+            content
+                .reader
+                .read_to_end(&mut found)
+                .map_err(|source| Error::io("read", path.given(), source))?;
+            if found == **wanted {
+                Ok(())
+            } else {
+                Err(Error::Contended {
+                    path: path.given().to_owned(),
+                })
+            }
         }
     }
 }
@@ -179,14 +273,26 @@ fn lock<'a>(path: &FilePath, folder: &'a OwnedFd) -> Result<Locked<'a>> {
     let mut pause = Duration::from_micros(200);
     loop {
         match flock(folder, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Locked { folder: folder.as_fd() }),
+            Ok(()) => {
+                return Ok(Locked {
+                    folder: folder.as_fd(),
+                });
+            }
             // File systems that know no locks: the comparison before the rename is all there is.
-            Err(Errno::NOTSUP | Errno::NOLCK | Errno::INVAL) => return Ok(Locked { folder: folder.as_fd() }),
+            Err(Errno::NOTSUP | Errno::NOLCK | Errno::INVAL) => {
+                return Ok(Locked {
+                    folder: folder.as_fd(),
+                });
+            }
             Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < LOCK_WAIT => {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(5));
             }
-            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(Error::Locked { path: path.given().to_owned() }),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                return Err(Error::Locked {
+                    path: path.given().to_owned(),
+                });
+            }
             Err(errno) => return Err(Error::io("lock the folder of", path.given(), errno.into())),
         }
     }
@@ -204,22 +310,14 @@ impl Drop for Locked<'_> {
 
 /// Removes temporary files that a killed process left in this folder, once per
 /// folder. We hold the folder's lock, so none of them is in use.
-fn sweep_once(folder: &OwnedFd) {
-    static SWEPT: LazyLock<Mutex<HashSet<(u64, u64)>>> = LazyLock::new(Mutex::default);
+fn sweep_once(folder: &OwnedFd, swept: &Swept) {
     let Ok(stat) = fstat(folder) else { return };
-    if stat.st_size > SWEEP_LIMIT {
+    if stat.st_size > SWEEP_LIMIT || !swept.is_first(stat.st_dev, stat.st_ino) {
         return;
     }
-    let mut swept = SWEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // Bounded: a process that writes in very many folders looks at some again.
-    if swept.len() > 10_000 {
-        swept.clear();
-    }
-    if !swept.insert((stat.st_dev, stat.st_ino)) {
+    let Ok(entries) = rustix::fs::Dir::read_from(folder) else {
         return;
-    }
-    drop(swept);
-    let Ok(entries) = rustix::fs::Dir::read_from(folder) else { return };
+    };
     for entry in entries.flatten() {
         if litter::is_temporary(entry.file_name().to_bytes()) {
             let _ = unlinkat(folder, entry.file_name(), AtFlags::empty());
@@ -227,10 +325,29 @@ fn sweep_once(folder: &OwnedFd) {
     }
 }
 
+/// The folders that were searched for left-over files already.
+#[derive(Debug, Default)]
+pub(super) struct Swept(Mutex<HashSet<(u64, u64)>>);
+
+impl Swept {
+    fn is_first(&self, device: u64, inode: u64) -> bool {
+        let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Bounded: a process that writes in very many folders looks at some again.
+        if swept.len() > 10_000 {
+            swept.clear();
+        }
+        swept.insert((device, inode))
+    }
+}
+
 /// A name nobody can guess, so nobody can be waiting there.
 pub(super) fn random_name() -> String {
     use std::hash::{BuildHasher, RandomState};
     // The standard library's hasher is keyed by the system's random source.
-    let random = RandomState::new().hash_one((std::process::id(), std::thread::current().id(), Instant::now()));
+    let random = RandomState::new().hash_one((
+        std::process::id(),
+        std::thread::current().id(),
+        Instant::now(),
+    ));
     format!("{}{random:016x}{}", litter::PREFIX, litter::SUFFIX)
 }

@@ -1,0 +1,98 @@
+//! What a tool may use while it runs.
+
+use crate::runtime::Session;
+use crate::{Access, Content, Error, Reply};
+use haft_ops::{Backend, FilePath, Scope};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Where updates of a running call go.
+pub(crate) type UpdateSink = Arc<dyn Fn(&[Content]) + Send + Sync>;
+
+/// The surroundings of one call. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) call_id: Arc<str>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) updates: UpdateSink,
+}
+
+impl Context {
+    /// The id of this call.
+    #[must_use]
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// Where files live.
+    #[must_use]
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.session.backend
+    }
+
+    /// Which files there may be.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.session.scope
+    }
+
+    /// Checks a path as the toolset writes paths.
+    ///
+    /// # Errors
+    /// When the scope does not admit it.
+    pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
+        Ok(self
+            .session
+            .paths
+            .resolve(&self.session.scope, given, access)?)
+    }
+
+    /// A path for the model: relative to the work folder, absolute outside it.
+    /// Control characters are made visible, so that a name stays on its line.
+    #[must_use]
+    pub fn shown(&self, real: &Path) -> String {
+        let shown = real
+            .strip_prefix(self.session.scope.work_dir())
+            .unwrap_or(real);
+        let shown = if shown.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            shown
+        };
+        let shown = shown.to_string_lossy();
+        if shown.contains(char::is_control) {
+            shown.escape_default().to_string()
+        } else {
+            shown.into_owned()
+        }
+    }
+
+    /// Cancelled when nobody waits for this call any more.
+    #[must_use]
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// When to stop with what there is: after `own`, or earlier if the session
+    /// says so.
+    #[must_use]
+    pub fn deadline(&self, own: Duration) -> Instant {
+        let own = Instant::now() + own;
+        self.deadline.map_or(own, |deadline| deadline.min(own))
+    }
+
+    /// Shows what there is so far, while the call goes on.
+    pub fn update(&self, reply: impl Into<Reply>) {
+        (self.updates)(reply.into().content());
+    }
+
+    /// The names of the tools that a model can call in this session.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        self.session.tools.names()
+    }
+}

@@ -1,0 +1,173 @@
+//! Why a call failed. A toolset turns it into a reply in its own words.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An operation said no.
+    #[error(transparent)]
+    Operation(#[from] haft_ops::Error),
+    /// The arguments do not fit the schema; the tool did not run.
+    #[error("{0}")]
+    Invalid(Invalid),
+    /// No tool of that name.
+    #[error("unknown tool: {name}")]
+    UnknownTool {
+        /// The name that was called.
+        name: String,
+        /// Names that may have been meant.
+        similar: Vec<String>,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// The policy said no for the reason inside; the tool did not run.
+    #[error(transparent)]
+    Refused(Box<Self>),
+    /// The policy said no; the tool did not run.
+    #[error("denied: {reason}")]
+    Denied {
+        /// Why.
+        reason: String,
+    },
+    /// The tool did not end in time and was stopped.
+    #[error("timed out after {}", haft_ops::text::seconds(*after))]
+    TimedOut {
+        /// The limit.
+        after: Duration,
+    },
+    /// The caller stopped it.
+    #[error("cancelled")]
+    Cancelled,
+    /// The tool panicked. The session goes on.
+    #[error("tool \"{tool}\" panicked: {message}")]
+    Panicked {
+        /// Which.
+        tool: String,
+        /// What it said.
+        message: String,
+    },
+    /// The tool's own words for the model.
+    #[error("{text}")]
+    Failed {
+        /// What happened.
+        text: String,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// Something on our side: recording, the file system of outputs, a schema.
+    #[error("{0}")]
+    Fault(String),
+}
+
+impl Error {
+    /// A failure in the tool's own words.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self::Failed {
+            text: text.into(),
+            hint: None,
+        }
+    }
+
+    /// A single problem with the arguments, in words.
+    pub fn invalid(problem: impl Into<String>) -> Self {
+        Self::Invalid(Invalid {
+            problems: vec![Problem::Other(problem.into())],
+        })
+    }
+}
+
+/// Everything that is wrong with the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// One entry for each problem.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong with an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A required parameter is not there.
+    Missing(String),
+    /// A parameter the tool does not have.
+    Unknown {
+        /// Its name.
+        name: String,
+        /// The parameter that may have been meant.
+        similar: Option<String>,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// A parameter of another type or range.
+    Wrong {
+        /// Its name.
+        name: String,
+        /// What was wanted.
+        wanted: String,
+        /// What came.
+        got: String,
+    },
+    /// Two names of one parameter, with different values.
+    Conflict {
+        /// The name the tool knows.
+        name: String,
+        /// The other one.
+        alias: String,
+    },
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("validation error: ")?;
+        for (at, problem) in self.problems.iter().enumerate() {
+            if at > 0 {
+                f.write_str("; ")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(name) => write!(f, "missing required parameter \"{name}\""),
+            Self::Unknown {
+                name,
+                similar: Some(similar),
+                ..
+            } => {
+                write!(
+                    f,
+                    "unknown parameter \"{name}\", did you mean \"{similar}\"?"
+                )
+            }
+            Self::Unknown { name, known, .. } if known.is_empty() => {
+                write!(f, "unknown parameter \"{name}\" (the tool has none)")
+            }
+            Self::Unknown { name, known, .. } => {
+                write!(
+                    f,
+                    "unknown parameter \"{name}\" (known: {})",
+                    known.join(", ")
+                )
+            }
+            Self::Wrong { name, wanted, got } => {
+                write!(f, "parameter \"{name}\" must be {wanted}, got {got}")
+            }
+            Self::Conflict { name, alias } => {
+                write!(
+                    f,
+                    "parameters \"{name}\" and \"{alias}\" mean the same but differ: give one"
+                )
+            }
+            Self::Other(words) => f.write_str(words),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Cutting a reply to what a model can take. The whole is kept first, so that
+//! the note can say where.
+
+use crate::reply::Cutting;
+use crate::{Content, Reply, Toolset};
+use haft_ops::spill::Spill;
+use haft_ops::text::limit::{Keep, Limit};
+
+/// What a tool that cuts for itself may add with its own notes.
+const OWN_NOTES: usize = 4 << 10;
+
+/// Cuts the text of a reply, if it is too long, and adds its footer.
+/// Returns whether something was cut.
+pub(crate) fn apply(
+    reply: &mut Reply,
+    toolset: &Toolset,
+    spill: Option<&Spill>,
+    call_id: &str,
+) -> bool {
+    let limit = match reply.cutting {
+        Cutting::Done => Limit {
+            bytes: toolset.limit.bytes + OWN_NOTES,
+            lines: toolset.limit.lines + 20,
+            ..toolset.limit
+        },
+        Cutting::Head | Cutting::Tail => toolset.limit,
+    };
+    let cut = cut_blocks(reply, &limit, toolset, spill, call_id);
+    if !cut && let Some(footer) = reply.footer.take() {
+        append(reply, &footer);
+    }
+    cut
+}
+
+fn cut_blocks(
+    reply: &mut Reply,
+    limit: &Limit,
+    toolset: &Toolset,
+    spill: Option<&Spill>,
+    call_id: &str,
+) -> bool {
+    let texts = reply
+        .content
+        .iter()
+        .filter(|block| matches!(block, Content::Text { .. }))
+        .count();
+    // Several text blocks share the room of one.
+    let whole = if texts > 1 { Some(reply.text()) } else { None };
+    let text = match (&whole, reply.content.iter().find_map(as_text)) {
+        (Some(whole), _) => whole.as_str(),
+        (None, Some(text)) => text,
+        (None, None) => return false,
+    };
+    let keep = if reply.cutting == Cutting::Tail {
+        Keep::Tail
+    } else {
+        Keep::Head
+    };
+    let cut = Limit { keep, ..*limit }.cut(text);
+    if cut.hit.is_none() {
+        return false;
+    }
+    let kept = spill.and_then(|spill| {
+        match spill.keep(call_id, &with_footer(text, reply.footer.as_deref())) {
+            Ok(kept) => Some(kept),
+            Err(error) => {
+                tracing::error!(%error, "the whole output could not be kept");
+                None
+            }
+        }
+    });
+    let note = (toolset.cut_note)(&cut, keep, kept.as_ref());
+    let mut text = cut.kept.to_owned();
+    if let Some(footer) = &reply.footer {
+        text = with_footer(&text, Some(footer));
+        text.push('\n');
+    } else {
+        text.push_str("\n\n");
+    }
+    text.push_str(&note);
+    if let Some(kept) = &kept {
+        reply
+            .details
+            .insert("output_path".to_owned(), kept.path.to_string_lossy().into());
+    }
+    reply.footer = None;
+    let mut pictures: Vec<Content> = reply
+        .content
+        .drain(..)
+        .filter(|block| !matches!(block, Content::Text { .. }))
+        .collect();
+    reply.content.push(Content::Text { text });
+    reply.content.append(&mut pictures);
+    true
+}
+
+fn as_text(block: &Content) -> Option<&str> {
+    match block {
+        Content::Text { text } => Some(text),
+        Content::Image { .. } => None,
+    }
+}
+
+fn with_footer(text: &str, footer: Option<&str>) -> String {
+    match footer {
+        Some(footer) => format!("{}\n\n{footer}", text.trim_end_matches('\n')),
+        None => text.to_owned(),
+    }
+}
+
+fn append(reply: &mut Reply, footer: &str) {
+    let last = reply
+        .content
+        .iter_mut()
+        .rev()
+        .find_map(|block| match block {
+            Content::Text { text } => Some(text),
+            Content::Image { .. } => None,
+        });
+    match last {
+        Some(text) => *text = with_footer(text, Some(footer)),
+        None => reply.content.push(Content::Text {
+            text: footer.to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,34 @@
+//! The section of a prompt that tells a model about its tools.
+
+use crate::Definition;
+
+/// `Tools: a, b.`, a line for each, then the guidance of those that have some.
+pub(crate) fn section(definitions: &[Definition]) -> String {
+    if definitions.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = definitions
+        .iter()
+        .map(|definition| definition.name.as_str())
+        .collect();
+    let mut text = format!("Tools: {}.\n", names.join(", "));
+    for definition in definitions {
+        let description = definition
+            .description
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        text.push_str(&format!("{}: {description}\n", definition.name));
+    }
+    for definition in definitions {
+        if let Some(guidance) = definition
+            .guidance
+            .as_deref()
+            .map(str::trim)
+            .filter(|guidance| !guidance.is_empty())
+        {
+            text.push_str(&format!("\n## {}\n{guidance}\n", definition.name));
+        }
+    }
+    text
+}

@@ -1,0 +1,118 @@
+//! The tools of a session, in a stable order.
+
+use crate::{AnyTool, Definition, Tool, erase, schema};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A tool of that name is there already.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a tool named \"{0}\" is already registered; use replace to put another in its place")]
+pub struct Duplicate(pub String);
+
+/// The tools that can be called. They can be added and removed while calls run:
+/// a call keeps the tool it began with.
+#[derive(Clone, Default)]
+pub struct Tools {
+    entries: Arc<RwLock<Vec<Entry>>>,
+}
+
+/// A tool, and how its arguments are checked.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    pub(crate) checker: Arc<schema::Checker>,
+}
+
+impl Tools {
+    /// Adds a tool at the end.
+    ///
+    /// # Errors
+    /// When there is one of that name.
+    pub fn add(&self, tool: impl Tool) -> Result<(), Duplicate> {
+        self.add_any(erase(tool))
+    }
+
+    /// Adds a tool of any kind at the end.
+    ///
+    /// # Errors
+    /// When there is one of that name.
+    pub fn add_any(&self, tool: Arc<dyn AnyTool>) -> Result<(), Duplicate> {
+        self.insert(tool, schema::Ranges::Refuse)
+    }
+
+    pub(crate) fn insert(
+        &self,
+        tool: Arc<dyn AnyTool>,
+        ranges: schema::Ranges,
+    ) -> Result<(), Duplicate> {
+        let name = tool.definition().name.clone();
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries
+            .iter()
+            .any(|entry| entry.tool.definition().name == name)
+        {
+            return Err(Duplicate(name));
+        }
+        let checker = Arc::new(schema::Checker::new(&tool.definition().parameters, ranges));
+        entries.push(Entry { tool, checker });
+        Ok(())
+    }
+
+    /// Puts a tool in the place of the one with its name, or at the end.
+    pub fn replace(&self, tool: Arc<dyn AnyTool>) {
+        let checker = Arc::new(schema::Checker::new(
+            &tool.definition().parameters,
+            schema::Ranges::Refuse,
+        ));
+        let entry = Entry { tool, checker };
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        match entries
+            .iter_mut()
+            .find(|old| old.tool.definition().name == entry.tool.definition().name)
+        {
+            Some(old) => *old = entry,
+            None => entries.push(entry),
+        }
+    }
+
+    /// Takes a tool away; says whether it was there.
+    pub fn remove(&self, name: &str) -> bool {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let before = entries.len();
+        entries.retain(|entry| entry.tool.definition().name != name);
+        entries.len() < before
+    }
+
+    /// A tool by its name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn AnyTool>> {
+        self.entry(name).map(|entry| entry.tool)
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<Entry> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries
+            .iter()
+            .find(|entry| entry.tool.definition().name == name)
+            .cloned()
+    }
+
+    /// What a model sees of all of them, in order.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<Definition> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries
+            .iter()
+            .map(|entry| entry.tool.definition().clone())
+            .collect()
+    }
+
+    /// Their names, in order.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries
+            .iter()
+            .map(|entry| entry.tool.definition().name.clone())
+            .collect()
+    }
+}

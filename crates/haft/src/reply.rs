@@ -1,0 +1,199 @@
+//! What a call answers: content for the model, details for the host.
+
+use haft_ops::text::limit::Keep;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// One block of a reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Content {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// The encoded picture in Base64.
+        data: String,
+        /// Its media type.
+        #[serde(rename = "mimeType")]
+        media_type: String,
+    },
+}
+
+impl Content {
+    /// How many bytes it has.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Text { text } => text.len() as u64,
+            Self::Image { data, .. } => data.len() as u64,
+        }
+    }
+}
+
+/// The answer to a call: ordered blocks, whether it is a failure, and details
+/// that only the host sees.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reply {
+    pub(crate) content: Vec<Content>,
+    pub(crate) is_error: bool,
+    pub(crate) details: Map<String, Value>,
+    /// A last line that no cut takes away.
+    pub(crate) footer: Option<String>,
+    pub(crate) cutting: Cutting,
+    pub(crate) is_final: bool,
+}
+
+/// Who cuts a reply that is too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Cutting {
+    /// The runtime, keeping the beginning.
+    #[default]
+    Head,
+    /// The runtime, keeping the end.
+    Tail,
+    /// The tool has done it and said so.
+    Done,
+}
+
+impl Reply {
+    /// A text.
+    pub fn text_block(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Content::Text { text: text.into() }],
+            ..Self::default()
+        }
+    }
+
+    /// A picture, from its encoded bytes.
+    #[must_use]
+    pub fn image(bytes: &[u8], media_type: &str) -> Self {
+        Self::default().and_image(bytes, media_type)
+    }
+
+    /// A failure, in words for the model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::text_block(text)
+        }
+    }
+
+    /// A text that also ends the agent's turn.
+    pub fn final_answer(text: impl Into<String>) -> Self {
+        Self {
+            is_final: true,
+            ..Self::text_block(text)
+        }
+    }
+
+    /// With another text block.
+    #[must_use]
+    pub fn and_text(mut self, text: impl Into<String>) -> Self {
+        self.content.push(Content::Text { text: text.into() });
+        self
+    }
+
+    /// With a picture, from its encoded bytes.
+    #[must_use]
+    pub fn and_image(mut self, bytes: &[u8], media_type: &str) -> Self {
+        use base64::Engine;
+        let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+        self.content.push(Content::Image {
+            data,
+            media_type: media_type.to_owned(),
+        });
+        self
+    }
+
+    /// With a detail for the host.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// With a line at the end that no cut takes away.
+    #[must_use]
+    pub fn footer(mut self, line: impl Into<String>) -> Self {
+        self.footer = Some(line.into());
+        self
+    }
+
+    /// When it is too long, this end is kept.
+    #[must_use]
+    pub fn keep(mut self, keep: Keep) -> Self {
+        self.cutting = match keep {
+            Keep::Tail => Cutting::Tail,
+            Keep::Head | Keep::Middle => Cutting::Head,
+        };
+        self
+    }
+
+    /// The tool has cut it already, and the text says so.
+    #[must_use]
+    pub fn already_cut(mut self) -> Self {
+        self.cutting = Cutting::Done;
+        self
+    }
+
+    /// The blocks, in order.
+    #[must_use]
+    pub fn content(&self) -> &[Content] {
+        &self.content
+    }
+
+    /// All text blocks, joined.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Content::Text { text } => Some(text.as_str()),
+                Content::Image { .. } => None,
+            })
+            .collect();
+        texts.join("\n")
+    }
+
+    /// Whether it is a failure.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// Whether it ends the turn.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    /// What only the host sees.
+    #[must_use]
+    pub fn details(&self) -> &Map<String, Value> {
+        &self.details
+    }
+
+    /// The reply as the command line and events show it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::json!({ "content": self.content, "is_error": self.is_error, "details": self.details })
+    }
+}
+
+impl From<&str> for Reply {
+    fn from(text: &str) -> Self {
+        Self::text_block(text)
+    }
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Self {
+        Self::text_block(text)
+    }
+}

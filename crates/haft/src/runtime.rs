@@ -1,0 +1,364 @@
+//! The line: one call, top to bottom.
+
+mod build;
+mod call;
+#[cfg(test)]
+mod tests;
+
+pub use build::{BuildError, Builder, Folders};
+pub use call::Call;
+
+use crate::context::{Context, UpdateSink};
+use crate::event::{Event, EventKind};
+use crate::journal::{Intent, Journal, Outcome};
+use crate::policy::{self, Decision};
+use crate::queue::{Queue, Ticket};
+use crate::registry::Entry;
+use crate::toolset::Paths;
+use crate::{Content, Definition, Error, Repair, Reply, Tools, Toolset, limit, prompt};
+use futures::StreamExt;
+use haft_ops::spill::Spill;
+use haft_ops::{Backend, Scope};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How much longer a tool gets to answer by itself after its deadline, before
+/// it is dropped and the runtime answers for it.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// A session of tools: one toolset, and whatever was added to it.
+#[derive(Clone)]
+pub struct Runtime {
+    session: Arc<Session>,
+}
+
+/// What all calls of a session share.
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) tools: Tools,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) scope: Scope,
+    pub(crate) paths: Paths,
+    toolset: Toolset,
+    journal: Arc<dyn Journal>,
+    spill: Option<Spill>,
+    queue: Queue,
+    timeout: Option<Duration>,
+    concurrency: usize,
+    watch: Option<Box<dyn Fn(&Event) + Send + Sync>>,
+    events: AtomicU64,
+    calls: AtomicU64,
+}
+
+/// A call whose arguments fit and which the policy allows, in its place in the
+/// queue.
+struct Admitted {
+    entry: Entry,
+    arguments: Value,
+    repairs: Vec<Repair>,
+    ticket: Ticket,
+}
+
+impl Runtime {
+    /// Starts to describe a session.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Calls a tool and waits for its reply. A failure is a reply too.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Reply {
+        self.run(Call::new(tool, arguments)).await
+    }
+
+    /// Makes one call: exactly one reply, whatever happens.
+    pub async fn run(&self, call: Call) -> Reply {
+        let call = self.identified(call);
+        let admitted = self.admit(&call);
+        self.finish(&call, admitted).await
+    }
+
+    /// Makes several calls, as many at a time as the session allows, and
+    /// returns their replies in the order of the calls.
+    pub async fn run_all(&self, calls: Vec<Call>) -> Vec<Reply> {
+        // Places in the queue are taken in order before anything runs, so that
+        // two writes of one file happen as they were asked for.
+        let calls: Vec<_> = calls
+            .into_iter()
+            .map(|call| {
+                let call = self.identified(call);
+                let admitted = self.admit(&call);
+                (call, admitted)
+            })
+            .collect();
+        futures::stream::iter(calls)
+            .map(|(call, admitted)| async move { self.finish(&call, admitted).await })
+            .buffered(self.session.concurrency)
+            .collect()
+            .await
+    }
+
+    /// Finds the tool, repairs and validates the arguments, asks the policy.
+    fn admit(&self, call: &Call) -> Result<Admitted, Error> {
+        let session = &self.session;
+        let entry = session
+            .tools
+            .entry(&call.tool)
+            .ok_or_else(|| self.unknown_tool(&call.tool))?;
+        let (arguments, repairs) = entry.checker.prepare(call.arguments.clone())?;
+        let resources = entry.tool.resources(&arguments);
+        match policy::decide(
+            &session.scope,
+            session.paths,
+            entry.tool.effect(),
+            &resources,
+        ) {
+            Decision::Allow(paths) => Ok(Admitted {
+                entry,
+                arguments,
+                repairs,
+                ticket: session.queue.ticket(&paths),
+            }),
+            Decision::Deny(error) => Err(Error::Refused(Box::new(error))),
+        }
+    }
+
+    /// Records, runs, limits, records again.
+    async fn finish(&self, call: &Call, admitted: Result<Admitted, Error>) -> Reply {
+        let begun = Instant::now();
+        let session = &self.session;
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err(error) => return self.refuse(call, &error),
+        };
+        let Admitted {
+            entry,
+            arguments,
+            repairs,
+            mut ticket,
+        } = admitted;
+        tokio::select! {
+            () = ticket.turn() => {}
+            () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
+        }
+        let intent = Intent {
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            arguments: arguments.clone(),
+        };
+        if let Err(error) = session.journal.intent(intent).await {
+            return self.refuse(
+                call,
+                &Error::Fault(format!(
+                    "the call could not be recorded, so it was not made: {error}"
+                )),
+            );
+        }
+        self.emit(EventKind::ToolStart {
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            arguments: arguments.clone(),
+        });
+
+        let mut reply = match self.execute(call, &entry, arguments).await {
+            Ok(reply) => reply,
+            Err(error) => self.failure(&error),
+        };
+        if !repairs.is_empty() {
+            reply.details.insert(
+                "repairs".to_owned(),
+                serde_json::to_value(&repairs).unwrap_or_default(),
+            );
+        }
+        let truncated = limit::apply(
+            &mut reply,
+            &session.toolset,
+            session.spill.as_ref(),
+            &call.id,
+        );
+
+        let outcome = Outcome {
+            call_id: call.id.clone(),
+            reply: reply.to_json(),
+        };
+        if let Err(error) = session.journal.outcome(outcome).await {
+            tracing::error!(%error, call = call.id, "the outcome of a call could not be recorded");
+            reply
+                .details
+                .insert("not_recorded".to_owned(), error.to_string().into());
+        }
+        self.emit(EventKind::ToolEnd {
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            is_error: reply.is_error,
+            details: reply.details.clone(),
+            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            bytes: reply.content.iter().map(Content::bytes).sum(),
+            truncated,
+        });
+        reply
+    }
+
+    /// Runs the tool on its own task: a panic ends there, and a tool that never
+    /// yields does not keep us from answering.
+    async fn execute(&self, call: &Call, entry: &Entry, arguments: Value) -> Result<Reply, Error> {
+        let limit = match (self.session.timeout, entry.tool.timeout()) {
+            (Some(session), Some(own)) => Some(session.min(own)),
+            (session, own) => session.or(own),
+        };
+        let stop = call.cancel.child_token();
+        let cx = Context {
+            call_id: call.id.as_str().into(),
+            session: Arc::clone(&self.session),
+            cancel: stop.clone(),
+            deadline: limit.map(|limit| Instant::now() + limit),
+            updates: self.updates(call),
+        };
+        let tool = Arc::clone(&entry.tool);
+        let mut task = AbortOnDrop(tokio::spawn(async move { tool.call(arguments, &cx).await }));
+        let over = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit + GRACE).await,
+                None => std::future::pending().await,
+            }
+        };
+        let cancelled = async {
+            call.cancel.cancelled().await;
+            // A tool that watches its token may still say what it has.
+            tokio::time::sleep(GRACE).await;
+        };
+        let result = tokio::select! {
+            joined = &mut task.0 => joined.unwrap_or_else(|error| Err(died(call, error))),
+            () = over => Err(Error::TimedOut { after: limit.unwrap_or_default() }),
+            () = cancelled => Err(Error::Cancelled),
+        };
+        stop.cancel();
+        result
+    }
+
+    fn updates(&self, call: &Call) -> UpdateSink {
+        let (runtime, id, tool) = (self.clone(), call.id.clone(), call.tool.clone());
+        let listener = call.on_update.clone();
+        Arc::new(move |content| {
+            if let Some(listener) = &listener {
+                listener(content);
+            }
+            runtime.emit(EventKind::ToolUpdate {
+                call_id: id.clone(),
+                tool: tool.clone(),
+                content: content.to_vec(),
+            });
+        })
+    }
+
+    /// The reply to a call that did not run.
+    fn refuse(&self, call: &Call, error: &Error) -> Reply {
+        self.emit(EventKind::ToolDenied {
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            reason: error.to_string(),
+        });
+        self.failure(error)
+    }
+
+    fn failure(&self, error: &Error) -> Reply {
+        let mut reply = (self.session.toolset.failure)(error);
+        reply.is_error = true;
+        reply
+    }
+
+    fn unknown_tool(&self, name: &str) -> Error {
+        let names = self.session.tools.names();
+        let similar = haft_ops::text::spelling::closest(name, names.iter().cloned(), 3);
+        Error::UnknownTool {
+            name: name.to_owned(),
+            similar,
+            known: names,
+        }
+    }
+
+    /// Gives a call an id, if it has none.
+    fn identified(&self, mut call: Call) -> Call {
+        if call.id.is_empty() {
+            let number = self.session.calls.fetch_add(1, Ordering::Relaxed) + 1;
+            call.id = format!("call-{number}");
+        }
+        call
+    }
+
+    fn emit(&self, kind: EventKind) {
+        if let Some(watch) = &self.session.watch {
+            let seq = self.session.events.fetch_add(1, Ordering::Relaxed) + 1;
+            let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+            watch(&Event {
+                kind,
+                session: self.session.id.clone(),
+                seq,
+                time,
+            });
+        }
+    }
+
+    /// The tools, to look at and to change.
+    #[must_use]
+    pub fn tools(&self) -> &Tools {
+        &self.session.tools
+    }
+
+    /// What a model sees of the tools, in order.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<Definition> {
+        self.session.tools.definitions()
+    }
+
+    /// The section of a prompt that tells a model about the tools.
+    #[must_use]
+    pub fn prompt_section(&self) -> String {
+        prompt::section(&self.definitions())
+    }
+
+    /// The id of the session.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session.id
+    }
+
+    /// Which files there may be.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.session.scope
+    }
+
+    /// The name of the toolset.
+    #[must_use]
+    pub fn toolset(&self) -> &'static str {
+        self.session.toolset.name
+    }
+}
+
+fn died(call: &Call, error: tokio::task::JoinError) -> Error {
+    if error.is_cancelled() {
+        return Error::Cancelled;
+    }
+    let panic = error.into_panic();
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    Error::Panicked {
+        tool: call.tool.clone(),
+        message,
+    }
+}
+
+/// A task that does not outlive the call it belongs to.
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,51 @@
+//! One call, as a front end makes it.
+
+use crate::Content;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// A call to make.
+#[derive(Clone)]
+pub struct Call {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) on_update: Option<Arc<dyn Fn(&[Content]) + Send + Sync>>,
+}
+
+impl Call {
+    /// A call of `tool`. The arguments may be an object, or text that holds one.
+    #[must_use]
+    pub fn new(tool: &str, arguments: Value) -> Self {
+        Self {
+            id: String::new(),
+            tool: tool.to_owned(),
+            arguments,
+            cancel: CancellationToken::new(),
+            on_update: None,
+        }
+    }
+
+    /// With the id that the model gave it.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// With a token that stops it.
+    #[must_use]
+    pub fn cancel(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// With somebody who wants to see what there is so far.
+    #[must_use]
+    pub fn on_update(mut self, listener: impl Fn(&[Content]) + Send + Sync + 'static) -> Self {
+        self.on_update = Some(Arc::new(listener));
+        self
+    }
+}

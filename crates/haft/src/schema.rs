@@ -1,0 +1,104 @@
+//! Arguments: what a model sees of them, what is understood of what it sends,
+//! and what is refused.
+//!
+//! The order is fixed: parse, rename known aliases, coerce, clamp, validate
+//! against the very schema the model saw. Whatever was repaired is listed, and
+//! nothing is guessed between two meanings.
+
+mod alias;
+mod coerce;
+mod generate;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+pub use parse::parse_arguments;
+
+pub(crate) use generate::{check, of};
+
+use crate::{Error, Invalid};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::OnceLock;
+
+/// Something in the arguments that was understood although it was not written
+/// as the schema says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// The parameter.
+    pub parameter: String,
+    /// What was done.
+    pub change: String,
+}
+
+/// What to do with a number outside its documented range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ranges {
+    /// Take the nearest one that is inside: tools of our own.
+    Clamp,
+    /// Refuse it: the range is somebody else's contract.
+    Refuse,
+}
+
+/// Checks the arguments of one tool. The schema is compiled at the first call.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    schema: Value,
+    ranges: Ranges,
+    compiled: OnceLock<Result<jsonschema::Validator, String>>,
+}
+
+impl Checker {
+    pub(crate) fn new(schema: &Value, ranges: Ranges) -> Self {
+        Self {
+            schema: schema.clone(),
+            ranges,
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// Repairs and validates.
+    pub(crate) fn prepare(&self, arguments: Value) -> Result<(Value, Vec<Repair>), Error> {
+        let mut repairs = Vec::new();
+        let mut arguments = object(arguments, &mut repairs).map_err(Error::Invalid)?;
+        let mut problems = Vec::new();
+        alias::rename(&mut arguments, &self.schema, &mut repairs, &mut problems);
+        coerce::arguments(&mut arguments, &self.schema, self.ranges, &mut repairs);
+        let arguments = Value::Object(arguments);
+        let compiled = self
+            .compiled
+            .get_or_init(|| generate::compile(&self.schema));
+        let validator = compiled.as_ref().map_err(|reason| {
+            Error::Fault(format!("the tool's schema cannot be used: {reason}"))
+        })?;
+        problems.extend(validate::problems(validator, &arguments, &self.schema));
+        if problems.is_empty() {
+            Ok((arguments, repairs))
+        } else {
+            Err(Error::Invalid(Invalid { problems }))
+        }
+    }
+}
+
+/// The arguments as an object, whatever they came as.
+fn object(arguments: Value, repairs: &mut Vec<Repair>) -> Result<Map<String, Value>, Invalid> {
+    match arguments {
+        Value::Object(arguments) => Ok(arguments),
+        Value::Null => Ok(Map::new()),
+        Value::String(text) => {
+            let parsed = parse_arguments(&text)?;
+            if !text.trim().is_empty() {
+                repairs.push(Repair {
+                    parameter: String::new(),
+                    change: "arguments were a string of JSON".to_owned(),
+                });
+            }
+            match parsed {
+                Value::Object(arguments) => Ok(arguments),
+                other => Err(parse::not_an_object(&other)),
+            }
+        }
+        other => Err(parse::not_an_object(&other)),
+    }
+}

@@ -1,0 +1,165 @@
+//! Schemas fit for models and MCP: one flat object, nothing referenced, nothing
+//! nullable, in the order the fields were written.
+
+use crate::Error;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+/// A schema that somebody else wrote may not be larger than this.
+const MAX_BYTES: usize = 256 << 10;
+/// Nor nested deeper.
+const MAX_DEPTH: usize = 64;
+/// Nor have more parts.
+const MAX_NODES: usize = 20_000;
+
+/// The description and the parameters of an arguments type.
+pub(crate) fn of<T: JsonSchema>() -> (String, Value) {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = SchemaGenerator::new(settings)
+        .into_root_schema_for::<T>()
+        .to_value();
+    tidy(&mut schema);
+    let mut description = String::new();
+    let mut parameters = Map::new();
+    parameters.insert("type".to_owned(), "object".into());
+    if let Value::Object(mut schema) = schema {
+        if let Some(Value::String(text)) = schema.remove("description") {
+            description = text;
+        }
+        parameters.insert(
+            "properties".to_owned(),
+            schema
+                .remove("properties")
+                .unwrap_or_else(|| Map::new().into()),
+        );
+        if let Some(required) = schema.remove("required") {
+            parameters.insert("required".to_owned(), required);
+        }
+        // A name we do not know is an error that says which one was meant.
+        parameters.insert("additionalProperties".to_owned(), false.into());
+    }
+    (description, Value::Object(parameters))
+}
+
+/// Removes what a model has no use for.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("title");
+            fields.remove("format");
+            if fields.get("default").is_some_and(Value::is_null) {
+                fields.remove("default");
+            }
+            drop_null(fields);
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                // Doc comments are wrapped for editors, not for models.
+                *text = unwrapped(text);
+            }
+            for (_, value) in fields.iter_mut() {
+                tidy(value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// `Option<T>` says "or null"; a parameter that is not given is left out.
+fn drop_null(fields: &mut Map<String, Value>) {
+    if let Some(Value::Array(kinds)) = fields.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = kinds.as_slice() {
+            let kind = kind.clone();
+            fields.insert("type".to_owned(), kind);
+        }
+    }
+    if let Some(Value::Array(options)) = fields.get_mut("enum") {
+        options.retain(|option| !option.is_null());
+    }
+    if let Some(Value::Array(choices)) = fields.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            fields.remove("anyOf");
+            for (name, value) in only {
+                fields.entry(name).or_insert(value);
+            }
+        }
+    }
+}
+
+/// Joins the lines of a paragraph; blank lines and lists stay.
+fn unwrapped(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let line = line.trim_end();
+        let starts_block = line.is_empty() || line.starts_with("- ") || line.starts_with(' ');
+        if !out.is_empty() {
+            out.push(if starts_block || out.ends_with('\n') {
+                '\n'
+            } else {
+                ' '
+            });
+        }
+        out.push_str(line);
+    }
+    out
+}
+
+/// Compiles a schema. References lead nowhere outside, and patterns run on the
+/// engine that cannot be made to backtrack.
+pub(super) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
+    jsonschema::options()
+        .with_pattern_options(jsonschema::PatternOptions::regex())
+        .build(schema)
+        .map_err(|error| error.to_string())
+}
+
+/// Refuses a schema of somebody else that is none, or that would take long.
+pub(crate) fn check(name: &str, schema: &Value) -> Result<(), Error> {
+    let refuse = |reason: &str| {
+        Err(Error::Fault(format!(
+            "tool \"{name}\": its schema {reason}"
+        )))
+    };
+    if !schema.is_object() {
+        return refuse("is not an object");
+    }
+    let mut nodes = 0;
+    let mut open = vec![(schema, 0)];
+    while let Some((value, depth)) = open.pop() {
+        nodes += 1;
+        if depth > MAX_DEPTH {
+            return refuse("is nested too deeply (at most 64 levels)");
+        }
+        if nodes > MAX_NODES {
+            return refuse("has too many parts (at most 20,000)");
+        }
+        match value {
+            Value::Object(fields) => {
+                if let Some(Value::String(reference)) =
+                    fields.get("$ref").or_else(|| fields.get("$dynamicRef"))
+                    && !reference.starts_with("#/")
+                {
+                    return refuse(
+                        "refers to something outside itself or to itself as a whole ($ref)",
+                    );
+                }
+                open.extend(fields.values().map(|value| (value, depth + 1)));
+            }
+            Value::Array(items) => open.extend(items.iter().map(|value| (value, depth + 1))),
+            _ => {}
+        }
+    }
+    if schema.to_string().len() > MAX_BYTES {
+        return refuse("is too large (at most 256KB)");
+    }
+    match compile(schema) {
+        Ok(_) => Ok(()),
+        Err(reason) => refuse(&format!("is not valid: {reason}")),
+    }
+}

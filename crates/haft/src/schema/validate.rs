@@ -1,0 +1,142 @@
+//! Validation errors as sentences about parameters.
+
+use crate::Problem;
+use jsonschema::Validator;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::Value;
+
+/// More problems than this help nobody.
+const MAX_PROBLEMS: usize = 10;
+
+pub(super) fn problems(validator: &Validator, arguments: &Value, schema: &Value) -> Vec<Problem> {
+    if validator.is_valid(arguments) {
+        return Vec::new();
+    }
+    let known: Vec<String> = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .map(|properties| properties.keys().cloned().collect())
+        .unwrap_or_default();
+    let mut problems: Vec<Problem> = Vec::new();
+    for error in validator.iter_errors(arguments).take(MAX_PROBLEMS) {
+        let name = parameter(error.instance_path().as_str());
+        let got = shown(error.instance());
+        match error.kind() {
+            ValidationErrorKind::Required { property } => {
+                let property = property
+                    .as_str()
+                    .map_or_else(|| property.to_string(), str::to_owned);
+                problems.push(Problem::Missing(if name.is_empty() {
+                    property
+                } else {
+                    format!("{name}.{property}")
+                }));
+            }
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                for extra in unexpected {
+                    let similar =
+                        haft_ops::text::spelling::closest(extra, known.iter().cloned(), 1).pop();
+                    problems.push(Problem::Unknown {
+                        name: extra.clone(),
+                        similar,
+                        known: known.clone(),
+                    });
+                }
+            }
+            ValidationErrorKind::Type { kind } => problems.push(Problem::Wrong {
+                name,
+                wanted: wanted(kind),
+                got,
+            }),
+            ValidationErrorKind::Enum { options } => {
+                let options: Vec<String> = options
+                    .as_array()
+                    .map(|options| options.iter().map(Value::to_string).collect())
+                    .unwrap_or_default();
+                problems.push(Problem::Wrong {
+                    name,
+                    wanted: format!("one of {}", options.join(", ")),
+                    got,
+                });
+            }
+            ValidationErrorKind::Minimum { limit } => problems.push(Problem::Wrong {
+                name,
+                wanted: format!("at least {limit}"),
+                got,
+            }),
+            ValidationErrorKind::Maximum { limit } => problems.push(Problem::Wrong {
+                name,
+                wanted: format!("at most {limit}"),
+                got,
+            }),
+            _ if name.is_empty() => problems.push(Problem::Other(error.to_string())),
+            _ => problems.push(Problem::Other(format!("parameter \"{name}\": {error}"))),
+        }
+    }
+    // Missing ones first: that line is what a caller reads.
+    problems.sort_by_key(|problem| !matches!(problem, Problem::Missing(_)));
+    problems
+}
+
+/// `/edits/0/old` as `edits[0].old`.
+fn parameter(pointer: &str) -> String {
+    let mut name = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() {
+            name.push_str(&format!("[{part}]"));
+        } else {
+            if !name.is_empty() {
+                name.push('.');
+            }
+            name.push_str(&part);
+        }
+    }
+    name
+}
+
+fn wanted(kind: &TypeKind) -> String {
+    let names: Vec<String> = match kind {
+        TypeKind::Single(kind) => vec![with_article(&kind.to_string())],
+        TypeKind::Multiple(kinds) => kinds
+            .iter()
+            .map(|kind| with_article(&kind.to_string()))
+            .collect(),
+    };
+    names.join(" or ")
+}
+
+fn with_article(kind: &str) -> String {
+    match kind {
+        "null" => "null".to_owned(),
+        "integer" | "array" | "object" => format!("an {kind}"),
+        _ => format!("a {kind}"),
+    }
+}
+
+/// What kind of value this is, in words.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A value for a message: itself when short, its kind when not.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) | Value::Object(_) | Value::Null => kind_of(value).to_owned(),
+        Value::String(text) if text.chars().count() > 40 => {
+            format!(
+                "the string \"{}…\"",
+                text.chars().take(40).collect::<String>()
+            )
+        }
+        Value::String(text) => format!("the string {}", Value::from(text.as_str())),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}

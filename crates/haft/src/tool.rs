@@ -1,0 +1,221 @@
+//! What a tool is: typed for its author, erased for the registry.
+
+use crate::{Context, Error, Reply, schema};
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a call can do to the world, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Looks at files.
+    Read,
+    /// Changes files.
+    Write,
+    /// Neither: computes, or talks only to the session.
+    Pure,
+}
+
+/// Something a call is about to touch, as its arguments name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resource {
+    /// A file or folder, and what for.
+    Path(String, crate::Access),
+}
+
+/// A tool with typed arguments.
+///
+/// The doc comment on `Args` is the description a model reads, those on its
+/// fields describe the parameters, and the schema is derived from its types.
+pub trait Tool: Send + Sync + 'static {
+    /// The name a model calls it by.
+    const NAME: &'static str;
+    /// What it can do at most.
+    const EFFECT: Effect;
+    /// Its parameters: a flat struct.
+    type Args: DeserializeOwned + JsonSchema + Send + 'static;
+
+    /// What a call with these arguments will touch. The policy judges it, and
+    /// calls that write the same file wait for each other.
+    fn resources(&self, _args: &Self::Args) -> Vec<Resource> {
+        Vec::new()
+    }
+
+    /// How long a call may take, unless the session says less.
+    fn timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(120))
+    }
+
+    /// Guidance for the prompt, beyond the description.
+    fn guidance(&self) -> Option<&str> {
+        None
+    }
+
+    /// Does it. Cancelled by being dropped; a panic becomes an error reply.
+    fn call(
+        &self,
+        args: Self::Args,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Reply, Error>> + Send;
+}
+
+/// What a model sees of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// A JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Guidance for the prompt.
+    pub guidance: Option<String>,
+}
+
+/// A tool whose arguments are JSON: what the registry holds.
+pub trait AnyTool: Send + Sync {
+    /// What a model sees.
+    fn definition(&self) -> &Definition;
+    /// What it can do at most.
+    fn effect(&self) -> Effect;
+    /// What a call with these (valid) arguments will touch.
+    fn resources(&self, arguments: &Value) -> Vec<Resource>;
+    /// How long a call may take.
+    fn timeout(&self) -> Option<Duration>;
+    /// Does it.
+    fn call<'a>(&'a self, arguments: Value, cx: &'a Context)
+    -> BoxFuture<'a, Result<Reply, Error>>;
+}
+
+/// A typed tool for the registry.
+pub fn erase<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
+    let (description, parameters) = schema::of::<T::Args>();
+    let definition = Definition {
+        name: T::NAME.to_owned(),
+        description,
+        parameters,
+        guidance: tool.guidance().map(str::to_owned),
+    };
+    Arc::new(Typed { tool, definition })
+}
+
+struct Typed<T> {
+    tool: T,
+    definition: Definition,
+}
+
+impl<T: Tool> AnyTool for Typed<T> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn effect(&self) -> Effect {
+        T::EFFECT
+    }
+
+    fn resources(&self, arguments: &Value) -> Vec<Resource> {
+        T::Args::deserialize(arguments)
+            .map(|args| self.tool.resources(&args))
+            .unwrap_or_default()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.tool.timeout()
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move {
+            // The schema was checked; this catches what a schema cannot say.
+            let args = serde_json::from_value(arguments)
+                .map_err(|error| Error::invalid(error.to_string()))?;
+            self.tool.call(args, cx).await
+        })
+    }
+}
+
+/// The future of a tool made from a schema.
+type Answer = BoxFuture<'static, Result<Reply, Error>>;
+
+/// A tool whose schema is only known at run time: no derive, no type.
+pub struct FromSchema {
+    definition: Definition,
+    effect: Effect,
+    timeout: Option<Duration>,
+    answer: Box<dyn Fn(Value, Context) -> Answer + Send + Sync>,
+}
+
+impl FromSchema {
+    /// A tool from its parts. `parameters` is a JSON Schema of an object.
+    ///
+    /// # Errors
+    /// When the schema is none, or too large or too deep to be checked quickly.
+    pub fn new<F, R>(
+        name: &str,
+        description: &str,
+        parameters: Value,
+        effect: Effect,
+        answer: F,
+    ) -> Result<Self, Error>
+    where
+        F: Fn(Value, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Reply, Error>> + Send + 'static,
+    {
+        schema::check(name, &parameters)?;
+        let definition = Definition {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters,
+            guidance: None,
+        };
+        let answer = Box::new(move |arguments, cx| -> Answer { Box::pin(answer(arguments, cx)) });
+        Ok(Self {
+            definition,
+            effect,
+            timeout: Some(Duration::from_secs(120)),
+            answer,
+        })
+    }
+
+    /// With another time limit, or none.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+impl AnyTool for FromSchema {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
+        Vec::new()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        (self.answer)(arguments, cx.clone())
+    }
+}

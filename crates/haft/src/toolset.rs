@@ -1,0 +1,109 @@
+//! A toolset: the tools of one dialect, and how that dialect writes paths,
+//! failures and cuts.
+
+use crate::{AnyTool, Error, Reply};
+use haft_ops::spill::Kept;
+use haft_ops::text::limit::{Cut, Keep, Limit};
+use haft_ops::{Access, FilePath, Scope};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A dialect of tools. A value, so that a program can make its own.
+pub struct Toolset {
+    /// Its name.
+    pub name: &'static str,
+    /// All its tools, in the order a model sees them.
+    pub tools: Vec<Arc<dyn AnyTool>>,
+    /// Named selections of them. The first one is the default.
+    pub presets: &'static [Preset],
+    /// How it writes paths.
+    pub paths: Paths,
+    /// How much of a reply a model gets.
+    pub limit: Limit,
+    /// How it words a failure.
+    pub failure: fn(&Error) -> Reply,
+    /// How it says that a reply was cut.
+    pub cut_note: fn(&Cut<'_>, Keep, Option<&Kept>) -> String,
+}
+
+/// A named selection of tools.
+#[derive(Debug, Clone, Copy)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// The tools it lists, those among them that exist.
+    pub tools: &'static [&'static str],
+}
+
+/// How a dialect writes paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paths {
+    /// Absolute or from the work folder; one leading `@` is dropped and `~/` is
+    /// the home folder.
+    Expanding,
+    /// Absolute or from the work folder, taken literally.
+    Plain,
+}
+
+impl Paths {
+    /// Checks a path as this dialect means it.
+    ///
+    /// # Errors
+    /// When the scope does not admit it.
+    pub fn resolve(self, scope: &Scope, given: &str, access: Access) -> haft_ops::Result<FilePath> {
+        match self {
+            Self::Plain => scope.resolve(given, access),
+            Self::Expanding => scope.resolve_as(given, &expand(scope, given), access),
+        }
+    }
+}
+
+fn expand(scope: &Scope, given: &str) -> PathBuf {
+    let path = given.trim();
+    // Models copy the `@file` notation that people use to mention a file.
+    let path = path.strip_prefix('@').unwrap_or(path);
+    match (path.strip_prefix('~'), scope.home()) {
+        (Some(""), Some(home)) => home.to_owned(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => {
+            home.join(rest.trim_start_matches('/'))
+        }
+        _ => Path::new(path).to_owned(),
+    }
+}
+
+impl Toolset {
+    /// The preset of that name, or the default one.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn preset(&self, name: Option<&str>) -> Result<&'static Preset, UnknownPreset> {
+        let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) else {
+            return self.presets.first().ok_or_else(|| self.unknown(""));
+        };
+        self.presets
+            .iter()
+            .find(|preset| preset.name.eq_ignore_ascii_case(name))
+            .ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> UnknownPreset {
+        let known = self.presets.iter().map(|preset| preset.name).collect();
+        UnknownPreset {
+            name: name.to_owned(),
+            toolset: self.name,
+            known,
+        }
+    }
+}
+
+/// A preset that a toolset does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("toolset \"{toolset}\" has no preset \"{name}\"; it has: {}", known.join(", "))]
+pub struct UnknownPreset {
+    /// The name asked for.
+    pub name: String,
+    /// The toolset asked.
+    pub toolset: &'static str,
+    /// The presets it has.
+    pub known: Vec<&'static str>,
+}

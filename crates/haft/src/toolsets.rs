@@ -1,0 +1,17 @@
+//! The toolsets there are. A new one is a folder and a line here.
+
+pub mod standard;
+
+use crate::Toolset;
+
+/// The names of all toolsets; the first one is the default.
+pub const NAMES: &[&str] = &["standard"];
+
+/// A toolset by its name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<Toolset> {
+    match name {
+        "standard" => Some(standard::toolset()),
+        _ => None,
+    }
+}

@@ -1,0 +1,47 @@
+//! `edit`: one exact piece of text for another; nothing else changes.
+
+use crate::prelude::*;
+use haft_ops::edit::{self, NoChange, Occurrences};
+
+/// Replace one exact piece of text in a file. `old_text` must match the file
+/// character for character, including whitespace, and be there exactly once.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// File to edit.
+    path: String,
+    /// Exact text to find.
+    old_text: String,
+    /// Text to put in its place.
+    new_text: String,
+}
+
+pub(super) struct Edit;
+
+impl Tool for Edit {
+    const NAME: &'static str = "edit";
+    const EFFECT: Effect = Effect::Write;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(args.path.clone(), Access::Write)]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let request = edit::Replace {
+            path: cx.resolve(&args.path, Access::Write)?,
+            old: args.old_text,
+            new: args.new_text,
+            occurrences: Occurrences::ExactlyOne,
+            no_change: NoChange::Refuse,
+        };
+        let edited = edit::replace(cx.backend(), request).await?;
+        let mut text = format!("Successfully replaced text in {}.", args.path);
+        if edited.links_broken > 0 {
+            text.push_str(&super::broken_links(edited.links_broken));
+        }
+        Ok(Reply::from(text)
+            .detail("path", args.path)
+            .detail("diff", edited.diff)
+            .detail("first_changed_line", edited.first_changed_line))
+    }
+}

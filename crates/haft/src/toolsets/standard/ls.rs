@@ -1,0 +1,104 @@
+//! `ls`: one directory, with sizes and times.
+
+use crate::prelude::*;
+use crate::truncate::format_size;
+use haft_ops::backend::{Entry, Kind};
+use haft_ops::list::{self, Hidden};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// List a directory: names, sizes and modification times (UTC). Directories
+/// come first and end in `/`.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Directory to list (default: the working directory).
+    path: Option<String>,
+    /// Include names that begin with a dot.
+    #[serde(default)]
+    show_hidden: bool,
+}
+
+pub(super) struct Ls;
+
+impl Tool for Ls {
+    const NAME: &'static str = "ls";
+    const EFFECT: Effect = Effect::Read;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(
+            super::or_here(args.path.as_deref()),
+            Access::Read,
+        )]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let request = list::List {
+            path: cx.resolve(&super::or_here(args.path.as_deref()), Access::Read)?,
+            hidden: if args.show_hidden {
+                Hidden::Show
+            } else {
+                Hidden::Leave
+            },
+        };
+        let mut entries = list::directory(cx.backend(), &request).await?;
+        let count = entries.len();
+        if entries.is_empty() {
+            return Ok(Reply::from("(empty directory)").detail("entries", 0));
+        }
+        // Stable: within both halves the order by name stays.
+        entries.sort_by_key(|entry| !is_directory(entry));
+        let lines: Vec<String> = entries.iter().map(line).collect();
+        Ok(Reply::from(lines.join("\n")).detail("entries", count))
+    }
+}
+
+fn is_directory(entry: &Entry) -> bool {
+    let kind = entry
+        .target
+        .as_ref()
+        .map_or(Some(entry.stat.kind), |target| target.kind);
+    kind == Some(Kind::Directory)
+}
+
+fn line(entry: &Entry) -> String {
+    let mut name = visible(&entry.name.to_string_lossy());
+    if is_directory(entry) {
+        name.push('/');
+    }
+    if let Some(target) = &entry.target {
+        name.push_str(&format!(" -> {}", visible(&target.path.to_string_lossy())));
+        if target.kind.is_none() {
+            name.push_str(" (broken)");
+        }
+    }
+    let size = match entry.stat.kind {
+        Kind::Directory => "-".to_owned(),
+        Kind::Other(kind) => kind.to_owned(),
+        Kind::File | Kind::Link => format_size(entry.stat.size),
+    };
+    let time = entry.stat.modified.map_or_else(|| "-".to_owned(), minutes);
+    format!("{name}  {size}  {time}")
+}
+
+/// `2026-11-15 04:36`: to the minute, in UTC.
+fn minutes(time: SystemTime) -> String {
+    // The formatter knows the years 1970 to 9999; a file's time can be any.
+    let end = Duration::from_secs(253_402_300_799);
+    if !time
+        .duration_since(UNIX_EPOCH)
+        .is_ok_and(|since| since < end)
+    {
+        return "-".to_owned();
+    }
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    text.replace('T', " ").chars().take(16).collect()
+}
+
+/// A name that stays on its line.
+fn visible(name: &str) -> String {
+    if name.contains(char::is_control) {
+        name.escape_default().to_string()
+    } else {
+        name.to_owned()
+    }
+}

@@ -1,0 +1,82 @@
+//! `standard`: read, bash, edit, write, grep, find, ls, as most coding agents
+//! know them. Replies are text; paths are absolute or from the work folder.
+
+mod edit;
+mod ls;
+mod read;
+mod reply;
+mod write;
+
+use crate::toolset::{Paths, Preset, Toolset};
+use crate::{erase, truncate};
+
+/// The toolset. A new tool is a file in this folder and a line here.
+#[must_use]
+pub fn toolset() -> Toolset {
+    Toolset {
+        name: "standard",
+        tools: vec![
+            erase(read::Read),
+            erase(edit::Edit),
+            erase(write::Write),
+            erase(ls::Ls),
+        ],
+        presets: &[
+            Preset {
+                name: "coding",
+                tools: &["read", "bash", "edit", "write"],
+            },
+            Preset {
+                name: "readonly",
+                tools: &["read", "grep", "find", "ls"],
+            },
+            Preset {
+                name: "web",
+                tools: &["web_search", "web_fetch"],
+            },
+            Preset {
+                name: "all",
+                tools: &[
+                    "read",
+                    "bash",
+                    "edit",
+                    "write",
+                    "grep",
+                    "find",
+                    "ls",
+                    "web_search",
+                    "web_fetch",
+                ],
+            },
+            Preset {
+                name: "none",
+                tools: &[],
+            },
+        ],
+        paths: Paths::Expanding,
+        limit: truncate::Limit {
+            bytes: truncate::MAX_BYTES,
+            lines: truncate::MAX_LINES,
+            keep: truncate::Keep::Head,
+        },
+        failure: reply::failure,
+        cut_note: reply::cut_note,
+    }
+}
+
+/// Said when a file had other names, which now have the old content.
+fn broken_links(others: u64) -> String {
+    let names = if others == 1 {
+        "one other name".to_owned()
+    } else {
+        format!("{others} other names")
+    };
+    format!("\nThe file had {names} (hard links), which keep the old content.")
+}
+
+/// The path given, or the work folder.
+fn or_here(path: Option<&str>) -> String {
+    path.filter(|path| !path.trim().is_empty())
+        .unwrap_or(".")
+        .to_owned()
+}

@@ -1,0 +1,118 @@
+//! `read`: a file as text, in windows that follow each other without a gap.
+
+use crate::prelude::*;
+use crate::truncate::{self, Keep, Limit, format_size};
+use haft_ops::picture;
+use haft_ops::read::{self, Found, Shown, Window};
+
+/// Read a file and return its content as text, or as an image for PNG, JPEG,
+/// GIF and WebP. At most 2000 lines or 50KB are returned; a note then says how
+/// to continue.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// File path, absolute or relative to the working directory.
+    path: String,
+    /// Line to start from, counted from 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// Maximum number of lines to return. 0 means no limit of your own.
+    #[schemars(range(min = 0))]
+    limit: Option<u64>,
+}
+
+pub(super) struct Read;
+
+impl Tool for Read {
+    const NAME: &'static str = "read";
+    const EFFECT: Effect = Effect::Read;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(args.path.clone(), Access::Read)]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let request = read::Read {
+            path: cx.resolve(&args.path, Access::Read)?,
+            window: Window {
+                first: args.offset.unwrap_or(1),
+                lines: args.limit.filter(|limit| *limit > 0),
+            },
+            limit: Limit {
+                bytes: truncate::MAX_BYTES,
+                lines: truncate::MAX_LINES,
+                keep: Keep::Head,
+            },
+            cancel: cx.cancel().clone(),
+        };
+        match read::file(cx.backend(), request).await? {
+            Found::Text(shown) => Ok(text(&args.path, &shown)),
+            Found::Picture(bytes, media_type) => {
+                let path = args.path;
+                let prepared =
+                    tokio::task::spawn_blocking(move || picture::prepare(bytes, media_type, &path))
+                        .await;
+                let picture = prepared.map_err(|error| Error::Fault(error.to_string()))??;
+                Ok(image(&picture))
+            }
+        }
+    }
+}
+
+fn text(path: &str, shown: &Shown) -> Reply {
+    if shown.total_lines == 0 {
+        return Reply::from(format!("({path} is empty)"));
+    }
+    let last = shown.first + shown.lines.saturating_sub(1);
+    let mut text = shown.text.clone();
+    if let Some(long) = shown.long_line {
+        text.push_str(&format!(
+            "\n\n[Line {0} is {1}; its first {2} are shown. For the rest: sed -n '{0}p' FILE | tail -c +{3}, or grep for what you need]",
+            long.number,
+            format_size(long.bytes),
+            format_size(long.shown),
+            long.shown + 1
+        ));
+    }
+    if last < shown.total_lines {
+        let blank = if shown.long_line.is_some() {
+            "\n"
+        } else {
+            "\n\n"
+        };
+        text.push_str(&format!(
+            "{blank}[Showing lines {}-{last} of {} ({}). Use offset={} to continue.]",
+            shown.first,
+            shown.total_lines,
+            format_size(shown.total_bytes),
+            last + 1
+        ));
+    }
+    Reply::from(text)
+        .already_cut()
+        .detail("first_line", shown.first)
+        .detail("lines", shown.lines)
+        .detail("total_lines", shown.total_lines)
+        .detail("total_bytes", shown.total_bytes)
+        .detail(
+            "truncated",
+            last < shown.total_lines || shown.long_line.is_some(),
+        )
+}
+
+fn image(picture: &picture::Picture) -> Reply {
+    let (width, height) = picture.original;
+    let scaled = if picture.size == picture.original {
+        String::new()
+    } else {
+        format!(", scaled to {}×{}", picture.size.0, picture.size.1)
+    };
+    Reply::from(format!(
+        "[Image {}, {width}×{height}{scaled}]",
+        picture.media_type
+    ))
+    .and_image(&picture.bytes, picture.media_type)
+    .detail("media_type", picture.media_type)
+    .detail("width", picture.size.0)
+    .detail("height", picture.size.1)
+}

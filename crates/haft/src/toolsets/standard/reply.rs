@@ -1,0 +1,121 @@
+//! How `standard` words failures and cuts: the first line says what happened,
+//! the following ones what to do about it.
+
+use crate::truncate::{Cut, Hit, Keep, format_size};
+use crate::{Error, Reply};
+use haft_ops::spill::Kept;
+
+/// A failure, in text.
+pub(super) fn failure(error: &Error) -> Reply {
+    let (what, next) = match error {
+        Error::Operation(error) => operation(error),
+        Error::Refused(inner) => return failure(inner),
+        Error::UnknownTool { similar, known, .. } => {
+            let meant = similar
+                .first()
+                .map(|name| format!("Did you mean \"{name}\"? "));
+            (
+                error.to_string(),
+                format!(
+                    "{}Available tools: {}.",
+                    meant.unwrap_or_default(),
+                    known.join(", ")
+                ),
+            )
+        }
+        Error::Failed { text, hint } => (text.clone(), hint.clone().unwrap_or_default()),
+        other => (other.to_string(), String::new()),
+    };
+    Reply::error(if next.is_empty() {
+        what
+    } else {
+        format!("{what}\n{next}")
+    })
+}
+
+fn operation(error: &haft_ops::Error) -> (String, String) {
+    use haft_ops::Error as E;
+    let what = error.to_string();
+    match error {
+        E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
+        E::Protected { .. } => (what, "It may be read, but nothing may change it.".to_owned()),
+        E::NotFound { similar, .. } if similar.is_empty() => (what, "Use find or ls to see what is there.".to_owned()),
+        E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
+        E::IsDirectory { .. } => (what, "Use ls to list it.".to_owned()),
+        E::NotADirectory { .. } => (what, "A part of the path is a file.".to_owned()),
+        E::NotRegular { .. } => (what, "Only regular files can be read and written.".to_owned()),
+        E::Binary { path, size, kind } => {
+            let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
+            (format!("binary file: {path} ({}{kind})", format_size(*size)), "Only text and PNG, JPEG, GIF and WebP images can be shown.".to_owned())
+        }
+        E::Encoding { .. } => (what, "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file.".to_owned()),
+        E::PastEnd { .. } => (what, "Use a smaller offset.".to_owned()),
+        E::TextNotFound { path, lesson } => {
+            let mut next = String::new();
+            if let Some(line) = lesson.already.first() {
+                next.push_str(&format!("new_text is already there, on line {line}: the edit may have been made before.\n"));
+            }
+            if lesson.text.is_empty() {
+                next.push_str("Nothing in the file is like it. Read the file again and copy the text exactly.");
+            } else {
+                next.push_str(&lesson.text);
+            }
+            (format!("old_text not found in {path}"), next)
+        }
+        E::Ambiguous { path, count, lines } => {
+            let more = if *count > lines.len() { ", …" } else { "" };
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            (
+                format!("old_text found {count} times in {path} (lines {}{more})", lines.join(", ")),
+                "Add surrounding lines to old_text until it is in one place only.".to_owned(),
+            )
+        }
+        E::NoChange { .. } => ("old_text and new_text are identical".to_owned(), "Nothing was changed.".to_owned()),
+        E::EmptyOld => ("old_text is empty".to_owned(), "Give the text to replace, or use write to replace the whole file.".to_owned()),
+        E::Contended { .. } | E::Locked { .. } => (what, "Another program is writing it. Try again.".to_owned()),
+        E::TooLarge { path, size, limit } => {
+            (format!("file too large: {path} ({}, at most {})", format_size(*size), format_size(*limit)), String::new())
+        }
+        _ => (what, String::new()),
+    }
+}
+
+/// The clause of a remedy as a sentence.
+fn sentence(clause: &str) -> String {
+    let mut chars = clause.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => String::new(),
+    }
+}
+
+/// What stands under a reply that was cut: what is shown, then the note that
+/// says where the whole is.
+pub(super) fn cut_note(cut: &Cut<'_>, keep: Keep, kept: Option<&Kept>) -> String {
+    let limit = match cut.hit {
+        Some(Hit::Lines) => format!("{} lines", cut.kept_lines),
+        _ => format_size(crate::truncate::MAX_BYTES as u64),
+    };
+    let end = if keep == Keep::Tail { "last" } else { "first" };
+    let shown = format!(
+        "[Showing the {end} {} of {} lines, {} of {}]",
+        cut.kept_lines,
+        cut.total_lines,
+        format_size(cut.kept_bytes as u64),
+        format_size(cut.total_bytes as u64)
+    );
+    match kept {
+        Some(kept) if kept.omitted == 0 => {
+            format!(
+                "{shown}\n[Output truncated at {limit}. Full output saved to: {}]",
+                kept.path.display()
+            )
+        }
+        Some(kept) => format!(
+            "{shown}\n[The limit for kept outputs was reached: {} from the middle are gone]\n[Output truncated at {limit}. Full output saved to: {}]",
+            format_size(kept.omitted),
+            kept.path.display()
+        ),
+        None => format!("{shown}\n[Output truncated at {limit}. The full output was not kept]"),
+    }
+}

@@ -1,0 +1,44 @@
+//! `write`: a whole file, new or in place of the old one.
+
+use crate::prelude::*;
+use haft_ops::write::{self, OnExisting};
+
+/// Create a file or completely overwrite an existing one. Parent directories
+/// are created automatically.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// File to write.
+    path: String,
+    /// Full file contents.
+    content: String,
+}
+
+pub(super) struct Write;
+
+impl Tool for Write {
+    const NAME: &'static str = "write";
+    const EFFECT: Effect = Effect::Write;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(args.path.clone(), Access::Write)]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let bytes = args.content.len();
+        let request = write::Write {
+            path: cx.resolve(&args.path, Access::Write)?,
+            content: args.content.into_bytes(),
+            on_existing: OnExisting::Replace,
+        };
+        let written = write::file(cx.backend(), request).await?;
+        let mut text = format!("Successfully wrote {bytes} bytes to {}", args.path);
+        if written.links_broken > 0 {
+            text.push_str(&super::broken_links(written.links_broken));
+        }
+        Ok(Reply::from(text)
+            .detail("path", args.path)
+            .detail("bytes", bytes)
+            .detail("created", written.created))
+    }
+}

@@ -1,0 +1,254 @@
+use super::splice::{apart, apply, find, line_of, lines};
+use super::*;
+use crate::backend::Memory;
+use crate::{Access, Scope};
+use proptest::prelude::*;
+
+fn replaced(file: &str, old: &str, new: &str) -> String {
+    let found = find(file.as_bytes(), old, new);
+    assert_eq!(found.len(), 1, "{old:?} in {file:?}");
+    String::from_utf8(apply(file.as_bytes(), &found).unwrap()).unwrap()
+}
+
+#[test]
+fn newlines_match_either_ending_and_become_that_of_the_place() {
+    assert_eq!(
+        replaced("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz"),
+        "x\r\ny\r\nz\r\nc\r\n"
+    );
+    assert_eq!(replaced("a\nb\r\nc\n", "b\n", "x\ny\n"), "a\nx\r\ny\r\nc\n");
+    assert_eq!(replaced("a\r\nlast", "last", "x\ny"), "a\r\nx\r\ny");
+    assert_eq!(replaced("one", "one", "x\ny"), "x\ny");
+    assert_eq!(
+        replaced("a\nb\n", "a\r\nb", "x\r\ny"),
+        "x\ny\n",
+        "the caller's own endings give way to the file's"
+    );
+    assert_eq!(
+        replaced("a\r\nb\n", "a\r\nb", "a\nb"),
+        "a\nb\n",
+        "unless it names what is there: then it means it"
+    );
+}
+
+#[test]
+fn lines_that_only_give_context_keep_their_bytes() {
+    let mixed = "one\r\ntwo\nthree\r\nfour\n";
+    assert_eq!(
+        replaced(mixed, "one\ntwo\nthree\nfour\n", "one\nTWO\nthree\nfour\n"),
+        "one\r\nTWO\nthree\r\nfour\n"
+    );
+}
+
+#[test]
+fn a_lone_cr_is_a_character_like_any_other() {
+    assert_eq!(replaced("a\rb\r\nc", "b\nc", "x\nc"), "a\rx\r\nc");
+    assert_eq!(replaced("a\rb", "a\rb", "c"), "c");
+    assert!(find(b"a\rb", "a\nb", "x").is_empty());
+    assert_eq!(replaced("a\r\r\nb", "\r\nb", "X"), "a\rX");
+}
+
+#[test]
+fn overlapping_occurrences_are_ambiguous_but_replaced_apart() {
+    assert_eq!(find(b"aaa", "aa", "b").len(), 2);
+    assert_eq!(apart(find(b"aaaa", "aa", "b")).len(), 2);
+    assert_eq!(
+        apply(b"aaaa", &apart(find(b"aaaa", "aa", "b"))).unwrap(),
+        b"bb"
+    );
+}
+
+#[test]
+fn a_range_of_lines_keeps_what_surrounds_it() {
+    let put = |file: &str, first, last, new: &str| {
+        let place = lines(file.as_bytes(), first, last, new).unwrap();
+        String::from_utf8(apply(file.as_bytes(), &[place]).unwrap()).unwrap()
+    };
+    assert_eq!(put("a\nb\nc\n", 2, 2, "x"), "a\nx\nc\n");
+    assert_eq!(
+        put("a\nb\nc\n", 2, 2, "x\n"),
+        "a\nx\nc\n",
+        "a final newline adds no empty line"
+    );
+    assert_eq!(
+        put("a\nb\nc\n", 2, 3, ""),
+        "a\n",
+        "nothing deletes the lines"
+    );
+    assert_eq!(
+        put("a\nb", 2, 2, "x\n"),
+        "a\nx",
+        "a last line without newline stays so"
+    );
+    assert_eq!(put("a\r\nb\r\n", 1, 1, "x\ny"), "x\r\ny\r\nb\r\n");
+    for (first, last) in [(0, 1), (3, 3), (1, 3), (2, 1)] {
+        assert!(
+            matches!(
+                lines(b"a\nb\n", first, last, "x"),
+                Err(Error::LineRange { lines: 2 })
+            ),
+            "{first}-{last}"
+        );
+    }
+    assert!(matches!(
+        lines(b"", 1, 1, "x"),
+        Err(Error::LineRange { lines: 0 })
+    ));
+}
+
+#[test]
+fn lines_are_counted_from_one() {
+    assert_eq!([0, 1, 2, 3].map(|at| line_of(b"a\nb\n", at)), [1, 1, 2, 2]);
+}
+
+async fn edit(
+    file: &[u8],
+    old: &str,
+    new: &str,
+    occurrences: Occurrences,
+) -> (Result<Edited>, Vec<u8>) {
+    let (backend, scope) = (Memory::new(), Scope::detached());
+    let path = scope.resolve("/f", Access::Write).unwrap();
+    backend
+        .write(&path, file.to_vec(), Expect::Absent)
+        .await
+        .unwrap();
+    let request = Replace {
+        path: path.clone(),
+        old: old.into(),
+        new: new.into(),
+        occurrences,
+        no_change: NoChange::Refuse,
+    };
+    let edited = replace(&backend, request).await;
+    (edited, read::whole(&backend, &path, 1 << 20).await.unwrap())
+}
+
+#[tokio::test]
+async fn the_four_ways_to_fail_are_told_apart_and_change_nothing() {
+    let file = b"\tone\ntwo\ntwo\n";
+    for (old, new) in [("", "x"), ("two", "two"), ("two", "x"), ("    one", "x")] {
+        let (failed, after) = edit(file, old, new, Occurrences::ExactlyOne).await;
+        assert_eq!(after, file);
+        match (old, failed.unwrap_err()) {
+            ("", Error::EmptyOld) | ("two", Error::NoChange { .. }) => {}
+            ("two", Error::Ambiguous { count, lines, .. }) => {
+                assert_eq!((count, lines), (2, vec![2, 3]))
+            }
+            ("    one", Error::TextNotFound { lesson, .. }) => {
+                assert!(
+                    lesson.text.contains("4 spaces wanted, 1 tab found"),
+                    "{}",
+                    lesson.text
+                );
+            }
+            (old, error) => panic!("{old:?}: {error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_was_made_before_is_recognised() {
+    let (failed, _) = edit(
+        b"a\nnew text\n",
+        "old text",
+        "new text",
+        Occurrences::ExactlyOne,
+    )
+    .await;
+    let Error::TextNotFound { lesson, .. } = failed.unwrap_err() else {
+        panic!()
+    };
+    assert_eq!(lesson.already, [2]);
+}
+
+#[tokio::test]
+async fn first_and_all_replace_what_they_say() {
+    assert_eq!(
+        edit(b"x x x", "x", "y", Occurrences::First).await.1,
+        b"y x x"
+    );
+    let (edited, after) = edit(b"x x x", "x", "y", Occurrences::All).await;
+    assert_eq!(
+        (edited.unwrap().replacements, after.as_slice()),
+        (3, b"y y y".as_slice())
+    );
+}
+
+#[tokio::test]
+async fn utf16_is_refused_rather_than_damaged() {
+    let file = b"\xff\xfeh\0i\0";
+    let (failed, after) = edit(file, "h", "x", Occurrences::ExactlyOne).await;
+    assert!(matches!(
+        failed,
+        Err(Error::Encoding {
+            encoding: "UTF-16",
+            ..
+        })
+    ));
+    assert_eq!(after, file);
+}
+
+/// Bytes as they come in files: text, endings of every kind, marks, and bytes
+/// that are no text in any encoding.
+fn piece() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => "[a-c ]{0,6}".prop_map(String::into_bytes),
+        2 => Just(b"\r\n".to_vec()),
+        2 => Just(b"\n".to_vec()),
+        1 => Just(b"\r".to_vec()),
+        1 => Just("é日".as_bytes().to_vec()),
+        1 => Just(b"\xef\xbb\xbf".to_vec()),
+        1 => proptest::collection::vec(any::<u8>(), 0..4),
+    ]
+}
+
+fn file() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(piece(), 0..20).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    /// Whatever the file holds, one word that is in it once can be replaced,
+    /// and every byte outside of it is the same as before.
+    #[test]
+    fn bytes_outside_the_edit_never_change(before in file(), after in file(), new in "[a-c\n]{0,8}") {
+        let whole = [before.as_slice(), b"WORD", after.as_slice()].concat();
+        let found = find(&whole, "WORD", &new);
+        prop_assert_eq!(found.len(), 1);
+        let edited = apply(&whole, &found).unwrap();
+        prop_assert!(edited.starts_with(&before));
+        prop_assert!(edited.ends_with(&after));
+        let middle = &edited[before.len()..edited.len() - after.len()];
+        prop_assert_eq!(String::from_utf8_lossy(middle).replace("\r\n", "\n"), new);
+    }
+
+    /// Replacing and replacing back gives the same bytes, endings included.
+    #[test]
+    fn an_edit_can_be_taken_back(lines in proptest::collection::vec("[a-z]{1,4}", 2..8), ending in prop_oneof![Just("\n"), Just("\r\n")], at in 0usize..100) {
+        let file = lines.iter().map(|line| format!("{line}{ending}")).collect::<String>();
+        let at = at % (lines.len() - 1);
+        let old = format!("{}\n{}", lines[at], lines[at + 1]);
+        let found = find(file.as_bytes(), &old, "NEW\nLINES\nHERE");
+        prop_assume!(found.len() == 1);
+        let there = apply(file.as_bytes(), &found).unwrap();
+        let back = apply(&there, &find(&there, "NEW\nLINES\nHERE", &old)).unwrap();
+        prop_assert_eq!(back, file.as_bytes());
+    }
+
+    /// Every match that is reported really is the text, newlines aside.
+    #[test]
+    fn matches_are_matches(file in file(), old in "[a-c\n]{1,3}") {
+        for place in find(&file, &old, "x") {
+            let matched = String::from_utf8(file[place.whole.clone()].to_vec()).unwrap();
+            prop_assert_eq!(matched.replace("\r\n", "\n"), old.clone());
+        }
+    }
+
+    /// All matches are found: as many as in the text with plain newlines.
+    #[test]
+    fn no_match_is_missed(file in "[ab\r\n]{0,40}", old in "[ab\n]{1,3}") {
+        let plain = file.replace("\r\n", "\n");
+        let expected = (0..plain.len()).filter(|at| plain.is_char_boundary(*at) && plain[*at..].starts_with(&old)).count();
+        prop_assert_eq!(find(file.as_bytes(), &old, "x").len(), expected);
+    }
+}

@@ -1,0 +1,323 @@
+//! The lesson of a failed edit: where the wanted text almost is, and what keeps
+//! it from being there.
+//!
+//! A model that is told `not found` guesses again. One that is shown the nearest
+//! lines and told `4 spaces wanted, 1 tab found` gets it right the next time.
+//! The work is bounded by counting, so that the same edit teaches the same
+//! lesson; the clock is the last resort.
+
+mod differ;
+mod fold;
+mod habit;
+mod pairs;
+mod scale;
+mod search;
+
+use std::fmt::Write as _;
+
+use self::differ::Edges;
+use self::search::{Pair, Rows, Wanted};
+use super::decode::prefix;
+use super::lines;
+
+/// How much of a file is searched.
+const MAX_FILE_BYTES: usize = 16 << 20;
+
+/// Regions less alike than this would mislead more than they teach.
+const MIN_SIMILARITY: f32 = 0.4;
+
+/// The most differences that are told one by one.
+const MAX_DIFFERENCES: usize = 12;
+
+/// The most lines of the file that are shown.
+const MAX_ROWS: usize = 20;
+
+/// The most characters of a line that are shown.
+const MAX_ROW_CHARS: usize = 200;
+
+/// The region of a file that is most like a wanted text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Nearest {
+    /// Its first line, counted from 1.
+    pub first_line: usize,
+    /// Its last line, inclusive.
+    pub last_line: usize,
+    /// How alike it is: 1 is the same.
+    pub similarity: f32,
+    /// What differs, one clause each, at most a dozen and a count of the rest.
+    pub differences: Vec<String>,
+    /// Where it differs, in the order of the file.
+    pub marks: Vec<Mark>,
+}
+
+/// A place in the file that differs from the wanted text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The character within the line, counted from 0.
+    pub column: usize,
+}
+
+/// Finds the lines of `haystack` that are most like `needle`.
+///
+/// `None` when nothing there is like it, or when the needle is blank.
+#[must_use]
+pub fn nearest(haystack: &str, needle: &str) -> Option<Nearest> {
+    if needle.trim().is_empty() {
+        return None;
+    }
+    let haystack = prefix(haystack, MAX_FILE_BYTES);
+    if let Some(found) = exact(haystack, needle) {
+        return Some(found);
+    }
+    let rows = Rows::new(haystack);
+    let mut best: Option<Nearest> = None;
+    // What a model habitually does to a text is undone first: if that is all
+    // that was wrong, nothing else need be said.
+    for habit in habit::undo(haystack, needle) {
+        let found = exact(haystack, &habit.text).or_else(|| compare(&rows, &habit.text));
+        let Some(mut found) = found else { continue };
+        found.differences.insert(0, habit.note.to_owned());
+        if found.similarity > 0.95 {
+            return Some(found);
+        }
+        if best
+            .as_ref()
+            .is_none_or(|best| best.similarity < found.similarity)
+        {
+            best = Some(found);
+        }
+    }
+    match (compare(&rows, needle), best) {
+        // Undoing must help clearly before a habit is blamed.
+        (Some(plain), Some(undone)) if undone.similarity < plain.similarity + 0.05 => Some(plain),
+        (plain, None) => plain,
+        (_, undone) => undone,
+    }
+}
+
+/// The text where it is as it is.
+fn exact(haystack: &str, needle: &str) -> Option<Nearest> {
+    let at = memchr::memmem::find(haystack.as_bytes(), needle.as_bytes())?;
+    Some(Nearest {
+        first_line: lines::line_of(haystack, at),
+        last_line: lines::line_of(haystack, at + needle.len().saturating_sub(1)),
+        similarity: 1.0,
+        differences: Vec::new(),
+        marks: Vec::new(),
+    })
+}
+
+fn compare(rows: &Rows<'_>, needle: &str) -> Option<Nearest> {
+    let wanted = Wanted::new(needle);
+    let window = search::window(rows, &wanted)?;
+    if window.similarity < MIN_SIMILARITY {
+        return None;
+    }
+    let found = window.pairs.iter().filter_map(|pair| match pair {
+        Pair::Both { found, .. } => Some(*found),
+        _ => None,
+    });
+    let (first, last) = found.fold((usize::MAX, 0), |(first, last), found| {
+        (first.min(found), last.max(found))
+    });
+    if first > last {
+        return None;
+    }
+    let mut report = Report::default();
+    for pair in &window.pairs {
+        report.pair(rows, &wanted, *pair);
+    }
+    let endings = wanted.crlf && !(first..=last).any(|row| rows.crlf(row));
+    let mut differences = Vec::new();
+    if endings {
+        differences.push("the wanted text has CRLF line endings, the file has LF".to_owned());
+    }
+    if report.only_indentation() {
+        differences.push("the text matches except for leading whitespace".to_owned());
+    }
+    let more = report.lines.len().saturating_sub(MAX_DIFFERENCES);
+    differences.extend(report.lines.into_iter().take(MAX_DIFFERENCES));
+    if more > 0 {
+        differences.push(format!("and {more} more differences"));
+    }
+    Some(Nearest {
+        first_line: first + 1,
+        last_line: last + 1,
+        similarity: window.similarity,
+        differences,
+        marks: report.marks,
+    })
+}
+
+/// What is said about the lines of a region.
+#[derive(Default)]
+struct Report {
+    lines: Vec<String>,
+    marks: Vec<Mark>,
+    indentations: usize,
+}
+
+impl Report {
+    /// Several lines of which each has the wrong indentation and nothing else.
+    fn only_indentation(&self) -> bool {
+        self.indentations > 1 && self.indentations == self.lines.len()
+    }
+
+    fn pair(&mut self, rows: &Rows<'_>, wanted: &Wanted<'_>, pair: Pair) {
+        match pair {
+            Pair::Both {
+                wanted: index,
+                found,
+            } => {
+                let edges = wanted.edges(index);
+                let (line, whole) = (found + 1, rows.line(found));
+                let (text, shift) = match edges {
+                    Edges::Both => pairs::excerpt(wanted.line(index), whole),
+                    _ => (whole, 0),
+                };
+                let differences = differ::describe(line, wanted.line(index), text, edges);
+                if let Some(column) = differences.column {
+                    self.marks.push(Mark {
+                        line,
+                        column: column + shift,
+                    });
+                }
+                self.indentations += usize::from(differences.indentation);
+                self.lines.extend(differences.lines);
+            }
+            Pair::Missing { wanted: index, at } => {
+                let line = at + 1;
+                self.marks.push(Mark { line, column: 0 });
+                self.lines.push(match wanted.line(index) {
+                    blank if blank.trim().is_empty() => {
+                        format!("line {line}: a blank line wanted before it")
+                    }
+                    text => format!("line {line}: {} wanted before it", differ::quote(text, 0)),
+                });
+            }
+            Pair::Extra { found } => {
+                let line = found + 1;
+                self.marks.push(Mark { line, column: 0 });
+                self.lines.push(match rows.line(found) {
+                    blank if blank.trim().is_empty() => {
+                        format!("line {line}: a blank line found, not wanted")
+                    }
+                    text => format!("line {line}: {} found, not wanted", differ::quote(text, 0)),
+                });
+            }
+        }
+    }
+}
+
+/// The lesson as text for a model: the region with line numbers, then what
+/// differs. At most 40 lines.
+#[must_use]
+pub fn lesson(nearest: &Nearest, haystack: &str, needle: &str) -> String {
+    let Nearest {
+        first_line,
+        last_line,
+        ..
+    } = *nearest;
+    let place = if first_line == last_line {
+        format!("line {first_line}")
+    } else {
+        format!("lines {first_line}-{last_line}")
+    };
+    // Writing to a String cannot fail.
+    let mut text = format!(
+        "nearest: {place} ({:.0}% alike",
+        (nearest.similarity * 100.0).floor()
+    );
+    let wanted = lines::count(needle);
+    if wanted != last_line.saturating_sub(first_line) + 1 {
+        let _ = write!(
+            text,
+            ", {wanted} line{} wanted",
+            if wanted == 1 { "" } else { "s" }
+        );
+    }
+    text.push_str(")\n");
+    let shown = shown_rows(nearest);
+    let region = lines::window(
+        haystack,
+        first_line,
+        last_line.saturating_sub(first_line) + 1,
+    )
+    .unwrap_or_default();
+    let mut gap = false;
+    let mut shown = shown.into_iter().peekable();
+    for (index, row) in lines::split(region).enumerate() {
+        let line = first_line + index;
+        if shown.peek() != Some(&line) {
+            if !std::mem::replace(&mut gap, true) {
+                text.push_str("   ...\n");
+            }
+            continue;
+        }
+        gap = false;
+        shown.next();
+        let column = nearest
+            .marks
+            .iter()
+            .find(|mark| mark.line == line)
+            .map_or(0, |mark| mark.column);
+        let row = differ::shorten(row.trim_end_matches('\r'), column, MAX_ROW_CHARS);
+        let _ = writeln!(text, "{line:>6}\t{row}");
+    }
+    for difference in &nearest.differences {
+        text.push_str(difference);
+        text.push('\n');
+    }
+    text.pop();
+    text
+}
+
+/// The lines to show: all of a small region, of a large one those that differ,
+/// each between its neighbours. Gaps cost a line too.
+fn shown_rows(nearest: &Nearest) -> Vec<usize> {
+    let all = nearest.first_line..=nearest.last_line;
+    if all.clone().count() <= MAX_ROWS {
+        return all.collect();
+    }
+    let ends = [nearest.first_line, nearest.last_line];
+    let mut shown: Vec<usize> = ends.to_vec();
+    for mark in &nearest.marks {
+        let near = mark.line.saturating_sub(1)..=mark.line + 1;
+        let mut next = shown.clone();
+        next.extend(near.filter(|line| all.contains(line)));
+        next.sort_unstable();
+        next.dedup();
+        let gaps = next
+            .windows(2)
+            .filter(|pair| matches!(pair, [a, b] if b - a > 1))
+            .count();
+        if next.len() + gaps > MAX_ROWS {
+            break;
+        }
+        shown = next;
+    }
+    if nearest.marks.is_empty() {
+        shown.extend(all.take(MAX_ROWS - 4));
+        shown.sort_unstable();
+        shown.dedup();
+    }
+    shown
+}
+
+impl Wanted<'_> {
+    /// A wanted text may begin and end within a line.
+    fn edges(&self, index: usize) -> Edges {
+        let end = index + 1 == self.len() && !self.finished;
+        match (index == 0, end) {
+            (true, true) => Edges::Both,
+            (true, false) => Edges::Start,
+            (false, true) => Edges::End,
+            (false, false) => Edges::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
