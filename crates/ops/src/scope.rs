@@ -202,6 +202,21 @@ impl FilePath {
         })
     }
 
+    /// Something below the same root, or `None` where the rules hide it: for
+    /// what holds in a folder because of the folders above it.
+    pub(crate) fn in_same_root(&self, below: &Path) -> Option<Self> {
+        let root = self.root.path().to_owned();
+        let given = root.to_string_lossy().into_owned();
+        let top = Self { given, real: root, below: PathBuf::new(), root: Arc::clone(&self.root), guard: Arc::clone(&self.guard) };
+        top.descendant(below)
+    }
+
+    /// Whether the rules hide anything in `folder`, an absolute path, or below:
+    /// asked once, it spares a walk the question for every entry.
+    pub(crate) fn hides_below(&self, folder: &Path) -> bool {
+        self.guard.hides_below(folder)
+    }
+
     /// Whether the rules hide `real`, an absolute path met while walking.
     #[must_use]
     pub fn hides(&self, real: &Path) -> bool {

@@ -299,6 +299,29 @@ impl Guard {
             || is_secret_elsewhere(real)
     }
 
+    /// Whether `hides` may say yes to anything in `folder` or below.
+    pub(super) fn hides_below(&self, folder: &Path) -> bool {
+        if self.detached || self.rules.reading == Reading::Anywhere {
+            return false;
+        }
+        let related = |place: &Path| place.starts_with(folder) || folder.starts_with(place);
+        let in_home = |home: &Path| {
+            home.starts_with(folder)
+                || folder.strip_prefix(home).is_ok_and(|below| {
+                    SECRET.iter().any(|secret| Path::new(secret).starts_with(below) || below.starts_with(secret))
+                })
+        };
+        let in_some_home = Path::new("/home").starts_with(folder)
+            || folder.strip_prefix("/home").is_ok_and(|below| {
+                below.components().next().is_some_and(|name| in_home(&Path::new("/home").join(name)))
+            });
+        self.own.iter().any(|own| related(own))
+            || related(Path::new("/proc"))
+            || self.homes.iter().any(|home| in_home(home))
+            || in_home(Path::new("/root"))
+            || in_some_home
+    }
+
     /// The refusal, the same whether the path exists or not.
     pub(super) fn not_allowed(&self, given: &str, access: Access) -> Error {
         let remedy = if access == Access::Read {

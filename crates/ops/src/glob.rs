@@ -1,0 +1,238 @@
+//! Finding files and folders by name.
+
+mod keep;
+pub(crate) mod pattern;
+#[cfg(test)]
+mod tests;
+
+pub use crate::search::{IgnoreFiles, Progress, Stopped, Watch};
+pub use pattern::{Anchored, Dots};
+
+use crate::backend::Kind;
+use crate::search::tree::disk::{self, Opener};
+use crate::search::tree::remote::Remote;
+use crate::search::tree::stop::blocking;
+use crate::search::tree::{Judge, Met, Next, Passed, Visitor, supervise};
+use crate::{Backend, Error, FilePath, Result};
+use keep::Keep;
+use memchr::memmem::Finder;
+use pattern::{Memory, Pattern};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Which entries are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Matching {
+    /// All.
+    Everything,
+    /// Those with this text in their name.
+    NameContains(String),
+    /// Those that a glob matches. With a final `/` only folders do.
+    Glob {
+        /// The glob: `*`, `?`, `[a-z]`, `**`, `{a,b}`, `{1..3}`.
+        pattern: String,
+        /// What it is compared with.
+        anchored: Anchored,
+    },
+}
+
+/// Which kinds of entries are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kinds {
+    /// Everything that is no folder: links, also broken ones, too.
+    Files,
+    /// Folders; a link to one is none.
+    Directories,
+    /// Both.
+    Both,
+}
+
+/// Entries to find.
+#[derive(Debug)]
+pub struct Glob {
+    /// The folder to look in.
+    pub path: FilePath,
+    /// Which entries.
+    pub matching: Matching,
+    /// What wildcards do about a leading dot.
+    pub dots: Dots,
+    /// Which kinds.
+    pub kinds: Kinds,
+    /// What to do about ignore files.
+    pub ignored: IgnoreFiles,
+    /// How many entries to keep.
+    pub max: usize,
+    /// When to stop with what is there.
+    pub deadline: Option<Instant>,
+    /// Stops with what is there.
+    pub cancel: CancellationToken,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Globbed {
+    /// The first entries, in the byte order of their paths as they are shown:
+    /// the slash that ends a folder's path takes part in it.
+    pub entries: Vec<Entry>,
+    /// How many there are.
+    pub total: u64,
+    /// How many entries were looked at.
+    pub visited: u64,
+    /// What was not looked into, and why.
+    pub skipped: Skipped,
+    /// Why the walk ended early, if it did.
+    pub stopped: Option<Stopped>,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path from the folder that was looked in.
+    pub below: PathBuf,
+    /// What it is; a link is not followed.
+    pub kind: Kind,
+}
+
+impl Entry {
+    /// Whether it is a folder; a link to one is none.
+    #[must_use]
+    pub fn is_dir(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+}
+
+/// What was not looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    /// Folders that the system did not let be read.
+    pub unreadable: u64,
+    /// What the scope hides.
+    pub hidden: u64,
+    /// Folders that the kernel makes up, met from above.
+    pub special: u64,
+}
+
+impl Skipped {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.unreadable + self.hidden + self.special
+    }
+}
+
+/// Finds entries below a folder.
+///
+/// # Errors
+/// [`Error::InvalidPattern`] for a glob that cannot be used,
+/// [`Error::NotADirectory`] for a file. Being stopped is no error: what was
+/// found until then is the answer.
+pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) -> Result<Globbed> {
+    let Glob { path, matching, dots, kinds, ignored, max, deadline, cancel } = request;
+    let wanted = Wanted::new(matching, dots, kinds)?;
+    if backend.stat(&path).await?.kind != Kind::Directory {
+        return Err(Error::NotADirectory { path: path.given().to_owned() });
+    }
+    let keep = Arc::new(Keep::new(max));
+    let progress = || watch(keep.progress());
+    let work = async {
+        if backend.on_disk(&path).is_some() {
+            let (path, keep) = (path.clone(), Arc::clone(&keep));
+            blocking(move || {
+                let judge = Judge::new(&path, ignored);
+                disk::walk(&judge, &keep.stop, || Looking::new(&wanted, &keep))
+            })
+            .await
+        } else {
+            let mut remote = Remote::new(backend, Judge::new(&path, ignored)).await;
+            let mut looking = Looking::new(&wanted, &keep);
+            while remote.folder(&mut looking, &keep.stop).await?.is_some() {}
+            Ok(())
+        }
+    };
+    supervise(work, &keep.stop, deadline, &cancel, progress).await?;
+    progress();
+    Ok(keep.globbed())
+}
+
+/// Which entries are wanted, compiled.
+struct Wanted {
+    matching: Compiled,
+    dots: Dots,
+    kinds: Kinds,
+}
+
+enum Compiled {
+    Everything,
+    Contains(Finder<'static>),
+    Glob(Pattern),
+}
+
+impl Wanted {
+    fn new(matching: Matching, dots: Dots, kinds: Kinds) -> Result<Self> {
+        let matching = match matching {
+            Matching::Everything => Compiled::Everything,
+            Matching::NameContains(text) => Compiled::Contains(Finder::new(text.as_bytes()).into_owned()),
+            Matching::Glob { pattern, anchored } => Compiled::Glob(Pattern::new(&pattern, anchored, dots)?),
+        };
+        Ok(Self { matching, dots, kinds })
+    }
+}
+
+/// What a thread does with what it meets.
+struct Looking<'a> {
+    wanted: &'a Wanted,
+    keep: &'a Keep,
+    memory: Memory,
+    batch: keep::Batch,
+}
+
+impl<'a> Looking<'a> {
+    fn new(wanted: &'a Wanted, keep: &'a Keep) -> Self {
+        Self { wanted, keep, memory: Memory::default(), batch: keep::Batch::default() }
+    }
+}
+
+impl Visitor for Looking<'_> {
+    fn meet(&mut self, met: &Met<'_>) -> Next {
+        let is_folder = met.kind == Kind::Directory;
+        self.batch.visited += 1;
+        let (matches, below) = match &self.wanted.matching {
+            Compiled::Glob(glob) => {
+                let said = glob.says(met.folder(), met.name(), &mut self.memory);
+                (said.matches && (is_folder || !glob.only_folders), said.below)
+            }
+            // No pattern that could say the dot.
+            _ if self.wanted.dots == Dots::ExplicitOnly && met.name().starts_with(b".") => (false, false),
+            Compiled::Everything => (true, true),
+            Compiled::Contains(text) => (text.find(met.name()).is_some(), true),
+        };
+        let kind = match self.wanted.kinds {
+            Kinds::Both => true,
+            Kinds::Directories => is_folder,
+            Kinds::Files => !is_folder,
+        };
+        if matches && kind {
+            self.batch.add(met, self.keep);
+        }
+        if is_folder && below { Next::Into } else { Next::Over }
+    }
+
+    fn pass(&mut self, passed: Passed) {
+        match passed {
+            Passed::Unreadable => self.keep.unreadable.add(1),
+            Passed::Hidden => self.keep.hidden.add(1),
+            Passed::Pseudo => self.keep.special.add(1),
+        }
+    }
+
+    fn left(&mut self) {
+        self.keep.take(&mut self.batch);
+    }
+}
+
+impl Opener for Looking<'_> {
+    /// No file is ever wanted open.
+    fn open(&mut self, _below: &[u8], _file: std::io::Result<std::fs::File>) {}
+}

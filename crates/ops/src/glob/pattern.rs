@@ -1,0 +1,294 @@
+//! Globs: braces first, then one matcher for names and one for paths.
+//!
+//! A path is matched part by part. That keeps `*` inside its part, lets a
+//! leading dot need a dot where a dialect says so, and tells which folders
+//! cannot hold a match, so that a walk need not enter them.
+
+use crate::text::brace;
+use crate::{Error, Result};
+use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What `*`, `?` and `**` do about a name that begins with a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dots {
+    /// They match it.
+    Match,
+    /// They do not; the pattern must say the dot.
+    ExplicitOnly,
+}
+
+/// What a glob is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchored {
+    /// The name, at any depth; the path from the start when the pattern has a
+    /// `/`.
+    AnyDepthByName,
+    /// The path from the start: `*.txt` is that folder only.
+    ToPath,
+}
+
+/// A compiled glob.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    how: How,
+    /// Set by a final slash.
+    pub(crate) only_folders: bool,
+}
+
+#[derive(Debug)]
+enum How {
+    Name(GlobSet),
+    Path(PathGlob),
+}
+
+/// What a pattern says about an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// It matches.
+    pub(crate) matches: bool,
+    /// Something below it may match.
+    pub(crate) below: bool,
+}
+
+impl Pattern {
+    pub(crate) fn new(given: &str, anchored: Anchored, dots: Dots) -> Result<Self> {
+        let invalid = |reason: String| Error::InvalidPattern { pattern: given.to_owned(), reason };
+        let expanded = brace::expand(given).map_err(|error| invalid(error.to_string()))?;
+        let only_folders = expanded.iter().all(|text| text.ends_with('/'));
+        let alternatives: Vec<&str> = expanded.iter().map(|text| text.strip_suffix('/').unwrap_or(text)).collect();
+        if alternatives.iter().any(|text| parts(text).next().is_none()) {
+            return Err(invalid("it is empty".to_owned()));
+        }
+        let names_only = anchored == Anchored::AnyDepthByName && !alternatives.iter().any(|text| text.contains('/'));
+        let how = if names_only && dots == Dots::Match {
+            let mut set = GlobSetBuilder::new();
+            for text in alternatives {
+                set.add(compile(text).map_err(&invalid)?);
+            }
+            How::Name(set.build().map_err(|error| invalid(error.to_string()))?)
+        } else {
+            How::Path(PathGlob::new(&alternatives, anchored, dots).map_err(&invalid)?)
+        };
+        Ok(Self { how, only_folders })
+    }
+
+    /// What the pattern says about `name` in `folder`. `memory` is the
+    /// caller's, and remembers the folder between its entries.
+    pub(crate) fn says(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> Said {
+        match &self.how {
+            How::Name(set) => Said { matches: set.is_match(as_path(name)), below: true },
+            How::Path(glob) => glob.says(folder, name, memory),
+        }
+    }
+}
+
+/// What is remembered of the last folder.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    folder: Option<Vec<u8>>,
+    at: Vec<usize>,
+}
+
+/// Alternatives, part by part, one after the other.
+#[derive(Debug)]
+struct PathGlob {
+    parts: Vec<Part>,
+    /// Where each alternative begins.
+    begins: Vec<usize>,
+    dots: Dots,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// `**`: any number of parts; at the end at least one.
+    AnyDepth,
+    /// Text without meaning.
+    Literal(Vec<u8>),
+    /// A glob, and whether it says a leading dot.
+    Glob(GlobMatcher, bool),
+    /// The end of an alternative.
+    End,
+}
+
+impl PathGlob {
+    fn new(alternatives: &[&str], anchored: Anchored, dots: Dots) -> Result<Self, String> {
+        let mut glob = Self { parts: Vec::new(), begins: Vec::new(), dots };
+        for text in alternatives {
+            glob.begins.push(glob.parts.len());
+            if anchored == Anchored::AnyDepthByName && !text.contains('/') {
+                glob.parts.push(Part::AnyDepth);
+            }
+            for part in parts(text) {
+                glob.parts.push(if part == "**" {
+                    Part::AnyDepth
+                } else if part.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+                    Part::Glob(compile(part)?.compile_matcher(), part.starts_with('.') || part.starts_with("\\."))
+                } else {
+                    Part::Literal(part.as_bytes().to_vec())
+                });
+            }
+            glob.parts.push(Part::End);
+        }
+        Ok(glob)
+    }
+
+    fn says(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> Said {
+        if memory.folder.as_deref() != Some(folder) {
+            memory.at = self.begin();
+            for part in folder.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+                memory.at = self.step(&memory.at, part);
+            }
+            memory.folder = Some(folder.to_vec());
+        }
+        let mut said = Said { matches: false, below: false };
+        for &at in &memory.at {
+            if self.takes(at, name) {
+                let last = matches!(self.parts.get(at + 1), Some(Part::End));
+                said.matches |= last;
+                said.below |= !last || matches!(self.parts.get(at), Some(Part::AnyDepth));
+            }
+        }
+        said
+    }
+
+    /// Whether the part at `at` matches a name.
+    fn takes(&self, at: usize, name: &[u8]) -> bool {
+        let hidden = self.dots == Dots::ExplicitOnly && name.starts_with(b".");
+        match self.parts.get(at) {
+            Some(Part::AnyDepth) => !hidden,
+            Some(Part::Literal(text)) => text == name,
+            Some(Part::Glob(glob, says_dot)) => (!hidden || *says_dot) && glob.is_match(as_path(name)),
+            Some(Part::End) | None => false,
+        }
+    }
+
+    fn begin(&self) -> Vec<usize> {
+        let mut at = Vec::new();
+        for begin in &self.begins {
+            self.reach(*begin, &mut at);
+        }
+        at
+    }
+
+    fn step(&self, from: &[usize], name: &[u8]) -> Vec<usize> {
+        let mut at = Vec::new();
+        for &part in from {
+            if self.takes(part, name) {
+                let stays = matches!(self.parts.get(part), Some(Part::AnyDepth));
+                self.reach(if stays { part } else { part + 1 }, &mut at);
+            }
+        }
+        at
+    }
+
+    /// Adds a place in the pattern, and those behind a `**` that may be empty.
+    fn reach(&self, mut place: usize, at: &mut Vec<usize>) {
+        loop {
+            if !at.contains(&place) {
+                at.push(place);
+            }
+            match (self.parts.get(place), self.parts.get(place + 1)) {
+                (Some(Part::AnyDepth), Some(next)) if !matches!(next, Part::End) => place += 1,
+                _ => return,
+            }
+        }
+    }
+}
+
+/// The parts of a pattern; `./` and doubled slashes mean nothing.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split('/').filter(|part| !part.is_empty() && *part != ".")
+}
+
+/// Braces that are still there are plain characters.
+fn compile(text: &str) -> Result<globset::Glob, String> {
+    GlobBuilder::new(&brace::escape(text))
+        .literal_separator(true)
+        .build()
+        .map_err(|error| format!("{} in {text:?}", error.kind()))
+}
+
+fn as_path(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, anchored: Anchored, dots: Dots, path: &str) -> bool {
+        let pattern = Pattern::new(pattern, anchored, dots).unwrap();
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        pattern.says(folder.as_bytes(), name.as_bytes(), &mut Memory::default()).matches
+    }
+
+    #[test]
+    fn a_name_matches_at_any_depth() {
+        for path in ["a.rs", "x/a.rs", "x/.y/a.rs"] {
+            assert!(matches("*.rs", Anchored::AnyDepthByName, Dots::Match, path), "{path}");
+        }
+        assert!(!matches("*.rs", Anchored::AnyDepthByName, Dots::Match, "a.rs/b"));
+        assert!(matches("{a,b}.rs", Anchored::AnyDepthByName, Dots::Match, "x/b.rs"));
+        assert!(matches("x{a}.txt", Anchored::AnyDepthByName, Dots::Match, "x{a}.txt"));
+        assert!(!matches("x{a}.txt", Anchored::AnyDepthByName, Dots::Match, "xa.txt"));
+        assert!(matches("{a,}.txt", Anchored::AnyDepthByName, Dots::Match, ".txt"));
+    }
+
+    #[test]
+    fn a_slash_anchors() {
+        let by_name = |pattern, path| matches(pattern, Anchored::AnyDepthByName, Dots::Match, path);
+        assert!(by_name("src/*.rs", "src/a.rs"));
+        assert!(by_name("/src/*.rs", "src/a.rs"));
+        assert!(by_name("./src/*.rs", "src/a.rs"));
+        assert!(!by_name("src/*.rs", "x/src/a.rs"));
+        assert!(!by_name("src/*.rs", "src/x/a.rs"));
+        assert!(by_name("src/**/*.rs", "src/a.rs"));
+        assert!(by_name("src/**/*.rs", "src/x/y/a.rs"));
+        assert!(by_name("**/test/*", "test/a"));
+        assert!(by_name("{src/a,b}.rs", "x/b.rs"), "each alternative by its own slash");
+        assert!(by_name("a/**", "a/b/c"));
+        assert!(!by_name("a/**", "a"));
+    }
+
+    #[test]
+    fn a_path_is_anchored_and_dots_are_said() {
+        let glob = |pattern, path| matches(pattern, Anchored::ToPath, Dots::ExplicitOnly, path);
+        assert!(glob("*.txt", "a.txt"));
+        assert!(!glob("*.txt", "x/a.txt"));
+        assert!(glob("**/*.txt", "x/y/a.txt"));
+        assert!(glob("**", "x/y"));
+        assert!(!glob("**/*.py", ".h/a.py"));
+        assert!(glob("**/.h/*.py", "x/.h/a.py"));
+        assert!(!glob("*", ".hid"));
+        assert!(glob(".*", ".hid"));
+        assert!(glob(".hid", ".hid"));
+        assert!(!glob("?hid", ".hid"));
+        assert!(glob("f{1..3}.txt", "f2.txt"));
+        assert!(glob("{a,b", "{a,b"));
+    }
+
+    #[test]
+    fn folders_that_cannot_hold_a_match_are_named() {
+        let below = |pattern: &str, folder: &str, name: &str| {
+            let pattern = Pattern::new(pattern, Anchored::ToPath, Dots::Match).unwrap();
+            pattern.says(folder.as_bytes(), name.as_bytes(), &mut Memory::default()).below
+        };
+        assert!(!below("*.txt", "", "x"));
+        assert!(below("x/*.txt", "", "x"));
+        assert!(!below("x/*.txt", "", "y"));
+        assert!(!below("x/*.txt", "x", "z"));
+        assert!(below("x/**", "x", "z"));
+        assert!(below("**/a", "p/q", "r"));
+    }
+
+    #[test]
+    fn a_bad_glob_is_named() {
+        for bad in ["[", "", "/", "a[", "{1..2000}"] {
+            let error = Pattern::new(bad, Anchored::ToPath, Dots::Match).unwrap_err();
+            assert!(matches!(error, Error::InvalidPattern { .. }), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Finding entries of real trees, by both roads.

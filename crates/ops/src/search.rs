@@ -1,0 +1,316 @@
+//! Searching the text of files, line by line.
+//!
+//! On this machine's disk with ripgrep's engine and as many threads; through
+//! any other backend one file after the other. Both roads judge files by the
+//! same rules and give the same answer, the same every time: the first matches
+//! in the order of paths, and the number of all of them.
+
+mod board;
+mod file;
+mod lines;
+mod pattern;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tree;
+
+pub(crate) use board::Count;
+pub use tree::IgnoreFiles;
+pub use tree::stop::Stopped;
+
+use crate::backend::Kind;
+use crate::glob::pattern::{Anchored, Dots, Memory, Pattern as Glob};
+use crate::{Backend, Error, FilePath, Result};
+use board::Job;
+use file::{End, Seeker};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tree::disk::Opener;
+use tree::remote::Remote;
+use tree::stop::blocking;
+use tree::{Judge, Met, Next, Passed, Visitor, supervise};
+
+/// How many files of another backend are open at a time.
+const BATCH: usize = 32;
+
+/// What to look for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// A regular expression; Go's `\Q…\E` is understood.
+    Regex(String),
+    /// Text as it is.
+    Literal(String),
+}
+
+/// Whether `a` is `A`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// It is not.
+    Sensitive,
+    /// It is.
+    Insensitive,
+}
+
+/// What to keep of what is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collect {
+    /// The first matching lines, with their context.
+    Lines,
+    /// Every file that matches and how often, without lines.
+    Counts,
+}
+
+/// A search.
+#[derive(Debug)]
+pub struct Search {
+    /// The file or folder to search; it is searched even if ignored.
+    pub path: FilePath,
+    /// What to look for.
+    pub pattern: Pattern,
+    /// Whether case matters.
+    pub case: Case,
+    /// Which files of a folder: without `/` by name at any depth, with `/` by
+    /// the path from `path`.
+    pub glob: Option<String>,
+    /// What to keep.
+    pub collect: Collect,
+    /// How many lines to keep before and after each match.
+    pub context: usize,
+    /// How many matching lines to keep.
+    pub max_matches: usize,
+    /// How many characters of a line to keep: a longer one is cut around its
+    /// first match, with `…` on the cut sides.
+    pub max_line: usize,
+    /// When to stop with what is there.
+    pub deadline: Option<Instant>,
+    /// Stops with what is there.
+    pub cancel: CancellationToken,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Searched {
+    /// Files with matches, in the byte order of their paths.
+    pub files: Vec<FileMatches>,
+    /// How many matching lines `files` holds.
+    pub shown: u64,
+    /// How many there are, everywhere.
+    pub total: u64,
+    /// How many files were searched to their end.
+    pub searched: u64,
+    /// What was not searched, and why.
+    pub skipped: Skipped,
+    /// Why the search ended early, if it did.
+    pub stopped: Option<Stopped>,
+}
+
+/// The matches of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileMatches {
+    /// Its path from the folder that was searched; empty for a file that was
+    /// asked for itself.
+    pub below: PathBuf,
+    /// Lines to show, in their order; none of them twice.
+    pub lines: Vec<Line>,
+    /// How many of its lines match, shown or not.
+    pub matches: u64,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its text without the line ending, cut when it is long.
+    pub text: String,
+    /// Why it is here.
+    pub kind: LineKind,
+}
+
+/// Why a line is in a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    /// It matches.
+    Match,
+    /// It is near one that does.
+    Context,
+}
+
+/// Files and folders that were not searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    /// Files with a NUL byte.
+    pub binary: u64,
+    /// Files and folders that the system did not let be read.
+    pub unreadable: u64,
+    /// Files with a line of more than 16 MiB.
+    pub too_long_lines: u64,
+    /// FIFOs, sockets, devices, and folders the kernel makes up.
+    pub special: u64,
+    /// What the scope hides.
+    pub hidden: u64,
+    /// Links, which are not followed: what they point to is searched where it
+    /// is. Not part of the total.
+    pub links: u64,
+}
+
+impl Skipped {
+    /// All of them but links.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.binary + self.unreadable + self.too_long_lines + self.special + self.hidden
+    }
+}
+
+/// How far a search or a walk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Files searched, or entries met.
+    pub files: u64,
+    /// Matches so far.
+    pub matches: u64,
+}
+
+/// Who is told of progress: about ten times a second, and once at the end.
+pub type Watch<'a> = dyn Fn(Progress) + Send + Sync + 'a;
+
+/// Searches a file, or all files of a folder.
+///
+/// # Errors
+/// [`Error::InvalidPattern`] for a pattern or glob that cannot be used, what
+/// the backend says of the path itself. Being stopped is no error: what was
+/// found until then is the answer.
+pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) -> Result<Searched> {
+    let Search { path, pattern, case, glob, collect, context, max_matches, max_line, deadline, cancel } = request;
+    let glob = glob.filter(|glob| !glob.is_empty()).map(|glob| filter(&glob)).transpose()?;
+    let matcher = blocking(move || pattern::compile(&pattern, case)).await?;
+    let job = Arc::new(Job::new(matcher, glob, collect, context, max_matches, max_line));
+    let stat = backend.stat(&path).await?;
+    let progress = || watch(job.progress());
+    let work = async {
+        if stat.kind != Kind::Directory {
+            one_file(backend, &path, &job).await
+        } else if backend.on_disk(&path).is_some() {
+            let (path, job) = (path.clone(), Arc::clone(&job));
+            blocking(move || {
+                let judge = Judge::new(&path, IgnoreFiles::Honour);
+                tree::disk::walk(&judge, &job.stop, || Seeking::new(&job, &path))
+            })
+            .await
+        } else {
+            one_by_one(backend, &path, &job).await
+        }
+    };
+    supervise(work, &job.stop, deadline, &cancel, progress).await?;
+    progress();
+    Ok(job.searched())
+}
+
+/// Compiles the filter of file names. `src/` means all that is in it.
+fn filter(glob: &str) -> Result<Glob> {
+    let inside = glob.ends_with('/').then(|| format!("{glob}**"));
+    Glob::new(inside.as_deref().unwrap_or(glob), Anchored::AnyDepthByName, Dots::Match)
+}
+
+async fn one_file(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Result<()> {
+    let content = backend.read(path).await?;
+    let mut seeker = Seeker::new(job);
+    let end = blocking(move || Ok(seeker.seek(b"", content.reader))).await?;
+    match end {
+        End::Unreadable(source) => Err(Error::io("read", path.given(), source)),
+        _ => Ok(()),
+    }
+}
+
+async fn one_by_one(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Result<()> {
+    let mut remote = Remote::new(backend, Judge::new(path, IgnoreFiles::Honour)).await;
+    let mut seeking = Seeking::new(job, path);
+    while let Some(wanted) = remote.folder(&mut seeking, &job.stop).await? {
+        let mut wanted = wanted.into_iter();
+        loop {
+            let mut opened = Vec::new();
+            for file in wanted.by_ref().take(BATCH) {
+                match backend.read(&file.path).await {
+                    Ok(content) => opened.push((file.below, content.reader)),
+                    // Gone since its folder was listed.
+                    Err(Error::NotFound { .. }) => {}
+                    Err(_) => seeking.pass(Passed::Unreadable),
+                }
+            }
+            if opened.is_empty() || job.stop.is_set() {
+                break;
+            }
+            seeking = blocking(move || {
+                for (below, reader) in opened {
+                    seeking.seeker.seek(&below, reader);
+                }
+                Ok(seeking)
+            })
+            .await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a thread does with what it meets.
+struct Seeking {
+    job: Arc<Job>,
+    seeker: Seeker,
+    memory: Memory,
+    /// Files of `/proc` and its kin have no size, and some no end.
+    limit: Option<u64>,
+}
+
+impl Seeking {
+    fn new(job: &Arc<Job>, start: &FilePath) -> Self {
+        let pseudo = ["/proc", "/sys", "/dev"].iter().any(|folder| start.real().starts_with(folder));
+        Self { job: Arc::clone(job), seeker: Seeker::new(job), memory: Memory::default(), limit: pseudo.then_some(8 << 20) }
+    }
+}
+
+impl Visitor for Seeking {
+    fn meet(&mut self, met: &Met<'_>) -> Next {
+        if met.kind == Kind::Link {
+            self.job.tally.links.add(1);
+            return Next::Over;
+        }
+        if let Some(glob) = &self.job.glob {
+            let said = glob.says(met.folder(), met.name(), &mut self.memory);
+            let wanted = if met.kind == Kind::Directory { said.below } else { said.matches };
+            if !wanted {
+                return Next::Over;
+            }
+        }
+        if let Kind::Other(_) = met.kind {
+            self.job.tally.special.add(1);
+            return Next::Over;
+        }
+        Next::Into
+    }
+
+    fn pass(&mut self, passed: Passed) {
+        let tally = &self.job.tally;
+        match passed {
+            Passed::Unreadable => tally.unreadable.add(1),
+            Passed::Hidden => tally.hidden.add(1),
+            Passed::Pseudo => tally.special.add(1),
+        }
+    }
+}
+
+impl Opener for Seeking {
+    fn open(&mut self, below: &[u8], file: io::Result<std::fs::File>) {
+        match (file, self.limit) {
+            (Ok(file), None) => {
+                self.seeker.seek(below, file);
+            }
+            (Ok(file), Some(limit)) => {
+                self.seeker.seek(below, file::Endless::new(file, limit));
+            }
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
+            (Err(_), _) => self.pass(Passed::Unreadable),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Collecting the lines of one file, and cutting long ones.
+
+use super::{Line, LineKind};
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
+use std::io;
+
+/// Takes the lines of one file from the searcher.
+pub(super) struct Lines<'a, F> {
+    matcher: &'a RegexMatcher,
+    /// Asked at the first match whether lines are wanted: a file without one
+    /// need not ask.
+    wanted: F,
+    collecting: bool,
+    max_matches: u64,
+    max_line: usize,
+    pub(super) lines: Vec<Line>,
+    pub(super) held: u64,
+    pub(super) matches: u64,
+    pub(super) binary: bool,
+}
+
+impl<'a, F: FnMut() -> bool> Lines<'a, F> {
+    pub(super) fn new(matcher: &'a RegexMatcher, max_matches: u64, max_line: usize, wanted: F) -> Self {
+        Self {
+            matcher,
+            wanted,
+            collecting: false,
+            max_matches,
+            max_line,
+            lines: Vec::new(),
+            held: 0,
+            matches: 0,
+            binary: false,
+        }
+    }
+
+    fn ask(&mut self) {
+        if self.matches == 0 && self.lines.is_empty() {
+            self.collecting = (self.wanted)();
+        }
+    }
+}
+
+impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.ask();
+        self.matches += 1;
+        if self.collecting && self.held < self.max_matches {
+            self.held += 1;
+            let line = without_ending(found.bytes());
+            let place = self.matcher.find(line)?;
+            let (from, to) = place.map_or((0, 0), |place| (place.start(), place.end()));
+            let text = cut(line, from, to, self.max_line);
+            self.lines.push(Line { number: found.line_number().unwrap_or(0), text, kind: LineKind::Match });
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        self.ask();
+        let last = self.matches == self.max_matches && *context.kind() == SinkContextKind::After;
+        if self.collecting && (self.matches < self.max_matches || last) {
+            let text = cut(without_ending(context.bytes()), 0, 0, self.max_line);
+            self.lines.push(Line { number: context.line_number().unwrap_or(0), text, kind: LineKind::Context });
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _searcher: &Searcher, _offset: u64) -> io::Result<bool> {
+        self.binary = true;
+        Ok(false)
+    }
+
+    fn finish(&mut self, _searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.binary |= finish.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
+
+/// Keeps the first `matches` matching lines and their context.
+pub(super) fn trim(lines: &mut Vec<Line>, matches: u64, context: usize) {
+    let mut left = matches;
+    let mut last = 0;
+    let end = lines.iter().position(|line| match line.kind {
+        LineKind::Match if left == 0 => true,
+        LineKind::Match => {
+            left -= 1;
+            last = line.number;
+            false
+        }
+        LineKind::Context => left == 0 && line.number > last.saturating_add(context as u64),
+    });
+    if let Some(end) = end {
+        lines.truncate(end);
+    }
+}
+
+fn without_ending(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The text of a line, at most `max` characters around `from..to`.
+///
+/// Only the part near the match is decoded: a line may be megabytes.
+pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> String {
+    if line.len() <= max {
+        return String::from_utf8_lossy(line).into_owned();
+    }
+    // A character has at most four bytes, so this is more than can be kept.
+    let reach = max.saturating_mul(4).saturating_add(8);
+    let begin = boundary(line, from.saturating_sub(reach));
+    let end = boundary(line, to.min(from.saturating_add(reach)).saturating_add(reach).min(line.len()));
+    let decode = |from: usize, to: usize| String::from_utf8_lossy(line.get(from..to).unwrap_or_default()).into_owned();
+    let before = decode(begin, from.min(end));
+    let rest = decode(from.min(end), end);
+    let (lead, whole) = (before.chars().count(), before.chars().count() + rest.chars().count());
+    let place = rest.chars().count().min(String::from_utf8_lossy(line.get(from..to.min(end)).unwrap_or_default()).chars().count());
+    // From the beginning when the match is there; else a quarter before it.
+    let first = if begin == 0 && lead + place <= max {
+        0
+    } else {
+        (lead.saturating_sub(max / 4)).min(whole.saturating_sub(max))
+    };
+    let mut text = String::new();
+    if begin > 0 || first > 0 {
+        text.push('…');
+    }
+    text.extend(before.chars().chain(rest.chars()).skip(first).take(max));
+    if end < line.len() || first + max < whole {
+        text.push('…');
+    }
+    text
+}
+
+/// Moves back to where a character begins.
+fn boundary(line: &[u8], mut at: usize) -> usize {
+    let lowest = at.saturating_sub(3);
+    while at > lowest && line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(line: &str, word: &str, max: usize) -> String {
+        let from = line.find(word).unwrap();
+        cut(line.as_bytes(), from, from + word.len(), max)
+    }
+
+    #[test]
+    fn short_lines_stay() {
+        assert_eq!(around("one two", "two", 20), "one two");
+        assert_eq!(around("ééé x", "x", 5), "ééé x");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_match() {
+        let line = format!("{}needle{}", "a".repeat(1000), "b".repeat(1000));
+        let text = around(&line, "needle", 40);
+        assert_eq!(text, format!("…{}needle{}…", "a".repeat(10), "b".repeat(24)));
+        let line = format!("needle{}", "b".repeat(1000));
+        assert_eq!(around(&line, "needle", 10), "needlebbbb…");
+        let line = format!("{}needle", "a".repeat(1000));
+        assert_eq!(around(&line, "needle", 10), "…aaaaneedle");
+        let line = format!("{}needle{}", "é".repeat(1000), "ü".repeat(1000));
+        assert_eq!(around(&line, "needle", 12), "…éééneedleüüü…");
+        assert_eq!(cut(&b"x".repeat(100), 0, 100, 10), format!("{}…", "x".repeat(10)));
+    }
+
+    #[test]
+    fn no_character_is_split() {
+        let line = "日本語".repeat(500);
+        for from in [0, 3, 300, 1500, 4497] {
+            for max in [1, 2, 7, 50] {
+                let text = cut(line.as_bytes(), from, from + 3, max);
+                assert!(!text.contains('\u{FFFD}'), "{from} {max} {text}");
+                assert_eq!(text.chars().filter(|c| *c != '…').count(), max, "{from} {max}");
+            }
+        }
+        let broken: Vec<u8> = [0xFF, 0x80].repeat(1000);
+        assert!(cut(&broken, 500, 501, 10).chars().count() <= 12);
+    }
+
+    #[test]
+    fn trimming_keeps_the_context_of_what_stays() {
+        let line = |number, kind| Line { number, text: String::new(), kind };
+        let all = || {
+            vec![
+                line(1, LineKind::Context),
+                line(2, LineKind::Match),
+                line(3, LineKind::Context),
+                line(4, LineKind::Context),
+                line(5, LineKind::Match),
+                line(6, LineKind::Context),
+            ]
+        };
+        let numbers = |matches| {
+            let mut lines = all();
+            trim(&mut lines, matches, 1);
+            lines.iter().map(|line| line.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(1), [1, 2, 3]);
+        assert_eq!(numbers(2), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(numbers(9), [1, 2, 3, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Compiling what to look for, and saying what is wrong with it.
+
+use super::{Case, Pattern};
+use crate::{Error, Result};
+use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+
+/// Longer patterns are a mistake, and slow to compile.
+const MAX_PATTERN: usize = 64 << 10;
+
+/// Memory for the compiled pattern, and for each thread's cache of states.
+const MAX_COMPILED: usize = 16 << 20;
+
+/// Compiles a pattern that matches within one line.
+pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
+    let given = match pattern {
+        Pattern::Regex(given) | Pattern::Literal(given) => given,
+    };
+    let invalid = |reason: String| {
+        let shown: String = given.chars().take(200).collect();
+        Error::InvalidPattern { pattern: shown, reason }
+    };
+    if given.len() > MAX_PATTERN {
+        return Err(invalid(format!("it is longer than {MAX_PATTERN} bytes")));
+    }
+    if given.contains('\n') {
+        return Err(invalid(NEWLINE.to_owned()));
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        // A line's `\r\n` is an ending like `\n`: `;$` matches before both.
+        .crlf(true)
+        .multi_line(true)
+        .unicode(true)
+        .octal(false)
+        .case_insensitive(case == Case::Insensitive)
+        .size_limit(MAX_COMPILED)
+        .dfa_size_limit(MAX_COMPILED)
+        .nest_limit(200);
+    let built = match pattern {
+        Pattern::Literal(text) => builder.fixed_strings(true).build(text),
+        Pattern::Regex(text) => builder.build(&unquote(text)),
+    };
+    built.map_err(|error| invalid(explain(error.kind())))
+}
+
+const NEWLINE: &str = "a newline cannot be matched, because the search goes line by line; search for one of the lines";
+
+/// One sentence of what the regex library says, and what to do about it.
+fn explain(kind: &ErrorKind) -> String {
+    let text = match kind {
+        ErrorKind::NotAllowed(_) => return NEWLINE.to_owned(),
+        ErrorKind::Banned(_) => return "a NUL byte cannot be matched, because binary files are not searched".to_owned(),
+        ErrorKind::Regex(text) => text.clone(),
+        other => format!("{other:?}"),
+    };
+    if text.contains("look-around") {
+        return "look-around such as (?=…), (?!…), (?<=…) and (?<!…) is not supported; match more text instead, or search in two steps"
+            .to_owned();
+    }
+    if text.contains("backreferences") {
+        return "backreferences such as \\1 are not supported; write the text out, or search in two steps".to_owned();
+    }
+    if text.contains("size limit") {
+        return "it is too large when compiled; use smaller repetition counts".to_owned();
+    }
+    // The library draws the place on lines of their own; the last one says it.
+    let last = text.lines().last().unwrap_or_default();
+    let reason = last.strip_prefix("error: ").unwrap_or(last);
+    format!("{reason}; to find this text as it is, escape special characters with a backslash")
+}
+
+/// Replaces Go's `\Q…\E` by the same text, escaped.
+fn unquote(pattern: &str) -> String {
+    let mut result = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some((before, after)) = split_quote(rest) {
+        result.push_str(before);
+        let (quoted, behind) = after.split_once("\\E").unwrap_or((after, ""));
+        quoted.chars().for_each(|c| escape(&mut result, c));
+        rest = behind;
+    }
+    result.push_str(rest);
+    result
+}
+
+/// Splits at the first `\Q` whose backslash is not itself escaped.
+fn split_quote(pattern: &str) -> Option<(&str, &str)> {
+    let mut chars = pattern.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' && let Some((_, 'Q')) = chars.next() {
+            let (before, after) = pattern.split_at(at);
+            return Some((before, after.strip_prefix("\\Q").unwrap_or_default()));
+        }
+    }
+    None
+}
+
+fn escape(result: &mut String, c: char) {
+    match c {
+        // A space would mean nothing after `(?x)`.
+        ' ' => result.push_str("\\x20"),
+        '\t' => result.push_str("\\t"),
+        '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$' | '#' | '&' | '-' | '~' => {
+            result.push('\\');
+            result.push(c);
+        }
+        _ => result.push(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grep_matcher::Matcher;
+
+    fn regex(pattern: &str) -> Result<RegexMatcher> {
+        compile(&Pattern::Regex(pattern.to_owned()), Case::Sensitive)
+    }
+
+    fn reason(pattern: &str) -> String {
+        regex(pattern).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn go_quotes_are_translated() {
+        for (pattern, text, matches) in [
+            (r"\Qa.b(c\E", "a.b(c", true),
+            (r"\Qa.b\E", "axb", false),
+            (r"x\Q[*]\E+y", "x[*]]y", true),
+            (r"\Qopen[end", "open[end", true),
+            (r"\\Q.\\E", r"\Qx\E", true),
+            (r"a\Q\Eb", "ab", true),
+            (r"\Q(\E|\Q)\E", ")", true),
+            (r"(?x)\Qa b\E", "a b", true),
+        ] {
+            let found = regex(pattern).unwrap().is_match(text.as_bytes()).unwrap();
+            assert_eq!(found, matches, "{pattern} in {text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_named() {
+        assert!(reason(r"a(?=b)").contains("look-around"));
+        assert!(reason(r"(?<!x)a").contains("look-around"));
+        assert!(reason(r"(a)\1").contains("backreferences"));
+        assert!(reason("a\nb").contains("newline"));
+        assert!(reason(r"a\nb").contains("newline"));
+        assert!(reason("a(b").contains("unclosed group"), "{}", reason("a(b"));
+        assert!(!reason("a(b").contains('\n'));
+        assert!(reason(&"(".repeat(1_000)).contains("nest") || reason(&"(".repeat(1_000)).contains("unclosed"));
+        assert!(reason(r"((\w{1000}){1000}){1000}").contains("too large"));
+        assert!(reason(&"x".repeat(100_000)).contains("longer"));
+    }
+
+    #[test]
+    fn dollar_matches_before_both_line_endings() {
+        let matcher = regex("b$").unwrap();
+        assert!(matcher.is_match(b"ab\r").unwrap());
+        assert!(matcher.is_match(b"ab").unwrap());
+        assert!(!matcher.is_match(b"abc\r").unwrap());
+    }
+
+    #[test]
+    fn literals_mean_nothing_else() {
+        let literal = |text: &str, case| compile(&Pattern::Literal(text.to_owned()), case).unwrap();
+        assert!(literal("a.b", Case::Sensitive).is_match(b"xa.b").unwrap());
+        assert!(!literal("a.b", Case::Sensitive).is_match(b"axb").unwrap());
+        assert!(literal(r"\Qa", Case::Insensitive).is_match(br"x\qA").unwrap());
+    }
+}

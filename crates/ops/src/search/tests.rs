@@ -1,0 +1,1 @@
+//! Searching real trees, by both roads.

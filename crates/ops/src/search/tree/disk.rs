@@ -1,0 +1,347 @@
+//! The road on this machine's disk: several threads below an open handle.
+//!
+//! Folders are opened from their parent's handle, one name at a time, with no
+//! link followed. So no path gets too long, nothing outside can be reached by
+//! exchanging a folder for a link, and the kernel resolves one name per file
+//! rather than the whole path.
+
+use super::parents::{self, Above, Names};
+use super::pool::Pool;
+use super::{Judge, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
+use crate::backend::{Kind, local};
+use crate::{Error, Result};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+use rustix::io::Errno;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const COMMON: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(COMMON);
+const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOCTTY).union(COMMON);
+
+/// A visitor that also takes the files it wanted, opened.
+pub(crate) trait Opener: Visitor {
+    /// A file that was wanted.
+    fn open(&mut self, below: &[u8], file: io::Result<std::fs::File>);
+}
+
+/// Walks everything below the judge's start with as many threads as ripgrep
+/// would use, each with a visitor from `make`.
+pub(crate) fn walk<V: Opener>(judge: &Judge<'_>, stop: &Stop, make: impl Fn() -> V + Sync) -> Result<()> {
+    let start = judge.start();
+    let top: OwnedFd = local::open_found(start, Path::new(""))
+        .map_err(|source| Error::io("list", start.given(), source))?
+        .into();
+    let above = if judge.honours() { parents::on_disk(start) } else { Above::default() };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(12);
+    let first = Unit::Folder { parent: None, below: Vec::new(), name_at: 0, rules: above.rules };
+    let walk = Walk {
+        judge,
+        stop,
+        top,
+        prefix: &above.prefix,
+        pool: Pool::new(first, threads),
+        handles: Arc::new(AtomicUsize::new(0)),
+        most_handles: most_handles(),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let leave = Leave(&walk.pool);
+                Worker::new(&walk, make()).run();
+                std::mem::forget(leave);
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Lets the other threads end when one ends by a panic.
+struct Leave<'a>(&'a Pool<Unit>);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+/// How many folders may stay open at a time: a quarter of what the process may.
+fn most_handles() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(16, 1024)
+}
+
+struct Walk<'a> {
+    judge: &'a Judge<'a>,
+    stop: &'a Stop,
+    top: OwnedFd,
+    prefix: &'a [u8],
+    pool: Pool<Unit>,
+    handles: Arc<AtomicUsize>,
+    most_handles: usize,
+}
+
+/// A folder whose entries are still to be opened.
+struct Folder {
+    below: Vec<u8>,
+    /// Nothing when too many are open; then it is opened again by its path.
+    handle: Option<OwnedFd>,
+    handles: Arc<AtomicUsize>,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.handle.is_some() {
+            self.handles.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Names of files in one folder, in one piece of memory.
+#[derive(Default)]
+struct Files {
+    names: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Files {
+    fn push(&mut self, name: &[u8]) {
+        self.names.extend_from_slice(name);
+        self.ends.push(self.names.len());
+    }
+
+    fn name(&self, index: usize) -> &[u8] {
+        let from = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let to = self.ends.get(index).copied().unwrap_or(from);
+        self.names.get(from..to).unwrap_or_default()
+    }
+}
+
+/// Work that one thread does in one go, or in part.
+enum Unit {
+    /// List a folder; the start has no parent.
+    Folder { parent: Option<Arc<Folder>>, below: Vec<u8>, name_at: usize, rules: Rules },
+    /// Open files of a folder.
+    Files { folder: Arc<Folder>, files: Arc<Files>, from: usize, to: usize },
+}
+
+struct Worker<'w, V> {
+    walk: &'w Walk<'w>,
+    visitor: V,
+    stack: Vec<Unit>,
+    /// The path of what is being looked at, from the base of the rules.
+    whole: Vec<u8>,
+    /// The entries of the folder being listed.
+    names: Vec<u8>,
+    entries: Vec<(usize, usize, Kind)>,
+}
+
+impl<'w, V: Opener> Worker<'w, V> {
+    fn new(walk: &'w Walk<'w>, visitor: V) -> Self {
+        Self { walk, visitor, stack: Vec::new(), whole: Vec::new(), names: Vec::new(), entries: Vec::new() }
+    }
+
+    fn run(mut self) {
+        while let Some(unit) = self.stack.pop().or_else(|| self.walk.pool.take()) {
+            if self.walk.stop.is_set() {
+                continue;
+            }
+            match unit {
+                Unit::Folder { parent, below, name_at, rules } => {
+                    self.list(parent.as_deref(), below, name_at, &rules);
+                    drop(parent);
+                }
+                Unit::Files { folder, files, from, to } => self.open(&folder, &files, from, to),
+            }
+            self.share();
+        }
+    }
+
+    /// Gives the older half of this thread's work away when another one waits:
+    /// older is nearer to the top, so there is more below it.
+    fn share(&mut self) {
+        if self.stack.len() > 1 && self.walk.pool.is_hungry() {
+            let half = self.stack.len() / 2;
+            self.walk.pool.give(self.stack.drain(..half));
+        }
+    }
+
+    fn list(&mut self, parent: Option<&Folder>, below: Vec<u8>, name_at: usize, rules: &Rules) {
+        let opened = match parent {
+            Some(parent) => {
+                let name = below.get(name_at..).unwrap_or_default();
+                self.at(parent, |dir| openat(dir, name, FOLDER, Mode::empty()))
+            }
+            None => openat(&self.walk.top, ".", FOLDER, Mode::empty()),
+        };
+        let handle = match opened {
+            Ok(handle) => handle,
+            // Gone, or no folder any more: not something that could not be read.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return,
+            Err(_) => return self.visitor.pass(Passed::Unreadable),
+        };
+        let Ok(names) = self.read_entries(&handle) else { return self.visitor.pass(Passed::Unreadable) };
+        let walk = self.walk;
+        self.whole.clear();
+        self.whole.extend_from_slice(walk.prefix);
+        append(&mut self.whole, &below);
+        let rules = if walk.judge.honours() { rules.inside(&self.whole, &names.read_from(&handle)) } else { rules.clone() };
+        self.meet_entries(handle, below, &rules);
+    }
+
+    /// Reads all names first: the ignore files among them judge the others.
+    fn read_entries(&mut self, handle: &OwnedFd) -> io::Result<Names> {
+        self.names.clear();
+        self.entries.clear();
+        let mut special = Names::default();
+        for entry in Dir::read_from(handle)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match statat(handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => kind(FileType::from_raw_mode(stat.st_mode)),
+                    Err(_) => continue,
+                },
+                known => kind(known),
+            };
+            if name.starts_with(b".") {
+                special.note(name, kind);
+            }
+            let from = self.names.len();
+            self.names.extend_from_slice(name);
+            self.entries.push((from, self.names.len(), kind));
+        }
+        Ok(special)
+    }
+
+    fn meet_entries(&mut self, handle: OwnedFd, below: Vec<u8>, rules: &Rules) {
+        let walk = self.walk;
+        let may_hide = walk.judge.may_hide_in(&below);
+        let below_at = if walk.prefix.is_empty() { 0 } else { walk.prefix.len() + 1 };
+        if !self.whole.is_empty() {
+            self.whole.push(b'/');
+        }
+        let folder_length = self.whole.len();
+        let mut files = Files::default();
+        let mut inner = Vec::new();
+        for &(from, to, kind) in &self.entries {
+            let name = self.names.get(from..to).unwrap_or_default();
+            self.whole.truncate(folder_length);
+            self.whole.extend_from_slice(name);
+            let path = self.whole.get(below_at..).unwrap_or_default();
+            let name_at = folder_length - below_at;
+            let met = Met { below: path, name_at, kind };
+            let next = match walk.judge.decide(&met, &self.whole, rules, may_hide) {
+                Verdict::Ignored => continue,
+                Verdict::Hidden => {
+                    self.visitor.pass(Passed::Hidden);
+                    continue;
+                }
+                Verdict::Meet => self.visitor.meet(&met),
+                Verdict::MeetOnly => {
+                    self.visitor.meet(&met);
+                    self.visitor.pass(Passed::Pseudo);
+                    Next::Over
+                }
+            };
+            match kind {
+                Kind::Directory if next == Next::Into => inner.push((path.to_vec(), name_at)),
+                Kind::File if next == Next::Into => files.push(name),
+                _ => {}
+            }
+        }
+        self.visitor.left();
+        if files.ends.is_empty() && inner.is_empty() {
+            return;
+        }
+        let keep = walk.handles.fetch_add(1, Ordering::Relaxed) < walk.most_handles;
+        if !keep {
+            walk.handles.fetch_sub(1, Ordering::Relaxed);
+        }
+        let folder = Arc::new(Folder { below, handle: keep.then_some(handle), handles: Arc::clone(&walk.handles) });
+        for (below, name_at) in inner {
+            self.stack.push(Unit::Folder { parent: Some(Arc::clone(&folder)), below, name_at, rules: rules.clone() });
+        }
+        let to = files.ends.len();
+        if to > 0 {
+            self.stack.push(Unit::Files { folder, files: Arc::new(files), from: 0, to });
+        }
+    }
+
+    fn open(&mut self, folder: &Arc<Folder>, files: &Arc<Files>, mut from: usize, mut to: usize) {
+        let reopened;
+        let dir = match &folder.handle {
+            Some(handle) => handle,
+            None => match self.reopen(&folder.below) {
+                Ok(handle) => {
+                    reopened = handle;
+                    &reopened
+                }
+                Err(_) => return self.visitor.pass(Passed::Unreadable),
+            },
+        };
+        self.whole.clear();
+        self.whole.extend_from_slice(&folder.below);
+        if !self.whole.is_empty() {
+            self.whole.push(b'/');
+        }
+        let folder_length = self.whole.len();
+        while from < to && !self.walk.stop.is_set() {
+            // One file may be as large as all others: others can take the rest.
+            if to - from > 1 && self.walk.pool.is_hungry() {
+                let middle = from + (to - from) / 2;
+                let rest = Unit::Files { folder: Arc::clone(folder), files: Arc::clone(files), from: middle, to };
+                self.walk.pool.give([rest]);
+                to = middle;
+            }
+            let name = files.name(from);
+            self.whole.truncate(folder_length);
+            self.whole.extend_from_slice(name);
+            let file = openat(dir, name, FILE, Mode::empty()).map(std::fs::File::from).map_err(io::Error::from);
+            self.visitor.open(&self.whole, file);
+            from += 1;
+        }
+    }
+
+    /// Does something at a folder's handle, opening it again when need be.
+    fn at<T>(&self, folder: &Folder, act: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+        match &folder.handle {
+            Some(handle) => act(handle.as_fd()),
+            None => act(self.reopen(&folder.below)?.as_fd()),
+        }
+    }
+
+    fn reopen(&self, below: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let mut handle = openat(&self.walk.top, ".", FOLDER, Mode::empty())?;
+        for name in below.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            handle = openat(&handle, name, FOLDER, Mode::empty())?;
+        }
+        Ok(handle)
+    }
+}
+
+fn kind(file_type: FileType) -> Kind {
+    match file_type {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Link,
+        FileType::Fifo => Kind::Other("FIFO"),
+        FileType::Socket => Kind::Other("socket"),
+        FileType::CharacterDevice => Kind::Other("character device"),
+        FileType::BlockDevice => Kind::Other("block device"),
+        FileType::Unknown => Kind::Other("special file"),
+    }
+}
+
+fn append(path: &mut Vec<u8>, part: &[u8]) {
+    if !path.is_empty() && !part.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(part);
+}
