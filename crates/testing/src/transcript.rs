@@ -47,27 +47,50 @@ pub async fn run(page: &str, set: impl Fn(Builder) -> Builder) -> Report {
                 let found = std::fs::read(scratch.dir().join(name)).unwrap_or_default();
                 let wanted = content(&block.text, how);
                 if found != wanted {
-                    let (found, wanted) = (String::from_utf8_lossy(&found).into_owned(), String::from_utf8_lossy(&wanted).into_owned());
-                    report.problems.push(format!("line {}: {name} holds {found:?}, not {wanted:?}", block.line));
+                    let (found, wanted) = (
+                        String::from_utf8_lossy(&found).into_owned(),
+                        String::from_utf8_lossy(&wanted).into_owned(),
+                    );
+                    report.problems.push(format!(
+                        "line {}: {name} holds {found:?}, not {wanted:?}",
+                        block.line
+                    ));
                 }
             }
             ["call", tool] => {
-                let arguments: Value = serde_json::from_str(&block.text.replace("$DIR", &scratch.shown()))
-                    .unwrap_or_else(|error| panic!("line {}: {error}", block.line));
+                let arguments: Value =
+                    serde_json::from_str(&block.text.replace("$DIR", &scratch.shown()))
+                        .unwrap_or_else(|error| panic!("line {}: {error}", block.line));
                 let reply = scratch.runtime.call(tool, arguments).await;
                 report.calls += 1;
-                last = Some(((*tool).to_owned(), reply.is_error(), scratch.readable(&reply)));
+                last = Some((
+                    (*tool).to_owned(),
+                    reply.is_error(),
+                    scratch.readable(&reply),
+                ));
             }
             ["reply", how @ ..] => {
                 let Some((tool, is_error, text)) = last.take() else {
-                    report.problems.push(format!("line {}: a reply without a call", block.line));
+                    report
+                        .problems
+                        .push(format!("line {}: a reply without a call", block.line));
                     continue;
                 };
-                if is_error != (how == ["error"]) || !matches(block.text.trim_end_matches('\n'), &text) {
+                if is_error != (how == ["error"])
+                    || !matches(block.text.trim_end_matches('\n'), &text)
+                {
                     let mark = if is_error { " error" } else { "" };
-                    report.problems.push(format!("line {}: {tool} replied{mark}:\n{text}\n--- instead of:\n{}", block.line, block.text));
+                    report.problems.push(format!(
+                        "line {}: {tool} replied{mark}:\n{text}\n--- instead of:\n{}",
+                        block.line, block.text
+                    ));
                 }
-                if is_error { &mut report.failed } else { &mut report.succeeded }.push(tool);
+                if is_error {
+                    &mut report.failed
+                } else {
+                    &mut report.succeeded
+                }
+                .push(tool);
             }
             _ => {}
         }
@@ -89,8 +112,17 @@ pub fn with_tables(page: &str, definitions: &[Definition]) -> String {
         }
         out.push_str(line);
         out.push('\n');
-        let Some(tool) = line.trim().strip_prefix("<!-- parameters ").and_then(|rest| rest.strip_suffix(" -->")) else { continue };
-        let definition = definitions.iter().find(|definition| definition.name == tool).unwrap_or_else(|| panic!("no tool {tool}"));
+        let Some(tool) = line
+            .trim()
+            .strip_prefix("<!-- parameters ")
+            .and_then(|rest| rest.strip_suffix(" -->"))
+        else {
+            continue;
+        };
+        let definition = definitions
+            .iter()
+            .find(|definition| definition.name == tool)
+            .unwrap_or_else(|| panic!("no tool {tool}"));
         out.push_str(&table(definition));
         skipping = true;
     }
@@ -100,15 +132,22 @@ pub fn with_tables(page: &str, definitions: &[Definition]) -> String {
 fn table(definition: &Definition) -> String {
     let mut out = format!("\n{}\n\n", definition.description);
     let empty = serde_json::Map::new();
-    let properties = definition.parameters["properties"].as_object().unwrap_or(&empty);
+    let properties = definition.parameters["properties"]
+        .as_object()
+        .unwrap_or(&empty);
     if properties.is_empty() {
         return out + "It has no parameters.\n\n";
     }
     out.push_str("| parameter | type | required | description |\n|---|---|---|---|\n");
     for (name, schema) in properties {
-        let required = definition.parameters["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name));
+        let required = definition.parameters["required"]
+            .as_array()
+            .is_some_and(|names| names.iter().any(|required| required == name));
         let kind = schema["type"].as_str().unwrap_or("any");
-        let mut notes = schema["description"].as_str().unwrap_or_default().replace('|', "\\|");
+        let mut notes = schema["description"]
+            .as_str()
+            .unwrap_or_default()
+            .replace('|', "\\|");
         if let Some(choices) = schema["enum"].as_array() {
             let choices: Vec<String> = choices.iter().map(|choice| format!("`{choice}`")).collect();
             let _ = write!(notes, " One of {}.", choices.join(", "));
@@ -122,7 +161,11 @@ fn table(definition: &Definition) -> String {
             (None, Some(most)) => drop(write!(notes, " At most {most}.")),
             (None, None) => {}
         }
-        let _ = writeln!(out, "| `{name}` | {kind} | {} | {notes} |", if required { "yes" } else { "" });
+        let _ = writeln!(
+            out,
+            "| `{name}` | {kind} | {} | {notes} |",
+            if required { "yes" } else { "" }
+        );
     }
     out.push('\n');
     out
@@ -137,7 +180,9 @@ impl Scratch {
     fn new(set: &impl Fn(Builder) -> Builder) -> Self {
         let temp = TempDir::new().unwrap();
         std::fs::create_dir(temp.path().join("work")).unwrap();
-        let builder = Runtime::builder().dir(temp.path().join("work")).every_tool();
+        let builder = Runtime::builder()
+            .dir(temp.path().join("work"))
+            .every_tool();
         let runtime = set(builder).build().unwrap();
         Self { temp, runtime }
     }
@@ -147,7 +192,11 @@ impl Scratch {
     }
 
     fn shown(&self) -> String {
-        self.dir().canonicalize().unwrap().to_string_lossy().into_owned()
+        self.dir()
+            .canonicalize()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned()
     }
 
     fn put(&self, name: &str, content: &[u8]) {
@@ -157,7 +206,11 @@ impl Scratch {
     }
 
     fn readable(&self, reply: &haft::Reply) -> String {
-        reply.text().replace(&self.shown(), "$DIR").trim_end_matches('\n').to_owned()
+        reply
+            .text()
+            .replace(&self.shown(), "$DIR")
+            .trim_end_matches('\n')
+            .to_owned()
     }
 }
 
@@ -174,7 +227,14 @@ fn blocks(page: &str) -> Vec<Block> {
     for (at, line) in page.lines().enumerate() {
         match &mut fence {
             Some((closing, block)) if line.trim_end() == closing => {
-                blocks.push(std::mem::replace(block, Block { info: String::new(), text: String::new(), line: 0 }));
+                blocks.push(std::mem::replace(
+                    block,
+                    Block {
+                        info: String::new(),
+                        text: String::new(),
+                        line: 0,
+                    },
+                ));
                 fence = None;
             }
             Some((_, block)) => {
@@ -185,9 +245,20 @@ fn blocks(page: &str) -> Vec<Block> {
                 let ticks = line.len() - line.trim_start_matches('`').len();
                 if ticks >= 3 {
                     let info = line.trim_start_matches('`').trim().to_owned();
-                    fence = Some(("`".repeat(ticks), Block { info, text: String::new(), line: at + 1 }));
+                    fence = Some((
+                        "`".repeat(ticks),
+                        Block {
+                            info,
+                            text: String::new(),
+                            line: at + 1,
+                        },
+                    ));
                 } else if line.starts_with("## ") {
-                    blocks.push(Block { info: "##".to_owned(), text: String::new(), line: at + 1 });
+                    blocks.push(Block {
+                        info: "##".to_owned(),
+                        text: String::new(),
+                        line: at + 1,
+                    });
                 }
             }
         }
@@ -235,10 +306,16 @@ fn matches(wanted: &str, text: &str) -> bool {
 
 fn line_matches(wanted: &str, text: &str) -> bool {
     let pieces: Vec<&str> = wanted.split("[..]").collect();
-    let [first, middle @ .., last] = pieces.as_slice() else { return wanted == text };
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let [first, middle @ .., last] = pieces.as_slice() else {
+        return wanted == text;
+    };
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
     for piece in middle {
-        let Some((_, after)) = rest.split_once(piece) else { return false };
+        let Some((_, after)) = rest.split_once(piece) else {
+            return false;
+        };
         rest = after;
     }
     rest.ends_with(last)

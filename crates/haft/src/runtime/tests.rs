@@ -234,7 +234,10 @@ async fn a_cancelled_place_in_the_queue_lets_nobody_overtake() {
     let mut last = queue.ticket(&paths);
     drop(waiting);
     let mut turn = std::pin::pin!(last.turn());
-    assert!(futures::poll!(turn.as_mut()).is_pending(), "the first one still runs");
+    assert!(
+        futures::poll!(turn.as_mut()).is_pending(),
+        "the first one still runs"
+    );
     drop(running);
     turn.await;
 }
