@@ -16,7 +16,12 @@ pub(super) struct Pool<T> {
 
 impl<T> Pool<T> {
     pub(super) fn new(first: T, threads: usize) -> Self {
-        Self { shared: Mutex::new(vec![first]), ready: Condvar::new(), waiting: AtomicUsize::new(0), threads }
+        Self {
+            shared: Mutex::new(vec![first]),
+            ready: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            threads,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
@@ -47,7 +52,10 @@ impl<T> Pool<T> {
             return None;
         }
         loop {
-            shared = self.ready.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            shared = self
+                .ready
+                .wait(shared)
+                .unwrap_or_else(PoisonError::into_inner);
             if let Some(work) = shared.pop() {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 return Some(work);
