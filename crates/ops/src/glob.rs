@@ -129,10 +129,21 @@ impl Skipped {
 /// [`Error::NotADirectory`] for a file. Being stopped is no error: what was
 /// found until then is the answer.
 pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) -> Result<Globbed> {
-    let Glob { path, matching, dots, kinds, ignored, max, deadline, cancel } = request;
+    let Glob {
+        path,
+        matching,
+        dots,
+        kinds,
+        ignored,
+        max,
+        deadline,
+        cancel,
+    } = request;
     let wanted = Wanted::new(matching, dots, kinds)?;
     if backend.stat(&path).await?.kind != Kind::Directory {
-        return Err(Error::NotADirectory { path: path.given().to_owned() });
+        return Err(Error::NotADirectory {
+            path: path.given().to_owned(),
+        });
     }
     let keep = Arc::new(Keep::new(max));
     let progress = || watch(keep.progress());
@@ -173,10 +184,18 @@ impl Wanted {
     fn new(matching: Matching, dots: Dots, kinds: Kinds) -> Result<Self> {
         let matching = match matching {
             Matching::Everything => Compiled::Everything,
-            Matching::NameContains(text) => Compiled::Contains(Finder::new(text.as_bytes()).into_owned()),
-            Matching::Glob { pattern, anchored } => Compiled::Glob(Pattern::new(&pattern, anchored, dots)?),
+            Matching::NameContains(text) => {
+                Compiled::Contains(Finder::new(text.as_bytes()).into_owned())
+            }
+            Matching::Glob { pattern, anchored } => {
+                Compiled::Glob(Pattern::new(&pattern, anchored, dots)?)
+            }
         };
-        Ok(Self { matching, dots, kinds })
+        Ok(Self {
+            matching,
+            dots,
+            kinds,
+        })
     }
 }
 
@@ -190,7 +209,12 @@ struct Looking<'a> {
 
 impl<'a> Looking<'a> {
     fn new(wanted: &'a Wanted, keep: &'a Keep) -> Self {
-        Self { wanted, keep, memory: Memory::default(), batch: keep::Batch::default() }
+        Self {
+            wanted,
+            keep,
+            memory: Memory::default(),
+            batch: keep::Batch::default(),
+        }
     }
 }
 
@@ -201,10 +225,15 @@ impl Visitor for Looking<'_> {
         let (matches, below) = match &self.wanted.matching {
             Compiled::Glob(glob) => {
                 let said = glob.says(met.folder(), met.name(), &mut self.memory);
-                (said.matches && (is_folder || !glob.only_folders), said.below)
+                (
+                    said.matches && (is_folder || !glob.only_folders),
+                    said.below,
+                )
             }
             // No pattern that could say the dot.
-            _ if self.wanted.dots == Dots::ExplicitOnly && met.name().starts_with(b".") => (false, false),
+            _ if self.wanted.dots == Dots::ExplicitOnly && met.name().starts_with(b".") => {
+                (false, false)
+            }
             Compiled::Everything => (true, true),
             Compiled::Contains(text) => (text.find(met.name()).is_some(), true),
         };
@@ -216,7 +245,11 @@ impl Visitor for Looking<'_> {
         if matches && kind {
             self.batch.add(met, self.keep);
         }
-        if is_folder && below { Next::Into } else { Next::Over }
+        if is_folder && below {
+            Next::Into
+        } else {
+            Next::Over
+        }
     }
 
     fn pass(&mut self, passed: Passed) {

@@ -7,11 +7,13 @@
 pub mod backend;
 pub mod edit;
 mod error;
+pub mod glob;
 pub mod list;
 pub mod picture;
 pub mod read;
 pub mod remove;
 pub mod scope;
+pub mod search;
 pub mod spill;
 pub mod text;
 pub mod write;

@@ -207,7 +207,13 @@ impl FilePath {
     pub(crate) fn in_same_root(&self, below: &Path) -> Option<Self> {
         let root = self.root.path().to_owned();
         let given = root.to_string_lossy().into_owned();
-        let top = Self { given, real: root, below: PathBuf::new(), root: Arc::clone(&self.root), guard: Arc::clone(&self.guard) };
+        let top = Self {
+            given,
+            real: root,
+            below: PathBuf::new(),
+            root: Arc::clone(&self.root),
+            guard: Arc::clone(&self.guard),
+        };
         top.descendant(below)
     }
 

@@ -10,7 +10,7 @@ mod file;
 mod lines;
 mod pattern;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod tree;
 
 pub(crate) use board::Count;
@@ -183,10 +183,31 @@ pub type Watch<'a> = dyn Fn(Progress) + Send + Sync + 'a;
 /// the backend says of the path itself. Being stopped is no error: what was
 /// found until then is the answer.
 pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) -> Result<Searched> {
-    let Search { path, pattern, case, glob, collect, context, max_matches, max_line, deadline, cancel } = request;
-    let glob = glob.filter(|glob| !glob.is_empty()).map(|glob| filter(&glob)).transpose()?;
+    let Search {
+        path,
+        pattern,
+        case,
+        glob,
+        collect,
+        context,
+        max_matches,
+        max_line,
+        deadline,
+        cancel,
+    } = request;
+    let glob = glob
+        .filter(|glob| !glob.is_empty())
+        .map(|glob| filter(&glob))
+        .transpose()?;
     let matcher = blocking(move || pattern::compile(&pattern, case)).await?;
-    let job = Arc::new(Job::new(matcher, glob, collect, context, max_matches, max_line));
+    let job = Arc::new(Job::new(
+        matcher,
+        glob,
+        collect,
+        context,
+        max_matches,
+        max_line,
+    ));
     let stat = backend.stat(&path).await?;
     let progress = || watch(job.progress());
     let work = async {
@@ -211,7 +232,11 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
 /// Compiles the filter of file names. `src/` means all that is in it.
 fn filter(glob: &str) -> Result<Glob> {
     let inside = glob.ends_with('/').then(|| format!("{glob}**"));
-    Glob::new(inside.as_deref().unwrap_or(glob), Anchored::AnyDepthByName, Dots::Match)
+    Glob::new(
+        inside.as_deref().unwrap_or(glob),
+        Anchored::AnyDepthByName,
+        Dots::Match,
+    )
 }
 
 async fn one_file(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Result<()> {
@@ -265,8 +290,15 @@ struct Seeking {
 
 impl Seeking {
     fn new(job: &Arc<Job>, start: &FilePath) -> Self {
-        let pseudo = ["/proc", "/sys", "/dev"].iter().any(|folder| start.real().starts_with(folder));
-        Self { job: Arc::clone(job), seeker: Seeker::new(job), memory: Memory::default(), limit: pseudo.then_some(8 << 20) }
+        let pseudo = ["/proc", "/sys", "/dev"]
+            .iter()
+            .any(|folder| start.real().starts_with(folder));
+        Self {
+            job: Arc::clone(job),
+            seeker: Seeker::new(job),
+            memory: Memory::default(),
+            limit: pseudo.then_some(8 << 20),
+        }
     }
 }
 
@@ -278,7 +310,11 @@ impl Visitor for Seeking {
         }
         if let Some(glob) = &self.job.glob {
             let said = glob.says(met.folder(), met.name(), &mut self.memory);
-            let wanted = if met.kind == Kind::Directory { said.below } else { said.matches };
+            let wanted = if met.kind == Kind::Directory {
+                said.below
+            } else {
+                said.matches
+            };
             if !wanted {
                 return Next::Over;
             }

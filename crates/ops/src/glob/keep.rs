@@ -63,7 +63,10 @@ impl Batch {
         if self.cut.as_ref().is_some_and(|cut| self.line >= *cut) {
             return;
         }
-        self.kept.push(Kept { line: self.line.clone(), kind: met.kind });
+        self.kept.push(Kept {
+            line: self.line.clone(),
+            kind: met.kind,
+        });
         // A folder with very many entries: what is kept of it stays bounded.
         if self.kept.len() > keep.max.saturating_mul(2).max(1024) {
             keep.take(self);
@@ -110,7 +113,10 @@ impl Keep {
     }
 
     pub(super) fn progress(&self) -> Progress {
-        Progress { files: self.visited.get(), matches: self.total.get() }
+        Progress {
+            files: self.visited.get(),
+            matches: self.total.get(),
+        }
     }
 
     /// The answer, as it is now.
@@ -118,13 +124,20 @@ impl Keep {
         let first = std::mem::take(&mut *self.first.lock().unwrap_or_else(PoisonError::into_inner));
         let entries = first.into_sorted_vec().into_iter().map(|kept| {
             let line = kept.line.strip_suffix(b"/").unwrap_or(&kept.line);
-            Entry { below: path(line).to_owned(), kind: kept.kind }
+            Entry {
+                below: path(line).to_owned(),
+                kind: kept.kind,
+            }
         });
         Globbed {
             entries: entries.collect(),
             total: self.total.get(),
             visited: self.visited.get(),
-            skipped: Skipped { unreadable: self.unreadable.get(), hidden: self.hidden.get(), special: self.special.get() },
+            skipped: Skipped {
+                unreadable: self.unreadable.get(),
+                hidden: self.hidden.get(),
+                special: self.special.get(),
+            },
             stopped: self.stop.why(),
         }
     }

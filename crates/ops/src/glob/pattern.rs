@@ -55,14 +55,21 @@ pub(crate) struct Said {
 
 impl Pattern {
     pub(crate) fn new(given: &str, anchored: Anchored, dots: Dots) -> Result<Self> {
-        let invalid = |reason: String| Error::InvalidPattern { pattern: given.to_owned(), reason };
+        let invalid = |reason: String| Error::InvalidPattern {
+            pattern: given.to_owned(),
+            reason,
+        };
         let expanded = brace::expand(given).map_err(|error| invalid(error.to_string()))?;
         let only_folders = expanded.iter().all(|text| text.ends_with('/'));
-        let alternatives: Vec<&str> = expanded.iter().map(|text| text.strip_suffix('/').unwrap_or(text)).collect();
+        let alternatives: Vec<&str> = expanded
+            .iter()
+            .map(|text| text.strip_suffix('/').unwrap_or(text))
+            .collect();
         if alternatives.iter().any(|text| parts(text).next().is_none()) {
             return Err(invalid("it is empty".to_owned()));
         }
-        let names_only = anchored == Anchored::AnyDepthByName && !alternatives.iter().any(|text| text.contains('/'));
+        let names_only = anchored == Anchored::AnyDepthByName
+            && !alternatives.iter().any(|text| text.contains('/'));
         let how = if names_only && dots == Dots::Match {
             let mut set = GlobSetBuilder::new();
             for text in alternatives {
@@ -79,7 +86,10 @@ impl Pattern {
     /// caller's, and remembers the folder between its entries.
     pub(crate) fn says(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> Said {
         match &self.how {
-            How::Name(set) => Said { matches: set.is_match(as_path(name)), below: true },
+            How::Name(set) => Said {
+                matches: set.is_match(as_path(name)),
+                below: true,
+            },
             How::Path(glob) => glob.says(folder, name, memory),
         }
     }
@@ -115,7 +125,11 @@ enum Part {
 
 impl PathGlob {
     fn new(alternatives: &[&str], anchored: Anchored, dots: Dots) -> Result<Self, String> {
-        let mut glob = Self { parts: Vec::new(), begins: Vec::new(), dots };
+        let mut glob = Self {
+            parts: Vec::new(),
+            begins: Vec::new(),
+            dots,
+        };
         for text in alternatives {
             glob.begins.push(glob.parts.len());
             if anchored == Anchored::AnyDepthByName && !text.contains('/') {
@@ -125,7 +139,10 @@ impl PathGlob {
                 glob.parts.push(if part == "**" {
                     Part::AnyDepth
                 } else if part.contains(['*', '?', '[', ']', '{', '}', '\\']) {
-                    Part::Glob(compile(part)?.compile_matcher(), part.starts_with('.') || part.starts_with("\\."))
+                    Part::Glob(
+                        compile(part)?.compile_matcher(),
+                        part.starts_with('.') || part.starts_with("\\."),
+                    )
                 } else {
                     Part::Literal(part.as_bytes().to_vec())
                 });
@@ -138,12 +155,18 @@ impl PathGlob {
     fn says(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> Said {
         if memory.folder.as_deref() != Some(folder) {
             memory.at = self.begin();
-            for part in folder.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            for part in folder
+                .split(|byte| *byte == b'/')
+                .filter(|part| !part.is_empty())
+            {
                 memory.at = self.step(&memory.at, part);
             }
             memory.folder = Some(folder.to_vec());
         }
-        let mut said = Said { matches: false, below: false };
+        let mut said = Said {
+            matches: false,
+            below: false,
+        };
         for &at in &memory.at {
             if self.takes(at, name) {
                 let last = matches!(self.parts.get(at + 1), Some(Part::End));
@@ -160,7 +183,9 @@ impl PathGlob {
         match self.parts.get(at) {
             Some(Part::AnyDepth) => !hidden,
             Some(Part::Literal(text)) => text == name,
-            Some(Part::Glob(glob, says_dot)) => (!hidden || *says_dot) && glob.is_match(as_path(name)),
+            Some(Part::Glob(glob, says_dot)) => {
+                (!hidden || *says_dot) && glob.is_match(as_path(name))
+            }
             Some(Part::End) | None => false,
         }
     }
@@ -200,7 +225,8 @@ impl PathGlob {
 
 /// The parts of a pattern; `./` and doubled slashes mean nothing.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    text.split('/').filter(|part| !part.is_empty() && *part != ".")
+    text.split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
 }
 
 /// Braces that are still there are plain characters.
@@ -222,19 +248,49 @@ mod tests {
     fn matches(pattern: &str, anchored: Anchored, dots: Dots, path: &str) -> bool {
         let pattern = Pattern::new(pattern, anchored, dots).unwrap();
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        pattern.says(folder.as_bytes(), name.as_bytes(), &mut Memory::default()).matches
+        pattern
+            .says(folder.as_bytes(), name.as_bytes(), &mut Memory::default())
+            .matches
     }
 
     #[test]
     fn a_name_matches_at_any_depth() {
         for path in ["a.rs", "x/a.rs", "x/.y/a.rs"] {
-            assert!(matches("*.rs", Anchored::AnyDepthByName, Dots::Match, path), "{path}");
+            assert!(
+                matches("*.rs", Anchored::AnyDepthByName, Dots::Match, path),
+                "{path}"
+            );
         }
-        assert!(!matches("*.rs", Anchored::AnyDepthByName, Dots::Match, "a.rs/b"));
-        assert!(matches("{a,b}.rs", Anchored::AnyDepthByName, Dots::Match, "x/b.rs"));
-        assert!(matches("x{a}.txt", Anchored::AnyDepthByName, Dots::Match, "x{a}.txt"));
-        assert!(!matches("x{a}.txt", Anchored::AnyDepthByName, Dots::Match, "xa.txt"));
-        assert!(matches("{a,}.txt", Anchored::AnyDepthByName, Dots::Match, ".txt"));
+        assert!(!matches(
+            "*.rs",
+            Anchored::AnyDepthByName,
+            Dots::Match,
+            "a.rs/b"
+        ));
+        assert!(matches(
+            "{a,b}.rs",
+            Anchored::AnyDepthByName,
+            Dots::Match,
+            "x/b.rs"
+        ));
+        assert!(matches(
+            "x{a}.txt",
+            Anchored::AnyDepthByName,
+            Dots::Match,
+            "x{a}.txt"
+        ));
+        assert!(!matches(
+            "x{a}.txt",
+            Anchored::AnyDepthByName,
+            Dots::Match,
+            "xa.txt"
+        ));
+        assert!(matches(
+            "{a,}.txt",
+            Anchored::AnyDepthByName,
+            Dots::Match,
+            ".txt"
+        ));
     }
 
     #[test]
@@ -248,7 +304,10 @@ mod tests {
         assert!(by_name("src/**/*.rs", "src/a.rs"));
         assert!(by_name("src/**/*.rs", "src/x/y/a.rs"));
         assert!(by_name("**/test/*", "test/a"));
-        assert!(by_name("{src/a,b}.rs", "x/b.rs"), "each alternative by its own slash");
+        assert!(
+            by_name("{src/a,b}.rs", "x/b.rs"),
+            "each alternative by its own slash"
+        );
         assert!(by_name("a/**", "a/b/c"));
         assert!(!by_name("a/**", "a"));
     }
@@ -274,7 +333,9 @@ mod tests {
     fn folders_that_cannot_hold_a_match_are_named() {
         let below = |pattern: &str, folder: &str, name: &str| {
             let pattern = Pattern::new(pattern, Anchored::ToPath, Dots::Match).unwrap();
-            pattern.says(folder.as_bytes(), name.as_bytes(), &mut Memory::default()).below
+            pattern
+                .says(folder.as_bytes(), name.as_bytes(), &mut Memory::default())
+                .below
         };
         assert!(!below("*.txt", "", "x"));
         assert!(below("x/*.txt", "", "x"));

@@ -308,12 +308,17 @@ impl Guard {
         let in_home = |home: &Path| {
             home.starts_with(folder)
                 || folder.strip_prefix(home).is_ok_and(|below| {
-                    SECRET.iter().any(|secret| Path::new(secret).starts_with(below) || below.starts_with(secret))
+                    SECRET.iter().any(|secret| {
+                        Path::new(secret).starts_with(below) || below.starts_with(secret)
+                    })
                 })
         };
         let in_some_home = Path::new("/home").starts_with(folder)
             || folder.strip_prefix("/home").is_ok_and(|below| {
-                below.components().next().is_some_and(|name| in_home(&Path::new("/home").join(name)))
+                below
+                    .components()
+                    .next()
+                    .is_some_and(|name| in_home(&Path::new("/home").join(name)))
             });
         self.own.iter().any(|own| related(own))
             || related(Path::new("/proc"))

@@ -133,7 +133,10 @@ impl Job {
     }
 
     pub(super) fn progress(&self) -> Progress {
-        Progress { files: self.tally.searched.get(), matches: self.tally.matches.get() }
+        Progress {
+            files: self.tally.searched.get(),
+            matches: self.tally.matches.get(),
+        }
     }
 
     /// The answer, as it is now.
@@ -148,7 +151,11 @@ impl Job {
                 shown += found.held.min(left);
             }
             let below = super::tree::path(&below).to_owned();
-            files.push(FileMatches { below, lines: found.lines, matches: found.matches });
+            files.push(FileMatches {
+                below,
+                lines: found.lines,
+                matches: found.matches,
+            });
         }
         let tally = &self.tally;
         Searched {

@@ -54,8 +54,17 @@ impl Seeker {
             .binary_detection(BinaryDetection::none())
             .bom_sniffing(false);
         let whole = builder.build();
-        let streaming = builder.binary_detection(BinaryDetection::quit(0)).bom_sniffing(true).build();
-        Self { job: Arc::clone(job), matcher: job.matcher.clone(), streaming, whole, buffer: Vec::new() }
+        let streaming = builder
+            .binary_detection(BinaryDetection::quit(0))
+            .bom_sniffing(true)
+            .build();
+        Self {
+            job: Arc::clone(job),
+            matcher: job.matcher.clone(),
+            streaming,
+            whole,
+            buffer: Vec::new(),
+        }
     }
 
     /// Searches what `reader` gives and posts it under the path `below`.
@@ -95,7 +104,9 @@ impl Seeker {
     fn search(&mut self, below: &[u8], size: usize, reader: impl Read) -> End {
         let job = &*self.job;
         let bytes = self.buffer.get(..size).unwrap_or_default();
-        let mut lines = Lines::new(&self.matcher, job.max_matches, job.max_line, || job.may_show(below));
+        let mut lines = Lines::new(&self.matcher, job.max_matches, job.max_line, || {
+            job.may_show(below)
+        });
         let failed = Cell::new(false);
         let utf16 = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
         let result = if size < SMALL && !utf16 {
@@ -105,8 +116,13 @@ impl Seeker {
             let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
             self.whole.search_slice(&self.matcher, text, &mut lines)
         } else {
-            let rest = Stoppable { inner: reader, stop: &job.stop, failed: &failed };
-            self.streaming.search_reader(&self.matcher, Cursor::new(bytes).chain(rest), &mut lines)
+            let rest = Stoppable {
+                inner: reader,
+                stop: &job.stop,
+                failed: &failed,
+            };
+            self.streaming
+                .search_reader(&self.matcher, Cursor::new(bytes).chain(rest), &mut lines)
         };
         let end = match result {
             _ if lines.binary => End::Binary,
@@ -117,8 +133,20 @@ impl Seeker {
             Err(_) => End::TooLong,
         };
         if matches!(end, End::Searched) && lines.matches > 0 {
-            let Lines { lines, held, matches, .. } = lines;
-            job.post(below, Found { lines, held, matches });
+            let Lines {
+                lines,
+                held,
+                matches,
+                ..
+            } = lines;
+            job.post(
+                below,
+                Found {
+                    lines,
+                    held,
+                    matches,
+                },
+            );
         }
         end
     }
@@ -136,7 +164,9 @@ impl<R: Read> Read for Stoppable<'_, R> {
         if self.stop.is_set() {
             return Err(io::Error::other("stopped"));
         }
-        self.inner.read(buffer).inspect_err(|_| self.failed.set(true))
+        self.inner
+            .read(buffer)
+            .inspect_err(|_| self.failed.set(true))
     }
 }
 
@@ -155,7 +185,10 @@ impl<R> Endless<R> {
 impl<R: Read> Read for Endless<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| io::Error::other("it has no end"))?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other("it has no end"))?;
         Ok(read)
     }
 }

@@ -22,7 +22,12 @@ pub(super) struct Lines<'a, F> {
 }
 
 impl<'a, F: FnMut() -> bool> Lines<'a, F> {
-    pub(super) fn new(matcher: &'a RegexMatcher, max_matches: u64, max_line: usize, wanted: F) -> Self {
+    pub(super) fn new(
+        matcher: &'a RegexMatcher,
+        max_matches: u64,
+        max_line: usize,
+        wanted: F,
+    ) -> Self {
         Self {
             matcher,
             wanted,
@@ -55,7 +60,11 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
             let place = self.matcher.find(line)?;
             let (from, to) = place.map_or((0, 0), |place| (place.start(), place.end()));
             let text = cut(line, from, to, self.max_line);
-            self.lines.push(Line { number: found.line_number().unwrap_or(0), text, kind: LineKind::Match });
+            self.lines.push(Line {
+                number: found.line_number().unwrap_or(0),
+                text,
+                kind: LineKind::Match,
+            });
         }
         Ok(true)
     }
@@ -65,7 +74,11 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
         let last = self.matches == self.max_matches && *context.kind() == SinkContextKind::After;
         if self.collecting && (self.matches < self.max_matches || last) {
             let text = cut(without_ending(context.bytes()), 0, 0, self.max_line);
-            self.lines.push(Line { number: context.line_number().unwrap_or(0), text, kind: LineKind::Context });
+            self.lines.push(Line {
+                number: context.line_number().unwrap_or(0),
+                text,
+                kind: LineKind::Context,
+            });
         }
         Ok(true)
     }
@@ -114,12 +127,26 @@ pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> String {
     // A character has at most four bytes, so this is more than can be kept.
     let reach = max.saturating_mul(4).saturating_add(8);
     let begin = boundary(line, from.saturating_sub(reach));
-    let end = boundary(line, to.min(from.saturating_add(reach)).saturating_add(reach).min(line.len()));
-    let decode = |from: usize, to: usize| String::from_utf8_lossy(line.get(from..to).unwrap_or_default()).into_owned();
+    let end = boundary(
+        line,
+        to.min(from.saturating_add(reach))
+            .saturating_add(reach)
+            .min(line.len()),
+    );
+    let decode = |from: usize, to: usize| {
+        String::from_utf8_lossy(line.get(from..to).unwrap_or_default()).into_owned()
+    };
     let before = decode(begin, from.min(end));
     let rest = decode(from.min(end), end);
-    let (lead, whole) = (before.chars().count(), before.chars().count() + rest.chars().count());
-    let place = rest.chars().count().min(String::from_utf8_lossy(line.get(from..to.min(end)).unwrap_or_default()).chars().count());
+    let (lead, whole) = (
+        before.chars().count(),
+        before.chars().count() + rest.chars().count(),
+    );
+    let place = rest.chars().count().min(
+        String::from_utf8_lossy(line.get(from..to.min(end)).unwrap_or_default())
+            .chars()
+            .count(),
+    );
     // From the beginning when the match is there; else a quarter before it.
     let first = if begin == 0 && lead + place <= max {
         0
@@ -165,14 +192,20 @@ mod tests {
     fn long_lines_are_cut_around_the_match() {
         let line = format!("{}needle{}", "a".repeat(1000), "b".repeat(1000));
         let text = around(&line, "needle", 40);
-        assert_eq!(text, format!("…{}needle{}…", "a".repeat(10), "b".repeat(24)));
+        assert_eq!(
+            text,
+            format!("…{}needle{}…", "a".repeat(10), "b".repeat(24))
+        );
         let line = format!("needle{}", "b".repeat(1000));
         assert_eq!(around(&line, "needle", 10), "needlebbbb…");
         let line = format!("{}needle", "a".repeat(1000));
         assert_eq!(around(&line, "needle", 10), "…aaaaneedle");
         let line = format!("{}needle{}", "é".repeat(1000), "ü".repeat(1000));
         assert_eq!(around(&line, "needle", 12), "…éééneedleüüü…");
-        assert_eq!(cut(&b"x".repeat(100), 0, 100, 10), format!("{}…", "x".repeat(10)));
+        assert_eq!(
+            cut(&b"x".repeat(100), 0, 100, 10),
+            format!("{}…", "x".repeat(10))
+        );
     }
 
     #[test]
@@ -182,7 +215,11 @@ mod tests {
             for max in [1, 2, 7, 50] {
                 let text = cut(line.as_bytes(), from, from + 3, max);
                 assert!(!text.contains('\u{FFFD}'), "{from} {max} {text}");
-                assert_eq!(text.chars().filter(|c| *c != '…').count(), max, "{from} {max}");
+                assert_eq!(
+                    text.chars().filter(|c| *c != '…').count(),
+                    max,
+                    "{from} {max}"
+                );
             }
         }
         let broken: Vec<u8> = [0xFF, 0x80].repeat(1000);
@@ -191,7 +228,11 @@ mod tests {
 
     #[test]
     fn trimming_keeps_the_context_of_what_stays() {
-        let line = |number, kind| Line { number, text: String::new(), kind };
+        let line = |number, kind| Line {
+            number,
+            text: String::new(),
+            kind,
+        };
         let all = || {
             vec![
                 line(1, LineKind::Context),

@@ -17,7 +17,10 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
     };
     let invalid = |reason: String| {
         let shown: String = given.chars().take(200).collect();
-        Error::InvalidPattern { pattern: shown, reason }
+        Error::InvalidPattern {
+            pattern: shown,
+            reason,
+        }
     };
     if given.len() > MAX_PATTERN {
         return Err(invalid(format!("it is longer than {MAX_PATTERN} bytes")));
@@ -49,7 +52,9 @@ const NEWLINE: &str = "a newline cannot be matched, because the search goes line
 fn explain(kind: &ErrorKind) -> String {
     let text = match kind {
         ErrorKind::NotAllowed(_) => return NEWLINE.to_owned(),
-        ErrorKind::Banned(_) => return "a NUL byte cannot be matched, because binary files are not searched".to_owned(),
+        ErrorKind::Banned(_) => {
+            return "a NUL byte cannot be matched, because binary files are not searched".to_owned();
+        }
         ErrorKind::Regex(text) => text.clone(),
         other => format!("{other:?}"),
     };
@@ -87,7 +92,9 @@ fn unquote(pattern: &str) -> String {
 fn split_quote(pattern: &str) -> Option<(&str, &str)> {
     let mut chars = pattern.char_indices();
     while let Some((at, c)) = chars.next() {
-        if c == '\\' && let Some((_, 'Q')) = chars.next() {
+        if c == '\\'
+            && let Some((_, 'Q')) = chars.next()
+        {
             let (before, after) = pattern.split_at(at);
             return Some((before, after.strip_prefix("\\Q").unwrap_or_default()));
         }
@@ -100,7 +107,8 @@ fn escape(result: &mut String, c: char) {
         // A space would mean nothing after `(?x)`.
         ' ' => result.push_str("\\x20"),
         '\t' => result.push_str("\\t"),
-        '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$' | '#' | '&' | '-' | '~' => {
+        '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$'
+        | '#' | '&' | '-' | '~' => {
             result.push('\\');
             result.push(c);
         }
@@ -145,9 +153,16 @@ mod tests {
         assert!(reason(r"(a)\1").contains("backreferences"));
         assert!(reason("a\nb").contains("newline"));
         assert!(reason(r"a\nb").contains("newline"));
-        assert!(reason("a(b").contains("unclosed group"), "{}", reason("a(b"));
+        assert!(
+            reason("a(b").contains("unclosed group"),
+            "{}",
+            reason("a(b")
+        );
         assert!(!reason("a(b").contains('\n'));
-        assert!(reason(&"(".repeat(1_000)).contains("nest") || reason(&"(".repeat(1_000)).contains("unclosed"));
+        assert!(
+            reason(&"(".repeat(1_000)).contains("nest")
+                || reason(&"(".repeat(1_000)).contains("unclosed")
+        );
         assert!(reason(r"((\w{1000}){1000}){1000}").contains("too large"));
         assert!(reason(&"x".repeat(100_000)).contains("longer"));
     }
@@ -165,6 +180,10 @@ mod tests {
         let literal = |text: &str, case| compile(&Pattern::Literal(text.to_owned()), case).unwrap();
         assert!(literal("a.b", Case::Sensitive).is_match(b"xa.b").unwrap());
         assert!(!literal("a.b", Case::Sensitive).is_match(b"axb").unwrap());
-        assert!(literal(r"\Qa", Case::Insensitive).is_match(br"x\qA").unwrap());
+        assert!(
+            literal(r"\Qa", Case::Insensitive)
+                .is_match(br"x\qA")
+                .unwrap()
+        );
     }
 }

@@ -56,7 +56,9 @@ impl<'a> Met<'a> {
 
     /// The path of the folder it is in, without a final slash.
     pub(crate) fn folder(&self) -> &'a [u8] {
-        self.below.get(..self.name_at.saturating_sub(1)).unwrap_or_default()
+        self.below
+            .get(..self.name_at.saturating_sub(1))
+            .unwrap_or_default()
     }
 }
 
@@ -131,7 +133,13 @@ impl<'a> Judge<'a> {
     }
 
     /// Decides about an entry. `whole` is its path from the base of `rules`.
-    pub(crate) fn decide(&self, met: &Met<'_>, whole: &[u8], rules: &Rules, may_hide: bool) -> Verdict {
+    pub(crate) fn decide(
+        &self,
+        met: &Met<'_>,
+        whole: &[u8],
+        rules: &Rules,
+        may_hide: bool,
+    ) -> Verdict {
         let is_folder = met.kind == Kind::Directory;
         if self.ignored == IgnoreFiles::Honour {
             let name = met.name();

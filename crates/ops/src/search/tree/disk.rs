@@ -18,7 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const COMMON: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const COMMON: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(COMMON);
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOCTTY).union(COMMON);
 
@@ -30,14 +32,29 @@ pub(crate) trait Opener: Visitor {
 
 /// Walks everything below the judge's start with as many threads as ripgrep
 /// would use, each with a visitor from `make`.
-pub(crate) fn walk<V: Opener>(judge: &Judge<'_>, stop: &Stop, make: impl Fn() -> V + Sync) -> Result<()> {
+pub(crate) fn walk<V: Opener>(
+    judge: &Judge<'_>,
+    stop: &Stop,
+    make: impl Fn() -> V + Sync,
+) -> Result<()> {
     let start = judge.start();
     let top: OwnedFd = local::open_found(start, Path::new(""))
         .map_err(|source| Error::io("list", start.given(), source))?
         .into();
-    let above = if judge.honours() { parents::on_disk(start) } else { Above::default() };
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(12);
-    let first = Unit::Folder { parent: None, below: Vec::new(), name_at: 0, rules: above.rules };
+    let above = if judge.honours() {
+        parents::on_disk(start)
+    } else {
+        Above::default()
+    };
+    let threads = std::thread::available_parallelism()
+        .map_or(1, std::num::NonZero::get)
+        .min(12);
+    let first = Unit::Folder {
+        parent: None,
+        below: Vec::new(),
+        name_at: 0,
+        rules: above.rules,
+    };
     let walk = Walk {
         judge,
         stop,
@@ -70,8 +87,12 @@ impl Drop for Leave<'_> {
 
 /// How many folders may stay open at a time: a quarter of what the process may.
 fn most_handles() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(16, 1024)
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile)
+        .current
+        .unwrap_or(u64::MAX);
+    usize::try_from(limit / 4)
+        .unwrap_or(usize::MAX)
+        .clamp(16, 1024)
 }
 
 struct Walk<'a> {
@@ -114,7 +135,11 @@ impl Files {
     }
 
     fn name(&self, index: usize) -> &[u8] {
-        let from = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let from = index
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before))
+            .copied()
+            .unwrap_or(0);
         let to = self.ends.get(index).copied().unwrap_or(from);
         self.names.get(from..to).unwrap_or_default()
     }
@@ -123,9 +148,19 @@ impl Files {
 /// Work that one thread does in one go, or in part.
 enum Unit {
     /// List a folder; the start has no parent.
-    Folder { parent: Option<Arc<Folder>>, below: Vec<u8>, name_at: usize, rules: Rules },
+    Folder {
+        parent: Option<Arc<Folder>>,
+        below: Vec<u8>,
+        name_at: usize,
+        rules: Rules,
+    },
     /// Open files of a folder.
-    Files { folder: Arc<Folder>, files: Arc<Files>, from: usize, to: usize },
+    Files {
+        folder: Arc<Folder>,
+        files: Arc<Files>,
+        from: usize,
+        to: usize,
+    },
 }
 
 struct Worker<'w, V> {
@@ -141,7 +176,14 @@ struct Worker<'w, V> {
 
 impl<'w, V: Opener> Worker<'w, V> {
     fn new(walk: &'w Walk<'w>, visitor: V) -> Self {
-        Self { walk, visitor, stack: Vec::new(), whole: Vec::new(), names: Vec::new(), entries: Vec::new() }
+        Self {
+            walk,
+            visitor,
+            stack: Vec::new(),
+            whole: Vec::new(),
+            names: Vec::new(),
+            entries: Vec::new(),
+        }
     }
 
     fn run(mut self) {
@@ -150,11 +192,21 @@ impl<'w, V: Opener> Worker<'w, V> {
                 continue;
             }
             match unit {
-                Unit::Folder { parent, below, name_at, rules } => {
+                Unit::Folder {
+                    parent,
+                    below,
+                    name_at,
+                    rules,
+                } => {
                     self.list(parent.as_deref(), below, name_at, &rules);
                     drop(parent);
                 }
-                Unit::Files { folder, files, from, to } => self.open(&folder, &files, from, to),
+                Unit::Files {
+                    folder,
+                    files,
+                    from,
+                    to,
+                } => self.open(&folder, &files, from, to),
             }
             self.share();
         }
@@ -183,12 +235,18 @@ impl<'w, V: Opener> Worker<'w, V> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return,
             Err(_) => return self.visitor.pass(Passed::Unreadable),
         };
-        let Ok(names) = self.read_entries(&handle) else { return self.visitor.pass(Passed::Unreadable) };
+        let Ok(names) = self.read_entries(&handle) else {
+            return self.visitor.pass(Passed::Unreadable);
+        };
         let walk = self.walk;
         self.whole.clear();
         self.whole.extend_from_slice(walk.prefix);
         append(&mut self.whole, &below);
-        let rules = if walk.judge.honours() { rules.inside(&self.whole, &names.read_from(&handle)) } else { rules.clone() };
+        let rules = if walk.judge.honours() {
+            rules.inside(&self.whole, &names.read_from(&handle))
+        } else {
+            rules.clone()
+        };
         self.meet_entries(handle, below, &rules);
     }
 
@@ -223,7 +281,11 @@ impl<'w, V: Opener> Worker<'w, V> {
     fn meet_entries(&mut self, handle: OwnedFd, below: Vec<u8>, rules: &Rules) {
         let walk = self.walk;
         let may_hide = walk.judge.may_hide_in(&below);
-        let below_at = if walk.prefix.is_empty() { 0 } else { walk.prefix.len() + 1 };
+        let below_at = if walk.prefix.is_empty() {
+            0
+        } else {
+            walk.prefix.len() + 1
+        };
         if !self.whole.is_empty() {
             self.whole.push(b'/');
         }
@@ -236,7 +298,11 @@ impl<'w, V: Opener> Worker<'w, V> {
             self.whole.extend_from_slice(name);
             let path = self.whole.get(below_at..).unwrap_or_default();
             let name_at = folder_length - below_at;
-            let met = Met { below: path, name_at, kind };
+            let met = Met {
+                below: path,
+                name_at,
+                kind,
+            };
             let next = match walk.judge.decide(&met, &self.whole, rules, may_hide) {
                 Verdict::Ignored => continue,
                 Verdict::Hidden => {
@@ -264,13 +330,27 @@ impl<'w, V: Opener> Worker<'w, V> {
         if !keep {
             walk.handles.fetch_sub(1, Ordering::Relaxed);
         }
-        let folder = Arc::new(Folder { below, handle: keep.then_some(handle), handles: Arc::clone(&walk.handles) });
+        let folder = Arc::new(Folder {
+            below,
+            handle: keep.then_some(handle),
+            handles: Arc::clone(&walk.handles),
+        });
         for (below, name_at) in inner {
-            self.stack.push(Unit::Folder { parent: Some(Arc::clone(&folder)), below, name_at, rules: rules.clone() });
+            self.stack.push(Unit::Folder {
+                parent: Some(Arc::clone(&folder)),
+                below,
+                name_at,
+                rules: rules.clone(),
+            });
         }
         let to = files.ends.len();
         if to > 0 {
-            self.stack.push(Unit::Files { folder, files: Arc::new(files), from: 0, to });
+            self.stack.push(Unit::Files {
+                folder,
+                files: Arc::new(files),
+                from: 0,
+                to,
+            });
         }
     }
 
@@ -296,21 +376,32 @@ impl<'w, V: Opener> Worker<'w, V> {
             // One file may be as large as all others: others can take the rest.
             if to - from > 1 && self.walk.pool.is_hungry() {
                 let middle = from + (to - from) / 2;
-                let rest = Unit::Files { folder: Arc::clone(folder), files: Arc::clone(files), from: middle, to };
+                let rest = Unit::Files {
+                    folder: Arc::clone(folder),
+                    files: Arc::clone(files),
+                    from: middle,
+                    to,
+                };
                 self.walk.pool.give([rest]);
                 to = middle;
             }
             let name = files.name(from);
             self.whole.truncate(folder_length);
             self.whole.extend_from_slice(name);
-            let file = openat(dir, name, FILE, Mode::empty()).map(std::fs::File::from).map_err(io::Error::from);
+            let file = openat(dir, name, FILE, Mode::empty())
+                .map(std::fs::File::from)
+                .map_err(io::Error::from);
             self.visitor.open(&self.whole, file);
             from += 1;
         }
     }
 
     /// Does something at a folder's handle, opening it again when need be.
-    fn at<T>(&self, folder: &Folder, act: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    fn at<T>(
+        &self,
+        folder: &Folder,
+        act: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<T>,
+    ) -> rustix::io::Result<T> {
         match &folder.handle {
             Some(handle) => act(handle.as_fd()),
             None => act(self.reopen(&folder.below)?.as_fd()),
@@ -319,7 +410,10 @@ impl<'w, V: Opener> Worker<'w, V> {
 
     fn reopen(&self, below: &[u8]) -> rustix::io::Result<OwnedFd> {
         let mut handle = openat(&self.walk.top, ".", FOLDER, Mode::empty())?;
-        for name in below.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        for name in below
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty())
+        {
             handle = openat(&handle, name, FOLDER, Mode::empty())?;
         }
         Ok(handle)

@@ -49,7 +49,9 @@ impl Above {
 /// On disk, by the real path: repositories may begin above the scope's root.
 pub(super) fn on_disk(start: &FilePath) -> Above {
     let is_repository = |folder: &Path| {
-        [".git", ".jj"].iter().any(|name| statat(CWD, folder.join(name), AtFlags::SYMLINK_NOFOLLOW).is_ok())
+        [".git", ".jj"]
+            .iter()
+            .any(|name| statat(CWD, folder.join(name), AtFlags::SYMLINK_NOFOLLOW).is_ok())
     };
     let real = start.real();
     let root = start.root().path();
@@ -59,12 +61,19 @@ pub(super) fn on_disk(start: &FilePath) -> Above {
         None if root == Path::new("/") => return Above::default(),
         None => root,
     };
-    let Ok(way) = real.strip_prefix(base) else { return Above::default() };
+    let Ok(way) = real.strip_prefix(base) else {
+        return Above::default();
+    };
     let mut folder = base.to_owned();
     let mut found = Vec::new();
     for name in way {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let files = openat(CWD, &folder, flags, Mode::empty()).map(|dir| read_from(&dir, &is_repository(&folder)));
+        let flags = OFlags::RDONLY
+            | OFlags::DIRECTORY
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::CLOEXEC;
+        let files = openat(CWD, &folder, flags, Mode::empty())
+            .map(|dir| read_from(&dir, &is_repository(&folder)));
         found.push((files.unwrap_or_default(), name.as_bytes().to_vec()));
         folder.push(name);
     }
@@ -84,7 +93,8 @@ fn read_from(dir: &OwnedFd, repository: &bool) -> Found {
 /// The content of an ignore file. Anything but a regular file is none: git
 /// does not follow a link there either, and a FIFO would never end.
 pub(super) fn read_rules(dir: &impl AsFd, name: &[u8]) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let looked = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     if !FileType::from_raw_mode(looked.st_mode).is_file() {
         return None;
@@ -94,13 +104,17 @@ pub(super) fn read_rules(dir: &impl AsFd, name: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::new();
-    std::fs::File::from(file).take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    std::fs::File::from(file)
+        .take(MAX_BYTES)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(bytes)
 }
 
 /// What only this clone of a repository ignores.
 pub(super) fn read_exclude(dir: &impl AsFd) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let git = openat(dir, ".git", flags, Mode::empty()).ok()?;
     let info = openat(&git, "info", flags, Mode::empty()).ok()?;
     read_rules(&info, b"exclude")
@@ -145,7 +159,11 @@ async fn is_repository(backend: &dyn Backend, start: &FilePath, folder: &Path) -
 }
 
 /// The content of an ignore file, by its path below the root.
-pub(super) async fn content(backend: &dyn Backend, start: &FilePath, below: &Path) -> Option<Vec<u8>> {
+pub(super) async fn content(
+    backend: &dyn Backend,
+    start: &FilePath,
+    below: &Path,
+) -> Option<Vec<u8>> {
     let path = start.in_same_root(below)?;
     read(backend, path).await
 }
@@ -169,14 +187,23 @@ pub(super) async fn read(backend: &dyn Backend, path: FilePath) -> Option<Vec<u8
 /// The ignore files of a folder that was listed.
 pub(super) async fn in_folder(backend: &dyn Backend, folder: &FilePath, names: Names) -> Found {
     let file = |name: &str| folder.descendant(&PathBuf::from(name));
-    let mut found = Found { repository: names.repository, ..Found::default() };
-    if names.dot_ignore && let Some(path) = file(".ignore") {
+    let mut found = Found {
+        repository: names.repository,
+        ..Found::default()
+    };
+    if names.dot_ignore
+        && let Some(path) = file(".ignore")
+    {
         found.dot_ignore = read(backend, path).await;
     }
-    if names.git_ignore && let Some(path) = file(".gitignore") {
+    if names.git_ignore
+        && let Some(path) = file(".gitignore")
+    {
         found.git_ignore = read(backend, path).await;
     }
-    if names.git_folder && let Some(path) = file(".git/info/exclude") {
+    if names.git_folder
+        && let Some(path) = file(".git/info/exclude")
+    {
         found.exclude = read(backend, path).await;
     }
     found
@@ -184,7 +211,10 @@ pub(super) async fn in_folder(backend: &dyn Backend, folder: &FilePath, names: N
 
 /// Which names that matter here a listing has.
 #[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four names that are there or not")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four names that are there or not"
+)]
 pub(super) struct Names {
     pub(super) dot_ignore: bool,
     pub(super) git_ignore: bool,
@@ -209,8 +239,14 @@ impl Names {
     /// The ignore files of an open folder with this listing.
     pub(super) fn read_from(self, dir: &impl AsFd) -> Found {
         Found {
-            dot_ignore: self.dot_ignore.then(|| read_rules(dir, b".ignore")).flatten(),
-            git_ignore: self.git_ignore.then(|| read_rules(dir, b".gitignore")).flatten(),
+            dot_ignore: self
+                .dot_ignore
+                .then(|| read_rules(dir, b".ignore"))
+                .flatten(),
+            git_ignore: self
+                .git_ignore
+                .then(|| read_rules(dir, b".gitignore"))
+                .flatten(),
             exclude: self.git_folder.then(|| read_exclude(dir)).flatten(),
             repository: self.repository,
         }

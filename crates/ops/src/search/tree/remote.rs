@@ -28,15 +28,34 @@ pub(crate) struct Wanted {
 
 impl<'a> Remote<'a> {
     pub(crate) async fn new(backend: &'a dyn Backend, judge: Judge<'a>) -> Self {
-        let above = if judge.honours() { parents::on_backend(backend, judge.start()).await } else { Above::default() };
-        let start = Pending { path: judge.start().clone(), below: Vec::new(), rules: above.rules };
-        Self { backend, judge, prefix: above.prefix, pending: vec![start] }
+        let above = if judge.honours() {
+            parents::on_backend(backend, judge.start()).await
+        } else {
+            Above::default()
+        };
+        let start = Pending {
+            path: judge.start().clone(),
+            below: Vec::new(),
+            rules: above.rules,
+        };
+        Self {
+            backend,
+            judge,
+            prefix: above.prefix,
+            pending: vec![start],
+        }
     }
 
     /// Walks one more folder and gives the files wanted from it; nothing when
     /// there is no folder left, or no time.
-    pub(crate) async fn folder(&mut self, visitor: &mut (dyn Visitor + Send), stop: &Stop) -> Result<Option<Vec<Wanted>>> {
-        let Some(folder) = self.pending.pop().filter(|_| !stop.is_set()) else { return Ok(None) };
+    pub(crate) async fn folder(
+        &mut self,
+        visitor: &mut (dyn Visitor + Send),
+        stop: &Stop,
+    ) -> Result<Option<Vec<Wanted>>> {
+        let Some(folder) = self.pending.pop().filter(|_| !stop.is_set()) else {
+            return Ok(None);
+        };
         let entries = match self.backend.list(&folder.path).await {
             Ok(entries) => entries,
             Err(error) if folder.below.is_empty() => return Err(error),
@@ -67,7 +86,11 @@ impl<'a> Remote<'a> {
             let whole_length = whole.len();
             append(&mut whole, entry.name.as_bytes());
             let kind = entry.stat.kind;
-            let met = Met { below: &below, name_at: below.len() - entry.name.len(), kind };
+            let met = Met {
+                below: &below,
+                name_at: below.len() - entry.name.len(),
+                kind,
+            };
             let verdict = self.judge.decide(&met, &whole, &rules, may_hide);
             whole.truncate(whole_length);
             let next = match verdict {
@@ -83,9 +106,19 @@ impl<'a> Remote<'a> {
                     Next::Over
                 }
             };
-            let Some(path) = folder.path.child(&entry.name).filter(|_| next == Next::Into) else { continue };
+            let Some(path) = folder
+                .path
+                .child(&entry.name)
+                .filter(|_| next == Next::Into)
+            else {
+                continue;
+            };
             match kind {
-                Kind::Directory => inner.push(Pending { path, below, rules: rules.clone() }),
+                Kind::Directory => inner.push(Pending {
+                    path,
+                    below,
+                    rules: rules.clone(),
+                }),
                 Kind::File => wanted.push(Wanted { path, below }),
                 Kind::Link | Kind::Other(_) => {}
             }

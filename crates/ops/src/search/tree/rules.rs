@@ -50,7 +50,14 @@ impl Rules {
         }
         let skip = if whole.is_empty() { 0 } else { whole.len() + 1 };
         let parent = self.clone();
-        Self(Some(Arc::new(Level { dot_ignore, git_ignore, exclude, repository: found.repository, skip, parent })))
+        Self(Some(Arc::new(Level {
+            dot_ignore,
+            git_ignore,
+            exclude,
+            repository: found.repository,
+            skip,
+            parent,
+        })))
     }
 
     /// Whether the entry at `whole`, a path from the base, is to be left out.

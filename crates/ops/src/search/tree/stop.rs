@@ -33,7 +33,9 @@ impl Stop {
             Stopped::Cancelled => 2,
         };
         // The first reason stays.
-        let _ = self.0.compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self
+            .0
+            .compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     pub(crate) fn is_set(&self) -> bool {
@@ -104,6 +106,10 @@ pub(crate) async fn supervise(
 }
 
 /// Runs blocking work where blocking is allowed.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
 }
