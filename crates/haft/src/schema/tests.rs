@@ -1,1 +1,343 @@
+use super::*;
+use crate::schema::generate;
+use proptest::prelude::*;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
+/// Get the weather
+/// for a city.
+///
+/// - in two units
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Weather {
+    /// City name.
+    city: String,
+    /// Which units.
+    units: Option<Units>,
+    /// How many days.
+    #[schemars(range(min = 1, max = 10))]
+    days: Option<u32>,
+    /// Also the night.
+    #[serde(default)]
+    night: bool,
+    /// Tags.
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Units {
+    Celsius,
+    Fahrenheit,
+}
+
+fn checker(ranges: Ranges) -> Checker {
+    Checker::new(&of::<Weather>().1, ranges)
+}
+
+fn prepared(arguments: Value) -> (Value, Vec<String>) {
+    let (arguments, repairs) = checker(Ranges::Clamp).prepare(arguments).unwrap();
+    (
+        arguments,
+        repairs
+            .into_iter()
+            .map(|repair| format!("{}: {}", repair.parameter, repair.change))
+            .collect(),
+    )
+}
+
+fn refused(arguments: Value) -> String {
+    checker(Ranges::Clamp)
+        .prepare(arguments)
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn schemas_are_flat_ordered_and_free_of_null() {
+    let (description, schema) = of::<Weather>();
+    assert_eq!(description, "Get the weather for a city.\n\n- in two units");
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "city": { "description": "City name.", "type": "string" },
+            "units": { "description": "Which units.", "type": "string", "enum": ["celsius", "fahrenheit"] },
+            "days": { "description": "How many days.", "type": "integer", "minimum": 1, "maximum": 10 },
+            "night": { "description": "Also the night.", "type": "boolean", "default": false },
+            "tags": { "description": "Tags.", "type": "array", "items": { "type": "string" }, "default": [] }
+        },
+        "required": ["city"],
+        "additionalProperties": false
+    });
+    assert_eq!(schema, expected);
+    let order: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(order, ["city", "units", "days", "night", "tags"]);
+}
+
+#[test]
+fn the_first_line_names_what_is_missing() {
+    assert_eq!(
+        refused(json!({})),
+        "validation error: missing required parameter \"city\""
+    );
+    assert_eq!(
+        refused(Value::Null),
+        "validation error: missing required parameter \"city\""
+    );
+    assert_eq!(
+        refused(json!("")),
+        "validation error: missing required parameter \"city\""
+    );
+}
+
+#[test]
+fn wrong_values_name_the_parameter_what_was_wanted_and_what_came() {
+    let table = [
+        (
+            json!({"city": ["a"]}),
+            "parameter \"city\" must be a string, got an array",
+        ),
+        (
+            json!({"city": "x", "days": "soon"}),
+            "parameter \"days\" must be an integer, got the string \"soon\"",
+        ),
+        (
+            json!({"city": "x", "days": 2.5}),
+            "parameter \"days\" must be an integer, got 2.5",
+        ),
+        (
+            json!({"city": "x", "night": "maybe"}),
+            "parameter \"night\" must be a boolean, got the string \"maybe\"",
+        ),
+        (
+            json!({"city": "x", "units": "kelvin"}),
+            "parameter \"units\" must be one of \"celsius\", \"fahrenheit\", got the string \"kelvin\"",
+        ),
+        (
+            json!({"city": "x", "tags": [[]]}),
+            "parameter \"tags[0]\" must be a string, got an array",
+        ),
+        (
+            json!({"city": "x", "dyas": 1}),
+            "unknown parameter \"dyas\", did you mean \"days\"?",
+        ),
+        (
+            json!({"city": "x", "zzz": 1}),
+            "unknown parameter \"zzz\" (known: city, units, days, night, tags)",
+        ),
+        (
+            json!({"city": null}),
+            "parameter \"city\" must be a string, got null",
+        ),
+        (json!([1]), "the arguments must be an object, got an array"),
+        (
+            json!("{\"city\": "),
+            "the arguments are not valid JSON: EOF while parsing a value at line 1 column 8",
+        ),
+    ];
+    for (arguments, problem) in table {
+        assert_eq!(
+            refused(arguments.clone()),
+            format!("validation error: {problem}"),
+            "{arguments}"
+        );
+    }
+}
+
+#[test]
+fn several_problems_are_all_named_in_one_line() {
+    assert_eq!(
+        refused(json!({"dyas": 1, "night": 3})),
+        "validation error: missing required parameter \"city\"; parameter \"night\" must be a boolean, got 3; unknown parameter \"dyas\", did you mean \"days\"?"
+    );
+}
+
+#[test]
+fn what_can_mean_one_thing_only_is_understood_and_listed() {
+    let (arguments, repairs) = prepared(
+        json!({"City": 42, "days": "5", "night": "TRUE", "tags": "[\"a\"]", "units": null}),
+    );
+    assert_eq!(
+        arguments,
+        json!({"city": "42", "days": 5, "night": true, "tags": ["a"]})
+    );
+    assert_eq!(
+        repairs,
+        [
+            "city: taken from \"City\"",
+            "city: 42 read as string",
+            "days: \"5\" read as integer",
+            "night: \"TRUE\" read as boolean",
+            "tags: \"[\\\"a\\\"]\" read as array",
+        ]
+    );
+    assert_eq!(
+        prepared(json!({"city": "x", "days": 5.0})).0["days"],
+        json!(5)
+    );
+    assert_eq!(
+        prepared(json!("```json\n{\"city\": \"x\",}\n```")).0,
+        json!({"city": "x"})
+    );
+    assert_eq!(
+        prepared(json!("{\"city\": \"a\nb\"}")).0,
+        json!({"city": "a\nb"})
+    );
+    assert_eq!(
+        prepared(json!("\"{\\\"city\\\": \\\"x\\\"}\"")).0,
+        json!({"city": "x"})
+    );
+    let (untouched, repairs) = prepared(json!({"city": "x", "days": 3}));
+    assert_eq!(
+        (untouched, repairs.len()),
+        (json!({"city": "x", "days": 3}), 0),
+        "what fits is left alone"
+    );
+}
+
+#[test]
+fn numbers_out_of_range_are_clamped_for_our_own_tools_only() {
+    for (given, taken) in [
+        (json!(99), 10),
+        (json!(-3), 1),
+        (json!(1e18), 10),
+        (json!(1e300), 10),
+        (json!("0"), 1),
+        (json!(u64::MAX), 10),
+    ] {
+        let (arguments, repairs) = prepared(json!({"city": "x", "days": given}));
+        assert_eq!(arguments["days"], json!(taken), "{given}");
+        assert!(repairs.last().unwrap().contains("out of range"));
+    }
+    let refused = checker(Ranges::Refuse)
+        .prepare(json!({"city": "x", "days": 99}))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        refused,
+        "validation error: parameter \"days\" must be at most 10, got 99"
+    );
+}
+
+#[test]
+fn two_names_for_one_parameter_must_agree() {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": false});
+    let checker = Checker::new(&schema, Ranges::Clamp);
+    let taken = |arguments: Value| {
+        checker
+            .prepare(arguments)
+            .map(|(arguments, _)| arguments["path"].clone())
+    };
+    assert_eq!(taken(json!({"file_path": "a"})).unwrap(), "a");
+    assert_eq!(taken(json!({"filePath": "a", "path": "a"})).unwrap(), "a");
+    assert_eq!(
+        taken(json!({"file_path": "a", "path": "b"}))
+            .unwrap_err()
+            .to_string(),
+        "validation error: parameters \"path\" and \"file_path\" mean the same but differ: give one"
+    );
+}
+
+#[test]
+fn an_alias_of_two_parameters_is_not_guessed() {
+    let properties = |names: &[&str]| {
+        let properties: serde_json::Map<String, Value> = names
+            .iter()
+            .map(|name| ((*name).to_owned(), json!({})))
+            .collect();
+        json!({"type": "object", "properties": properties, "additionalProperties": false})
+    };
+    let taken =
+        |names: &[&str]| Checker::new(&properties(names), Ranges::Clamp).prepare(json!({"max": 3}));
+    assert_eq!(
+        taken(&["max_results"]).unwrap().0,
+        json!({"max_results": 3})
+    );
+    let error = taken(&["limit", "max_results"]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("validation error: unknown parameter \"max\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn schemas_of_others_are_bounded() {
+    let mut deep = json!({"type": "string"});
+    for _ in 0..100 {
+        deep = json!({"type": "object", "properties": {"x": deep}});
+    }
+    let wide: serde_json::Map<String, Value> = (0..30_000)
+        .map(|at| (format!("p{at}"), json!({})))
+        .collect();
+    let bad = [
+        (json!([]), "is not an object"),
+        (deep, "nested too deeply"),
+        (json!({"properties": wide}), "too many parts"),
+        (json!({"$ref": "#"}), "$ref"),
+        (json!({"$ref": "http://localhost/x"}), "$ref"),
+        (
+            json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}),
+            "$ref",
+        ),
+        (json!({"type": "strin"}), "is not valid"),
+        (json!({"description": "x".repeat(300_000)}), "too large"),
+    ];
+    for (schema, reason) in bad {
+        let error = generate::check("t", &schema).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    assert!(generate::check("t", &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}})).is_ok());
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        Just(json!("5")),
+        Just(json!("true")),
+    ];
+    leaf.prop_recursive(4, 24, 5, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec(
+                (
+                    prop_oneof![
+                        Just("city".to_owned()),
+                        Just("days".to_owned()),
+                        Just("tags".to_owned()),
+                        "[a-z]{1,6}"
+                    ],
+                    inner
+                ),
+                0..5
+            )
+            .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever comes, it is refused or it fits the schema: nothing in between
+    /// reaches a tool, and nothing panics.
+    #[test]
+    fn what_is_prepared_is_valid(arguments in any_json()) {
+        if let Ok((prepared, _)) = checker(Ranges::Clamp).prepare(arguments) {
+            let validator = generate::compile(&of::<Weather>().1).unwrap();
+            prop_assert!(validator.is_valid(&prepared), "{prepared}");
+            prop_assert!(serde_json::from_value::<Weather>(prepared).is_ok());
+        }
+    }
+
+    /// Text that is no JSON never panics either.
+    #[test]
+    fn any_text_is_parsed_or_refused(text in "\\PC{0,60}") {
+        let _ = parse_arguments(&text);
+    }
+}

@@ -1,7 +1,7 @@
 //! Which of some names was probably meant.
 
 /// Below this two names have little in common.
-const ALIKE: f64 = 0.75;
+const ALIKE: f64 = 0.6;
 
 /// The candidates most like `wanted`, best first, at most `most` of them. Case
 /// and separators do not count; a name that contains the other does.
@@ -21,12 +21,8 @@ pub fn closest(
             let contains = folded.len() >= 3
                 && other.len() >= 3
                 && (other.contains(&folded) || folded.contains(&other));
-            let score = if contains {
-                0.9
-            } else {
-                strsim::jaro_winkler(&folded, &other)
-            }
-            .max(strsim::normalized_damerau_levenshtein(&folded, &other));
+            let score = strsim::normalized_damerau_levenshtein(&folded, &other);
+            let score = if contains { score.max(ALIKE) } else { score };
             (score >= ALIKE && candidate != wanted).then_some((score, candidate))
         })
         .collect();

@@ -2,9 +2,12 @@
 //! know them. Replies are text; paths are absolute or from the work folder.
 
 mod edit;
+mod find;
+mod grep;
 mod ls;
 mod read;
 mod reply;
+mod summary;
 mod write;
 
 use crate::toolset::{Paths, Preset, Toolset};
@@ -19,6 +22,8 @@ pub fn toolset() -> Toolset {
             erase(read::Read),
             erase(edit::Edit),
             erase(write::Write),
+            erase(grep::Grep),
+            erase(find::Find),
             erase(ls::Ls),
         ],
         presets: &[

@@ -1,0 +1,121 @@
+//! `find`: files and directories by name.
+
+use super::summary::{self, Summary};
+use crate::prelude::*;
+use haft_ops::glob::{self, Anchored, Dots, IgnoreFiles, Kinds, Matching};
+use std::time::Duration;
+
+/// Find files and directories by name, recursively. Ignore files (.gitignore)
+/// are honoured. Output is one path per line; directories end in `/`.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Directory to search (default: the working directory).
+    path: Option<String>,
+    /// Glob (`*_test.rs`, `src/**/*.{ts,tsx}`) or part of a name.
+    pattern: Option<String>,
+    /// What to find; empty for both.
+    #[serde(default, rename = "type")]
+    kind: Kind,
+    /// Maximum number of results to return.
+    #[serde(default = "default_max")]
+    #[schemars(range(min = 1, max = 100_000))]
+    max_results: usize,
+}
+
+#[derive(Deserialize, JsonSchema, serde::Serialize, Default, Clone, Copy)]
+enum Kind {
+    #[serde(rename = "file")]
+    File,
+    #[serde(rename = "dir")]
+    Dir,
+    #[default]
+    #[serde(rename = "")]
+    Both,
+}
+
+const fn default_max() -> usize {
+    200
+}
+
+/// A search stops after this with what it has.
+const TIME: Duration = Duration::from_secs(60);
+
+pub(super) struct Find;
+
+impl Tool for Find {
+    const NAME: &'static str = "find";
+    const EFFECT: Effect = Effect::Read;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(
+            super::or_here(args.path.as_deref()),
+            Access::Read,
+        )]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let path = cx.resolve(&super::or_here(args.path.as_deref()), Access::Read)?;
+        let start = path.real().to_owned();
+        let request = glob::Glob {
+            path,
+            matching: matching(args.pattern),
+            dots: Dots::Match,
+            kinds: match args.kind {
+                Kind::File => Kinds::Files,
+                Kind::Dir => Kinds::Directories,
+                Kind::Both => Kinds::Both,
+            },
+            ignored: IgnoreFiles::Honour,
+            max: args.max_results,
+            deadline: Some(cx.deadline(TIME)),
+            cancel: cx.cancel().clone(),
+        };
+        let watch = |progress: glob::Progress| {
+            cx.update(format!(
+                "{} entries seen, {} matches",
+                progress.files, progress.matches
+            ));
+        };
+        let found = glob::entries(cx.backend(), request, &watch).await?;
+        let mut lines: Vec<String> = found
+            .entries
+            .iter()
+            .map(|entry| {
+                cx.shown(&start.join(&entry.below)) + if entry.is_dir() { "/" } else { "" }
+            })
+            .collect();
+        if lines.is_empty() {
+            lines.push("No matches found".to_owned());
+        }
+        let summary = Summary {
+            shown: found.entries.len() as u64,
+            total: found.total,
+            searched: found.visited,
+            skipped: &[
+                (found.skipped.unreadable, "unreadable"),
+                (found.skipped.special, "special"),
+                (found.skipped.hidden, "not allowed"),
+            ],
+            stopped: found.stopped,
+        };
+        let reply = summary::details(Reply::from(lines.join("\n")), &summary);
+        Ok(if summary.is_partial() {
+            reply.footer(summary.line())
+        } else {
+            reply
+        })
+    }
+}
+
+/// A glob if it has glob characters, else a part of the name.
+fn matching(pattern: Option<String>) -> Matching {
+    match pattern.filter(|pattern| !pattern.is_empty()) {
+        None => Matching::Everything,
+        Some(pattern) if pattern.contains(['*', '?', '[', '{', '/']) => Matching::Glob {
+            pattern,
+            anchored: Anchored::AnyDepthByName,
+        },
+        Some(pattern) => Matching::NameContains(pattern),
+    }
+}

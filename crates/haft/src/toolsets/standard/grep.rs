@@ -1,0 +1,137 @@
+//! `grep`: lines that match a regular expression, and what was searched.
+
+use super::summary::{self, Summary};
+use crate::prelude::*;
+use haft_ops::search::{self, Case, Collect, FileMatches, LineKind, Pattern, Searched};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Search files for a regular expression, one match per line of a file.
+/// Ignore files (.gitignore) are honoured and hidden files searched; a path you
+/// name is searched even if ignored. Output is `path:line:text`.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Regular expression (RE2-like: no look-around, no backreferences).
+    pattern: String,
+    /// File or directory to search (default: the working directory).
+    path: Option<String>,
+    /// Which files, e.g. `*.rs` or `src/**/*.{ts,tsx}`.
+    glob: Option<String>,
+    /// Whether case matters.
+    #[serde(default)]
+    case_sensitive: bool,
+    /// Lines of context around each match.
+    #[schemars(range(min = 0, max = 100))]
+    context_lines: Option<usize>,
+    /// Maximum number of matches to return.
+    #[serde(default = "default_max")]
+    #[schemars(range(min = 1, max = 100_000))]
+    max_results: usize,
+}
+
+const fn default_max() -> usize {
+    100
+}
+
+/// A search stops after this with what it has.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Longer lines are cut around the match.
+const MAX_LINE: usize = 500;
+
+pub(super) struct Grep;
+
+impl Tool for Grep {
+    const NAME: &'static str = "grep";
+    const EFFECT: Effect = Effect::Read;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(
+            super::or_here(args.path.as_deref()),
+            Access::Read,
+        )]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let path = cx.resolve(&super::or_here(args.path.as_deref()), Access::Read)?;
+        let start = path.real().to_owned();
+        let context = args.context_lines.unwrap_or(0);
+        let request = search::Search {
+            path,
+            pattern: Pattern::Regex(args.pattern),
+            case: if args.case_sensitive {
+                Case::Sensitive
+            } else {
+                Case::Insensitive
+            },
+            glob: args.glob,
+            collect: Collect::Lines,
+            context,
+            max_matches: args.max_results,
+            max_line: MAX_LINE,
+            deadline: Some(cx.deadline(TIME)),
+            cancel: cx.cancel().clone(),
+        };
+        let watch = |progress: search::Progress| {
+            cx.update(format!(
+                "{} files searched, {} matches",
+                progress.files, progress.matches
+            ));
+        };
+        let searched = search::files(cx.backend(), request, &watch).await?;
+        Ok(reply(&searched, cx, &start, context))
+    }
+}
+
+fn reply(searched: &Searched, cx: &Context, start: &Path, context: usize) -> Reply {
+    let skipped = searched.skipped;
+    let summary = Summary {
+        shown: searched.shown,
+        total: searched.total,
+        searched: searched.searched,
+        skipped: &[
+            (skipped.binary, "binary"),
+            (skipped.unreadable, "unreadable"),
+            (skipped.too_long_lines, "with lines too long"),
+            (skipped.special, "special"),
+            (skipped.hidden, "not allowed"),
+        ],
+        stopped: searched.stopped,
+    };
+    let mut text = String::new();
+    for file in &searched.files {
+        lines(&mut text, file, cx, start, context);
+    }
+    let text = if searched.total == 0 {
+        "No matches found".to_owned()
+    } else {
+        text
+    };
+    summary::details(Reply::from(text), &summary).footer(summary.line())
+}
+
+/// The lines of one file; `--` stands between groups that do not touch.
+fn lines(text: &mut String, file: &FileMatches, cx: &Context, start: &Path, context: usize) {
+    let below = file.below.as_path();
+    let path = cx.shown(&if below.as_os_str().is_empty() {
+        start.to_owned()
+    } else {
+        start.join(below)
+    });
+    let mut last = None;
+    for line in &file.lines {
+        let touches = last.is_some_and(|last| line.number == last + 1);
+        if context > 0 && !touches && !text.is_empty() {
+            text.push_str("--\n");
+        }
+        let mark = if line.kind == LineKind::Match {
+            ':'
+        } else {
+            '-'
+        };
+        let _ = writeln!(text, "{path}{mark}{}{mark}{}", line.number, line.text);
+        last = Some(line.number);
+    }
+}

@@ -1,0 +1,71 @@
+//! The last line of a search: what was searched, what was not, and why.
+
+use crate::Reply;
+use haft_ops::search::Stopped;
+use std::fmt::Write as _;
+
+/// What a search came to.
+pub(super) struct Summary<'a> {
+    pub(super) shown: u64,
+    pub(super) total: u64,
+    pub(super) searched: u64,
+    pub(super) skipped: &'a [(u64, &'a str)],
+    pub(super) stopped: Option<Stopped>,
+}
+
+impl Summary<'_> {
+    fn skipped(&self) -> u64 {
+        self.skipped.iter().map(|(count, _)| count).sum()
+    }
+
+    /// Whether there is more to say than what is shown.
+    pub(super) fn is_partial(&self) -> bool {
+        self.shown < self.total || self.skipped() > 0 || self.stopped.is_some()
+    }
+
+    /// `[100 of 412 matches; searched 1234 files, skipped 5: 3 binary, 2 unreadable]`
+    pub(super) fn line(&self) -> String {
+        let mut line = String::from("[");
+        if self.shown < self.total {
+            let _ = write!(
+                line,
+                "{} of {}; ",
+                self.shown,
+                count(self.total, "match", "matches")
+            );
+        } else if self.total > 0 {
+            let _ = write!(line, "{}; ", count(self.total, "match", "matches"));
+        }
+        let _ = write!(line, "searched {}", count(self.searched, "file", "files"));
+        if self.skipped() > 0 {
+            let reasons: Vec<String> = self
+                .skipped
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, why)| format!("{count} {why}"))
+                .collect();
+            let _ = write!(line, ", skipped {}: {}", self.skipped(), reasons.join(", "));
+        }
+        match self.stopped {
+            Some(Stopped::Deadline) => line.push_str("; stopped: out of time, there may be more"),
+            Some(Stopped::Cancelled) => line.push_str("; stopped: cancelled, there may be more"),
+            None => {}
+        }
+        line.push(']');
+        line
+    }
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The same as details.
+pub(super) fn details(reply: Reply, summary: &Summary<'_>) -> Reply {
+    reply
+        .detail("shown", summary.shown)
+        .detail("matches", summary.total)
+        .detail("searched", summary.searched)
+        .detail("skipped", summary.skipped())
+        .detail("complete", summary.stopped.is_none())
+}
