@@ -10,7 +10,7 @@ mod file;
 mod lines;
 mod pattern;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod tree;
 
 pub(crate) use board::Count;

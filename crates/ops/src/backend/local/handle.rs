@@ -148,7 +148,14 @@ fn similar(path: &FilePath) -> Vec<String> {
     let Some(wanted) = path.below().file_name().and_then(|name| name.to_str()) else {
         return Vec::new();
     };
-    let Ok((folder, _)) = open_parent(path, Parents::MustExist) else {
+    // Not by `open_parent`: its own error would ask for similar names again.
+    let parent = path.below().parent().unwrap_or(Path::new(""));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+    let Some(folder) = path
+        .root()
+        .dir()
+        .and_then(|root| open_below(root, parent, flags).ok())
+    else {
         return Vec::new();
     };
     let Ok(entries) = rustix::fs::Dir::read_from(&folder) else {

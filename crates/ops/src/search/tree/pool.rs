@@ -1,7 +1,8 @@
 //! Sharing work between threads.
 //!
-//! Each thread has a stack of its own and gives some of it away only while
-//! another one waits, so that a busy pool takes no lock.
+//! Each thread has a stack of its own and gives some of it away only when there
+//! is nothing left to take, so that a busy pool takes hardly any lock and nobody
+//! waits while another one is busy with a large file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) struct Pool<T> {
     shared: Mutex<Vec<T>>,
     ready: Condvar,
+    /// How much there is in `shared`, to be read without the lock.
+    offered: AtomicUsize,
     waiting: AtomicUsize,
     threads: usize,
 }
@@ -19,6 +22,7 @@ impl<T> Pool<T> {
         Self {
             shared: Mutex::new(vec![first]),
             ready: Condvar::new(),
+            offered: AtomicUsize::new(1),
             waiting: AtomicUsize::new(0),
             threads,
         }
@@ -28,21 +32,32 @@ impl<T> Pool<T> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a thread has nothing to do.
+    /// Whether a thread that has nothing to do would find nothing.
     pub(super) fn is_hungry(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.threads > 1 && self.offered.load(Ordering::Relaxed) == 0
     }
 
-    /// Gives work to whoever waits.
+    /// Gives work to whoever waits, or will.
     pub(super) fn give(&self, work: impl IntoIterator<Item = T>) {
-        self.lock().extend(work);
-        self.ready.notify_all();
+        let mut shared = self.lock();
+        shared.extend(work);
+        self.offered.store(shared.len(), Ordering::Relaxed);
+        drop(shared);
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.ready.notify_all();
+        }
+    }
+
+    fn pop(&self, shared: &mut Vec<T>) -> Option<T> {
+        let work = shared.pop();
+        self.offered.store(shared.len(), Ordering::Relaxed);
+        work
     }
 
     /// Waits for work; nothing when all of it is done.
     pub(super) fn take(&self) -> Option<T> {
         let mut shared = self.lock();
-        if let Some(work) = shared.pop() {
+        if let Some(work) = self.pop(&mut shared) {
             return Some(work);
         }
         // Counted under the lock: whoever makes it full sees an empty pool and
@@ -56,7 +71,7 @@ impl<T> Pool<T> {
                 .ready
                 .wait(shared)
                 .unwrap_or_else(PoisonError::into_inner);
-            if let Some(work) = shared.pop() {
+            if let Some(work) = self.pop(&mut shared) {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 return Some(work);
             }

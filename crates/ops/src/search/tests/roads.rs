@@ -1,0 +1,169 @@
+//! Random trees, by every road: all must give the same answer.
+
+use super::tree::{Hintless, Tree, run};
+use super::*;
+use crate::backend::{Expect, Memory as MemoryBackend};
+use crate::glob::{self, Kinds, Matching};
+use crate::{Access, Scope};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const RULES: [&str; 18] = [
+    "*.log", "!*.log", "a", "!a", "/b", "b/", "!b/", "c/*", "!c/a", "**/d", "a/**/b", "*.t*",
+    "!.x", ".x", "# no", "\\!a", "d/**", "a.log\r",
+];
+
+fn name() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "a", "b", "c", "d", ".x", "a.log", "b.txt", "c.tmp", "e-f", "é",
+    ])
+}
+
+fn rules() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(RULES.to_vec()), 1..5)
+        .prop_map(|lines| lines.join("\n").into_bytes())
+}
+
+fn content() -> impl Strategy<Value = Vec<u8>> {
+    prop::sample::select(vec![
+        b"needle\n".to_vec(),
+        b"one\r\nneedle two\r\nthree\r\n".to_vec(),
+        b"\xEF\xBB\xBFneedle with a mark\nneedle".to_vec(),
+        b"\xFF\xFEn\0e\0e\0d\0l\0e\0\n\0".to_vec(),
+        b"needle\n\0binary".to_vec(),
+        b"\xFF\xC3 needle \x80\n\nneedle\n\n\nneedle".to_vec(),
+        b"nothing here\n".to_vec(),
+        Vec::new(),
+        b"x".repeat(300_000)
+            .into_iter()
+            .chain(*b"\nneedle far down\n")
+            .collect(),
+    ])
+}
+
+#[derive(Debug, Clone)]
+struct Request {
+    start: Vec<&'static str>,
+    glob: Option<&'static str>,
+    context: usize,
+    max: usize,
+}
+
+fn files_of_a_tree() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
+    let folder = || prop::collection::vec(name(), 0..4).prop_map(|parts| parts.join("/"));
+    let plain = (folder(), name(), content())
+        .prop_map(|(folder, name, content)| (format!("{folder}/{name}"), content));
+    let ignore = (
+        folder(),
+        prop::sample::select(vec![".gitignore", ".ignore", ".git/info/exclude", ".git/x"]),
+        rules(),
+    )
+        .prop_map(|(folder, name, content)| (format!("{folder}/{name}"), content));
+    let entries = (
+        prop::collection::vec(plain, 1..25),
+        prop::collection::vec(ignore, 0..5),
+    );
+    entries.prop_map(|(files, ignores)| {
+        let mut tree: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        for (path, content) in files.into_iter().chain(ignores) {
+            let path = path.trim_start_matches('/').to_owned();
+            // A name is a file or a folder, whichever came first.
+            let below = format!("{path}/");
+            let above = |other: &String| path.starts_with(&format!("{other}/"));
+            if !tree
+                .keys()
+                .any(|other| other.starts_with(&below) || above(other))
+            {
+                tree.insert(path, content);
+            }
+        }
+        tree
+    })
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let glob = prop::option::of(prop::sample::select(vec![
+        "*.log", "a/**", "**/b*", "{a,b}*", "[a-c]", "b/", "*/*/*",
+    ]));
+    (
+        prop::collection::vec(name(), 0..2),
+        glob,
+        0_usize..3,
+        prop::sample::select(vec![1_usize, 3, 100]),
+    )
+        .prop_map(|(start, glob, context, max)| Request {
+            start,
+            glob,
+            context,
+            max,
+        })
+}
+
+fn search_of(path: FilePath, request: &Request) -> Search {
+    Search {
+        path,
+        pattern: Pattern::Literal("needle".to_owned()),
+        case: Case::Sensitive,
+        glob: request.glob.map(str::to_owned),
+        collect: Collect::Lines,
+        context: request.context,
+        max_matches: request.max,
+        max_line: 80,
+        deadline: None,
+        cancel: CancellationToken::new(),
+    }
+}
+
+fn glob_of(path: FilePath, request: &Request, ignored: IgnoreFiles, dots: Dots) -> glob::Glob {
+    let matching = match request.glob {
+        None => Matching::Everything,
+        Some(pattern) => Matching::Glob {
+            pattern: pattern.to_owned(),
+            anchored: Anchored::AnyDepthByName,
+        },
+    };
+    glob::Glob {
+        path,
+        matching,
+        dots,
+        kinds: Kinds::Both,
+        ignored,
+        max: request.max,
+        deadline: None,
+        cancel: CancellationToken::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #[test]
+    fn every_road_gives_the_same_answer(files in files_of_a_tree(), request in request()) {
+        let tree = Tree::new();
+        let memory = MemoryBackend::new();
+        let detached = Scope::detached();
+        run(async {
+            for (path, content) in &files {
+                tree.file(path, content);
+                let path = detached.resolve(&format!("/{path}"), Access::Write).unwrap();
+                memory.write(&path, content.clone(), Expect::Absent).await.unwrap();
+            }
+            let start = if request.start.is_empty() { ".".to_owned() } else { request.start.join("/") };
+            let on_disk = tree.path(&start);
+            let in_memory = detached.resolve(&format!("/{start}"), Access::Read).unwrap();
+            let hintless = Hintless(tree.disk.clone());
+            let disk = super::files(&tree.disk, search_of(on_disk.clone(), &request), &|_| ()).await.ok();
+            let other = super::files(&hintless, search_of(on_disk.clone(), &request), &|_| ()).await.ok();
+            let third = super::files(&memory, search_of(in_memory.clone(), &request), &|_| ()).await.ok();
+            prop_assert_eq!(&disk, &other);
+            prop_assert_eq!(&disk, &third);
+            for (ignored, dots) in [(IgnoreFiles::Honour, Dots::Match), (IgnoreFiles::Disregard, Dots::ExplicitOnly)] {
+                let disk = glob::entries(&tree.disk, glob_of(on_disk.clone(), &request, ignored, dots), &|_| ()).await.ok();
+                let other = glob::entries(&hintless, glob_of(on_disk.clone(), &request, ignored, dots), &|_| ()).await.ok();
+                let third = glob::entries(&memory, glob_of(in_memory.clone(), &request, ignored, dots), &|_| ()).await.ok();
+                prop_assert_eq!(&disk, &other);
+                prop_assert_eq!(&disk, &third);
+            }
+            Ok(())
+        })?;
+    }
+}

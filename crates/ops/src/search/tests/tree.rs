@@ -1,0 +1,122 @@
+//! A tree on disk to search, and ways to look at it.
+
+use crate::backend::{Backend, Content, Entry, Expect, Local, Stat, Written};
+use crate::scope::{Mode, Places};
+use crate::{Access, FilePath, Result, Scope};
+use async_trait::async_trait;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A folder, a scope on it, and the backend to reach it.
+pub(crate) struct Tree {
+    temp: Arc<TempDir>,
+    pub(crate) root: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) disk: Local,
+}
+
+impl Tree {
+    pub(crate) fn new() -> Self {
+        let temp = Arc::new(TempDir::new().unwrap());
+        let root = temp.path().canonicalize().unwrap();
+        Self::over(temp, root, Vec::new())
+    }
+
+    fn over(temp: Arc<TempDir>, root: PathBuf, own: Vec<PathBuf>) -> Self {
+        let places = Places {
+            work_dir: root.clone(),
+            roots: Vec::new(),
+            readable: Vec::new(),
+            home: None,
+            own,
+            protect: Vec::new(),
+            rules: Mode::Workspace.rules(),
+        };
+        let scope = Scope::disk(places).unwrap();
+        Self {
+            temp,
+            root,
+            scope,
+            disk: Local::new(),
+        }
+    }
+
+    /// The same tree with a scope that begins further down.
+    pub(crate) fn rooted_at(&self, below: &str) -> Self {
+        Self::over(Arc::clone(&self.temp), self.root.join(below), Vec::new())
+    }
+
+    /// The same tree with a folder that the scope hides.
+    pub(crate) fn hiding(&self, below: &str) -> Self {
+        Self::over(
+            Arc::clone(&self.temp),
+            self.root.clone(),
+            vec![self.root.join(below)],
+        )
+    }
+
+    pub(crate) fn path(&self, path: &str) -> FilePath {
+        self.scope.resolve(path, Access::Read).unwrap()
+    }
+
+    pub(crate) fn folder(&self, path: &str) {
+        std::fs::create_dir_all(self.root.join(path)).unwrap();
+    }
+
+    pub(crate) fn file(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn link(&self, path: &str, target: &str) {
+        std::os::unix::fs::symlink(target, self.root.join(path)).unwrap();
+    }
+
+    pub(crate) fn fifo(&self, path: &str) {
+        let mode = rustix::fs::Mode::from_raw_mode(0o644);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            self.root.join(path),
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        )
+        .unwrap();
+    }
+}
+
+/// The disk without the hint that it is one: takes the other road.
+pub(crate) struct Hintless(pub(crate) Local);
+
+#[async_trait]
+impl Backend for Hintless {
+    async fn read(&self, path: &FilePath) -> Result<Content> {
+        self.0.read(path).await
+    }
+
+    async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
+        self.0.write(path, bytes, expect).await
+    }
+
+    async fn remove(&self, path: &FilePath) -> Result<()> {
+        self.0.remove(path).await
+    }
+
+    async fn stat(&self, path: &FilePath) -> Result<Stat> {
+        self.0.stat(path).await
+    }
+
+    async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
+        self.0.list(path).await
+    }
+}
+
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
