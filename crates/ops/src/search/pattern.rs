@@ -53,7 +53,8 @@ fn explain(kind: &ErrorKind) -> String {
     let text = match kind {
         ErrorKind::NotAllowed(_) => return NEWLINE.to_owned(),
         ErrorKind::Banned(_) => {
-            return "a NUL byte cannot be matched, because binary files are not searched".to_owned();
+            return "a NUL byte cannot be matched, because binary files are not searched"
+                .to_owned();
         }
         ErrorKind::Regex(text) => text.clone(),
         other => format!("{other:?}"),
