@@ -1,7 +1,9 @@
 //! The examples say what they are meant to say.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a test runs the examples as programs"
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test runs the examples as programs, and fails by panicking"
 )]
 
 use std::path::PathBuf;
