@@ -31,6 +31,9 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
 }
 
 /// The one call into the MCP crate.
-async fn serve(_runtime: Runtime, _shutdown: CancellationToken) -> Result<(), Failure> {
-    Err(Failure::failed("haft mcp is not part of this build"))
+async fn serve(runtime: Runtime, shutdown: CancellationToken) -> Result<(), Failure> {
+    let name = haft_mcp::ServerName::new("haft", env!("CARGO_PKG_VERSION"));
+    haft_mcp::serve_stdio(runtime, name, shutdown)
+        .await
+        .map_err(|error| Failure::failed(format!("the MCP server ended: {error}")))
 }
