@@ -28,20 +28,19 @@ fn endless(scratch: &Scratch) -> Child {
 /// Waits until the process has a handler for SIGINT.
 fn listening(child: &Child) {
     let deadline = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < deadline {
+    loop {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let caught = status
             .lines()
             .find_map(|line| line.strip_prefix("SigCgt:"))
             .unwrap();
-        let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
         // The last one that is registered: SIGHUP.
-        if caught & 1 != 0 {
+        if u64::from_str_radix(caught.trim(), 16).unwrap() & 1 != 0 {
             return;
         }
+        assert!(Instant::now() < deadline, "it does not listen");
         std::thread::sleep(Duration::from_millis(5));
     }
-    panic!("it does not listen");
 }
 
 fn signal(child: &Child, signal: Signal) {
