@@ -160,10 +160,9 @@ fn mode(
     let both = rules.tightened(sandbox::rules(text(&project)));
     if both == rules && text(&project) != text(&person) {
         warnings.push(format!(
-            "{}: sandbox {} is ignored: a project's file may only tighten, and it is {} already",
+            "{}: sandbox {} is ignored: a project's file may only tighten",
             project.from,
             text(&project),
-            text(&person)
         ));
         return Ok((rules, text(&person).to_owned(), vec![person.from]));
     }
@@ -193,8 +192,8 @@ fn timeout(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, F
     }
     if length(&project) > length(&person) {
         warnings.push(format!(
-            "{}: tools.timeout {} is ignored: a project's file may only shorten it, and it is {} already",
-            project.from, project.value, person.value
+            "{}: tools.timeout {} is ignored: a project's file may only shorten it",
+            project.from, project.value
         ));
     }
     Ok(person)
@@ -232,7 +231,7 @@ fn shown_without_effect(sources: &Sources<'_>) -> Vec<Shown> {
             shown.push(Shown {
                 key,
                 value: brief(key, &entry.node).into(),
-                from: format!("{from}, not used by this version"),
+                from: format!("{from} (not used yet)"),
             });
         }
     }

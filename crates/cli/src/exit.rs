@@ -31,6 +31,7 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
+    /// For a mistake in a file it begins with the place, as editors like it.
     pub(crate) message: String,
     pub(crate) hints: Vec<String>,
 }
@@ -40,7 +41,7 @@ impl Failure {
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Failed,
-            message: message.into(),
+            message: format!("error: {}", message.into()),
             hints: Vec::new(),
         }
     }
@@ -50,6 +51,14 @@ impl Failure {
         Self {
             exit: Exit::Usage,
             ..Self::failed(message)
+        }
+    }
+
+    /// A configuration file is wrong at a place of it.
+    pub(crate) fn at(place: &str, message: &str) -> Self {
+        Self {
+            message: format!("{place}: {message}"),
+            ..Self::usage("")
         }
     }
 

@@ -27,6 +27,11 @@ pub(crate) fn first_sentence(text: &str) -> String {
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
+        // As it is, if it fits: its spaces may be a layout.
+        if paragraph.chars().count() <= width {
+            lines.push(paragraph.to_owned());
+            continue;
+        }
         let mut line = String::new();
         for word in paragraph.split(' ') {
             let room = line.chars().count() + 1 + word.chars().count();

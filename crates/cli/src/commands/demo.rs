@@ -46,7 +46,20 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
     folder
         .close()
         .map_err(|error| Failure::failed(format!("cannot remove the scratch folder: {error}")))?;
+    if exit == Exit::Done {
+        goodbye()?;
+    }
     Ok(exit)
+}
+
+fn goodbye() -> Result<(), Failure> {
+    let paint = Paint::for_stdout();
+    output::raw(&format!(
+        "\n{}\n  haft tools               what a model sees\n  \
+         haft call ls path=.      one call in this folder\n  \
+         haft mcp                 serve the tools to an MCP client\n",
+        paint.bold("The scratch folder is gone. Next:")
+    ))
 }
 
 async fn tour(runtime: &Runtime) -> Result<(), Failure> {
@@ -66,22 +79,19 @@ async fn tour(runtime: &Runtime) -> Result<(), Failure> {
         for line in typed(&stop) {
             out.push_str(&format!("{}\n", paint.cyan(&format!("> {line}"))));
         }
+        let mut first = true;
         for line in text::wrap(&visible(&shown(&reply)), text::WIDTH - 2) {
-            let line = if reply.is_error() {
+            let line = if reply.is_error() && first {
                 paint.red(&line)
             } else {
                 line
             };
+            first = false;
             out.push_str(&format!("{} {line}\n", paint.dim("|")));
         }
         output::raw(&out)?;
     }
-    output::raw(&format!(
-        "\n{}\n  haft tools               what a model sees\n  \
-         haft call ls path=.      one call in this folder\n  \
-         haft mcp                 serve the tools to an MCP client\n",
-        paint.bold("The scratch folder is gone. Next:")
-    ))
+    Ok(())
 }
 
 /// The call, on one line if it fits, else with a line for each argument.

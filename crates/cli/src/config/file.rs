@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 1 << 20;
     reason = "the configuration is read before there is a backend"
 )]
 pub(crate) fn read(path: &Path, shown: &str) -> Result<Option<String>, Failure> {
-    let problem = |what: &str| Failure::usage(format!("{shown}: {what}"));
+    let problem = |what: &str| Failure::at(shown, what);
     let cannot = |error: std::io::Error| problem(&format!("cannot be read: {error}"));
     // Without waiting: a FIFO of that name would hold haft for ever.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;

@@ -90,7 +90,7 @@ pub(crate) static KEYS: &[Key] = &[
         "tools.roots",
         Kind::Texts,
         "[]",
-        "more folders to work in (not from a project's file)",
+        "more folders to work in; not in a project's file",
     ),
     used(
         "tools.protect",

@@ -126,7 +126,7 @@ impl Layer {
 
     /// An error at a place of the file.
     pub(crate) fn problem(&self, at: Place, message: &str) -> Failure {
-        Failure::usage(format!("{}: {message}", self.at(at)))
+        Failure::at(&self.at(at), message)
     }
 
     /// The keys it sets that have no effect yet.
@@ -163,7 +163,7 @@ impl Layer {
     /// An error that shows the line, as the parser's words need it.
     fn malformed(&self, malformed: &yaml::Malformed, text: &str) -> Failure {
         let Some(at) = malformed.at else {
-            return Failure::usage(format!("{}: {}", self.shown, malformed.message));
+            return Failure::at(&self.shown, &malformed.message);
         };
         let mut failure = self.problem(at, &malformed.message);
         let index = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);

@@ -68,7 +68,7 @@ impl<'a> Sources<'a> {
         if let Some(named) = named {
             let shown = named.to_string_lossy();
             let layer = Layer::load(Role::Named, &current.join(&named), &shown)?
-                .ok_or_else(|| Failure::usage(format!("{shown}: there is no such file")))?;
+                .ok_or_else(|| Failure::at(&shown, "there is no such file"))?;
             layers.push(layer);
         } else {
             let path = here.join(FILE);
