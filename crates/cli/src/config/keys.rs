@@ -175,11 +175,10 @@ pub(crate) static KEYS: &[Key] = &[
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
     later("tools.channels", Kind::Map, "where messages go"),
     later("tools.web", Kind::Map, "search engines and hosts"),
-    later(
-        "tools.interrupt_on",
-        Kind::Map,
-        "calls that wait for a person",
-    ),
+    Key {
+        standing: Standing::Refused,
+        ..later("tools.interrupt_on", Kind::Map, "calls that wait for a person")
+    },
 ];
 
 const fn used(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
