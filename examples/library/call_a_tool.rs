@@ -16,19 +16,30 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
 
     // What you send to the model: names, descriptions, JSON Schemas.
-    let names: Vec<String> = runtime.definitions().into_iter().map(|tool| tool.name).collect();
+    let names: Vec<String> = runtime
+        .definitions()
+        .into_iter()
+        .map(|tool| tool.name)
+        .collect();
     println!("tools: {}", names.join(" "));
 
     // What the model sends back. A failure is a reply too: pass it on.
     let reply = runtime
-        .call("write", json!({ "path": "notes.txt", "content": "one\ntwo\n" }))
+        .call(
+            "write",
+            json!({ "path": "notes.txt", "content": "one\ntwo\n" }),
+        )
         .await;
     println!("write: {}", reply.text());
 
     // Several calls of one turn run together; replies come in their order.
     let calls = vec![
         Call::new("read", json!({ "path": "notes.txt" })).id("call_1"),
-        Call::new("edit", json!({ "path": "notes.txt", "old_text": "tow", "new_text": "2" })).id("call_2"),
+        Call::new(
+            "edit",
+            json!({ "path": "notes.txt", "old_text": "tow", "new_text": "2" }),
+        )
+        .id("call_2"),
     ];
     for reply in runtime.run_all(calls).await {
         let kind = if reply.is_error() { "error" } else { "ok" };

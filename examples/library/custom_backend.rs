@@ -33,7 +33,17 @@ impl<B: Backend> Backend for Logged<B> {
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
         let size = bytes.len();
         let written = self.inner.write(path, bytes, expect).await?;
-        self.note(&format!("{} {size} bytes to", if written.created { "created," } else { "replaced," }), path);
+        self.note(
+            &format!(
+                "{} {size} bytes to",
+                if written.created {
+                    "created,"
+                } else {
+                    "replaced,"
+                }
+            ),
+            path,
+        );
         Ok(written)
     }
 
@@ -56,12 +66,21 @@ impl<B: Backend> Backend for Logged<B> {
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let log = Arc::new(Mutex::new(Vec::new()));
-    let backend = Logged { inner: Memory::new(), log: Arc::clone(&log) };
+    let backend = Logged {
+        inner: Memory::new(),
+        log: Arc::clone(&log),
+    };
     let runtime = Runtime::builder().preset("all").backend(backend).build()?;
 
     for (tool, arguments) in [
-        ("write", json!({ "path": "/src/main.rs", "content": "fn main() {}\n" })),
-        ("edit", json!({ "path": "/src/main.rs", "old_text": "{}", "new_text": "{ run() }" })),
+        (
+            "write",
+            json!({ "path": "/src/main.rs", "content": "fn main() {}\n" }),
+        ),
+        (
+            "edit",
+            json!({ "path": "/src/main.rs", "old_text": "{}", "new_text": "{ run() }" }),
+        ),
         ("grep", json!({ "pattern": "run", "path": "/" })),
     ] {
         println!("{}", runtime.call(tool, arguments).await.text());

@@ -46,13 +46,18 @@ impl Tool for GetWeather {
             Units::Celsius => (*celsius, "C"),
             Units::Fahrenheit => (celsius * 1.8 + 32.0, "F"),
         };
-        Ok(Reply::from(format!("Weather in {}: {degrees:.0}°{symbol}", args.city)).detail("raw_value", *celsius))
+        Ok(
+            Reply::from(format!("Weather in {}: {degrees:.0}°{symbol}", args.city))
+                .detail("raw_value", *celsius),
+        )
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let weather = GetWeather { celsius: vec![("Berlin", 11.5), ("Lima", 19.0)] };
+    let weather = GetWeather {
+        celsius: vec![("Berlin", 11.5), ("Lima", 19.0)],
+    };
     let runtime = Runtime::builder().preset("none").tool(weather).build()?;
 
     for arguments in [
@@ -68,7 +73,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         });
         let reply = runtime.run(call).await;
-        println!("{} {}", reply.text(), serde_json::Value::Object(reply.details().clone()));
+        println!(
+            "{} {}",
+            reply.text(),
+            serde_json::Value::Object(reply.details().clone())
+        );
     }
     Ok(())
 }

@@ -41,19 +41,42 @@ impl Tool for Stats {
         let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
         let most = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mean = numbers.iter().sum::<f64>() / n;
-        let stddev = (numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let stddev = (numbers
+            .iter()
+            .map(|number| (number - mean).powi(2))
+            .sum::<f64>()
+            / n)
+            .sqrt();
         let p = args.precision;
-        let text = format!("n={n}  min={least:.p$}  max={most:.p$}  mean={mean:.p$}  stddev={stddev:.p$}");
-        Ok(Reply::from(text).detail("mean", mean).detail("stddev", stddev))
+        let text =
+            format!("n={n}  min={least:.p$}  max={most:.p$}  mean={mean:.p$}  stddev={stddev:.p$}");
+        Ok(Reply::from(text)
+            .detail("mean", mean)
+            .detail("stddev", stddev))
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::builder().preset("none").tool(Stats).build()?;
-    println!("{}", runtime.call("stats", json!({ "numbers": [1, 2, 3, 4, 5] })).await.text());
-    println!("{}", runtime.call("stats", json!({ "numbers": [] })).await.text());
-    println!("{}", runtime.call("stats", json!({ "numbers": [1, "two"] })).await.text());
+    println!(
+        "{}",
+        runtime
+            .call("stats", json!({ "numbers": [1, 2, 3, 4, 5] }))
+            .await
+            .text()
+    );
+    println!(
+        "{}",
+        runtime.call("stats", json!({ "numbers": [] })).await.text()
+    );
+    println!(
+        "{}",
+        runtime
+            .call("stats", json!({ "numbers": [1, "two"] }))
+            .await
+            .text()
+    );
 
     // Added while the session lives, from a schema that arrived as data.
     let schema = json!({
@@ -61,12 +84,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "properties": { "numbers": { "type": "array", "items": { "type": "number" } } },
         "required": ["numbers"],
     });
-    let sum = FromSchema::new("sum", "Add numbers.", schema, Effect::Pure, |arguments, _cx| async move {
-        let numbers = arguments["numbers"].as_array().cloned().unwrap_or_default();
-        let sum: f64 = numbers.iter().filter_map(serde_json::Value::as_f64).sum();
-        Ok(Reply::from(sum.to_string()))
-    })?;
+    let sum = FromSchema::new(
+        "sum",
+        "Add numbers.",
+        schema,
+        Effect::Pure,
+        |arguments, _cx| async move {
+            let numbers = arguments["numbers"].as_array().cloned().unwrap_or_default();
+            let sum: f64 = numbers.iter().filter_map(serde_json::Value::as_f64).sum();
+            Ok(Reply::from(sum.to_string()))
+        },
+    )?;
     runtime.tools().add_any(Arc::new(sum))?;
-    println!("{}", runtime.call("sum", json!({ "numbers": [1.5, 2] })).await.text());
+    println!(
+        "{}",
+        runtime
+            .call("sum", json!({ "numbers": [1.5, 2] }))
+            .await
+            .text()
+    );
     Ok(())
 }

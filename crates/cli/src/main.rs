@@ -1,1 +1,56 @@
-fn main() {}
+//! `haft` on the command line: flags and files become a session, and its
+//! replies become text and an exit code. The only crate that reads the
+//! environment and prints.
+
+mod args;
+mod commands;
+mod config;
+mod env;
+mod exit;
+mod log;
+mod output;
+mod session;
+mod signals;
+mod text;
+
+use args::{Cli, Command};
+use clap::Parser;
+use exit::{Exit, Failure};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to stdout, mistakes to stderr. If nobody reads it, so be it.
+            let _ = error.print();
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Done
+            };
+            return exit.into();
+        }
+    };
+    match run(cli) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output::failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Exit, Failure> {
+    let shared = &cli.shared;
+    match cli.command {
+        None => Ok(commands::start::run()),
+        Some(Command::Call(call)) => commands::call::run(shared, &call),
+        Some(Command::Tools(tools)) => commands::tools::run(shared, &tools),
+        Some(Command::Mcp) => commands::mcp::run(shared),
+        Some(Command::Init) => commands::init::run(shared),
+        Some(Command::Config { command }) => commands::config::run(shared, &command),
+        Some(Command::Completions { shell }) => commands::completions::run(shell),
+        Some(Command::Demo) => commands::demo::run(shared),
+    }
+}

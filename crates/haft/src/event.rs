@@ -4,6 +4,9 @@ use crate::Content;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+/// Who is told of events.
+pub(crate) type EventSink = Box<dyn Fn(&Event) + Send + Sync>;
+
 /// Something that happened.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]

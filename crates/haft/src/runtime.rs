@@ -9,7 +9,7 @@ pub use build::{BuildError, Builder, Folders};
 pub use call::Call;
 
 use crate::context::{Context, UpdateSink};
-use crate::event::{Event, EventKind};
+use crate::event::{Event, EventKind, EventSink};
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
 use crate::queue::{Queue, Ticket};
@@ -47,7 +47,7 @@ pub(crate) struct Session {
     queue: Queue,
     timeout: Option<Duration>,
     concurrency: usize,
-    watch: Option<Box<dyn Fn(&Event) + Send + Sync>>,
+    watch: Option<EventSink>,
     events: AtomicU64,
     calls: AtomicU64,
 }

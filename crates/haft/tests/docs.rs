@@ -4,7 +4,8 @@
 //! `UPDATE=1 cargo test -p haft --test docs` rewrites what is made from code.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a test reads and rewrites its own files"
+    clippy::unwrap_used,
+    reason = "a test reads and rewrites its own files, and fails by panicking"
 )]
 
 use haft::{Definition, Folders, Runtime, toolsets};

@@ -1,5 +1,10 @@
 //! The examples say what they are meant to say.
-#![expect(clippy::disallowed_methods, reason = "a test runs the examples as programs")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test runs the examples as programs, and fails by panicking"
+)]
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,10 +14,17 @@ fn output(example: &str) -> String {
     folder.pop();
     folder.pop();
     let program = folder.join("examples").join(example);
-    let output = Command::new(&program)
-        .output()
-        .unwrap_or_else(|error| panic!("{}: {error}; build with: cargo build --examples", program.display()));
-    assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(&program).output().unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}; build with: cargo build --examples",
+            program.display()
+        )
+    });
+    assert!(
+        output.status.success(),
+        "{example}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -25,15 +37,26 @@ fn call_a_tool() {
 #[test]
 fn get_weather() {
     let text = output("get_weather");
-    assert!(text.contains("… Fetching weather for Berlin…\nWeather in Berlin: 53°F {\"raw_value\":11.5}\n"), "{text}");
+    assert!(
+        text.contains(
+            "… Fetching weather for Berlin…\nWeather in Berlin: 53°F {\"raw_value\":11.5}\n"
+        ),
+        "{text}"
+    );
     assert!(text.contains("city not found: Atlantis"), "{text}");
-    assert!(text.contains("validation error: missing required parameter \"city\""), "{text}");
+    assert!(
+        text.contains("validation error: missing required parameter \"city\""),
+        "{text}"
+    );
 }
 
 #[test]
 fn stats() {
     let text = output("stats");
-    assert!(text.starts_with("n=5  min=1.00  max=5.00  mean=3.00  stddev=1.41\n"), "{text}");
+    assert!(
+        text.starts_with("n=5  min=1.00  max=5.00  mean=3.00  stddev=1.41\n"),
+        "{text}"
+    );
     assert!(text.ends_with("3.5\n"), "{text}");
 }
 
@@ -41,5 +64,10 @@ fn stats() {
 fn custom_backend() {
     let text = output("custom_backend");
     assert!(text.contains("src/main.rs:1:fn main() { run() }"), "{text}");
-    assert!(text.ends_with("log: created, 13 bytes to /src/main.rs\nlog: replaced, 20 bytes to /src/main.rs\n"), "{text}");
+    assert!(
+        text.ends_with(
+            "log: created, 13 bytes to /src/main.rs\nlog: replaced, 20 bytes to /src/main.rs\n"
+        ),
+        "{text}"
+    );
 }

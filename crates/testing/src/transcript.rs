@@ -36,9 +36,8 @@ pub struct Report {
 pub async fn run(page: &str, set: impl Fn(Builder) -> Builder) -> Report {
     let mut report = Report::default();
     let mut scratch = Scratch::new(&set);
-    let mut blocks = blocks(page).into_iter().peekable();
     let mut last = None;
-    while let Some(block) = blocks.next() {
+    for block in blocks(page) {
         let words: Vec<&str> = block.info.split_whitespace().collect();
         match words.as_slice() {
             ["##"] => scratch = Scratch::new(&set),

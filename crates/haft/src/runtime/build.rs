@@ -1,7 +1,7 @@
 //! Describing a session.
 
 use super::{Runtime, Session};
-use crate::event::Event;
+use crate::event::{Event, EventSink};
 use crate::journal::{Journal, MemoryJournal};
 use crate::queue::Queue;
 use crate::registry::Duplicate;
@@ -64,7 +64,7 @@ pub struct Builder {
     journal: Option<Arc<dyn Journal>>,
     timeout: Option<Duration>,
     concurrency: usize,
-    watch: Option<Box<dyn Fn(&Event) + Send + Sync>>,
+    watch: Option<EventSink>,
 }
 
 enum Selection {

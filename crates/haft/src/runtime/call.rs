@@ -1,6 +1,7 @@
 //! One call, as a front end makes it.
 
 use crate::Content;
+use crate::context::UpdateSink;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ pub struct Call {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) cancel: CancellationToken,
-    pub(crate) on_update: Option<Arc<dyn Fn(&[Content]) + Send + Sync>>,
+    pub(crate) on_update: Option<UpdateSink>,
 }
 
 impl Call {

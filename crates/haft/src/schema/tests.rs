@@ -29,7 +29,6 @@ struct Weather {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(dead_code, reason = "only its schema is used")]
 enum Units {
     Celsius,
     Fahrenheit,

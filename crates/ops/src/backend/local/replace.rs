@@ -70,6 +70,10 @@ pub(super) fn replace(
     }
     written?;
     fsync(&folder).map_err(fail)?;
+    #[allow(
+        clippy::useless_conversion,
+        reason = "the type differs between machines"
+    )]
     let links_broken = old
         .as_ref()
         .map_or(0, |old| u64::from(old.st_nlink).saturating_sub(1));

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests look at the disk themselves"
+)]
+
 use super::*;
 use crate::Access;
 use crate::scope::{Mode, Places, Scope};

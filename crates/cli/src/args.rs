@@ -1,0 +1,187 @@
+//! The command line as people type it. A doc comment here is the help text.
+
+use crate::{config, log};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Lists the shared flags in two lines: the help of every command explains them.
+const TOP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+{subcommands}
+
+Flags, before or after the command (explained by `haft call --help`):
+  --dir DIR  --config FILE  --toolset NAME  --preset NAME
+  --sandbox MODE  --log LEVEL  --quiet  --help  --version{after-help}";
+
+/// Tools for language-model agents: run them, look at them, serve them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "haft",
+    version,
+    verbatim_doc_comment,
+    disable_help_subcommand = true,
+    term_width = 80,
+    help_template = TOP,
+    override_usage = "haft [FLAGS] COMMAND",
+    after_help = "Examples:\n  haft demo\n  haft call ls path=."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Flags that every command takes.
+#[derive(Debug, Default, Args)]
+#[command(next_display_order = 100)]
+pub(crate) struct Shared {
+    /// Work in this folder instead of the current one
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Read this file instead of the folder's haft.yaml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Which tools there are
+    #[arg(long, global = true, value_name = "NAME", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(haft::toolsets::NAMES))]
+    pub(crate) toolset: Option<String>,
+    /// Which of them a model sees
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
+    /// workspace, strict, read-only or off
+    #[arg(long, global = true, value_name = "MODE", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(config::MODES))]
+    pub(crate) sandbox: Option<String>,
+    /// Results and errors only
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
+    /// Log to stderr: off, error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(log::LEVELS))]
+    pub(crate) log: Option<String>,
+}
+
+impl Shared {
+    /// What a flag says, if it was given.
+    pub(crate) fn text(&self, flag: &str) -> Option<String> {
+        match flag {
+            "--toolset" => self.toolset.clone(),
+            "--preset" => self.preset.clone(),
+            "--sandbox" => self.sandbox.clone(),
+            "--log" => self.log.clone(),
+            "--quiet" => self.quiet.then(|| "true".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one tool and print its reply.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft call ls path=.\n  \
+        haft call write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
+    )]
+    Call(Call),
+    /// Show the tools as a model would see them.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft tools\n  haft tools read --json"
+    )]
+    Tools(Tools),
+    /// Serve the tools to an MCP client, over stdin and stdout.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft mcp\n  haft mcp --preset readonly"
+    )]
+    Mcp,
+    /// Write a commented haft.yaml into the work folder.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft init\n  haft config show"
+    )]
+    Init,
+    /// Show the configuration in force, or the schema of haft.yaml.
+    #[command(
+        verbatim_doc_comment,
+        subcommand_required = true,
+        arg_required_else_help = true,
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  haft config show\n  haft config schema"
+    )]
+    Config {
+        #[command(subcommand)]
+        command: Config,
+    },
+    /// Print a completion script for a shell.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft completions bash\n  haft completions zsh > _haft"
+    )]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        #[arg(value_name = "SHELL", hide_possible_values = true)]
+        shell: Shell,
+    },
+    /// Take a short tour: real tool calls in a scratch folder.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft demo\n  NO_COLOR=1 haft demo"
+    )]
+    Demo,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// Any tool of the toolset, whatever the preset
+    pub(crate) tool: String,
+    /// Arguments: a JSON object, - for JSON on stdin, or pairs
+    #[arg(value_name = "JSON|-|KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// Print content, is_error and details as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
+    /// Show this tool's page: description and parameters
+    pub(crate) name: Option<String>,
+    /// Print the definitions as a JSON array
+    #[arg(long, group = "as")]
+    pub(crate) json: bool,
+    /// Print the section for a model's prompt
+    #[arg(long, group = "as")]
+    pub(crate) prompt: bool,
+    /// Estimate how many tokens each definition takes
+    #[arg(long, group = "as")]
+    pub(crate) cost: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Show the values in force and where each comes from.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft config show\n  haft config show --json"
+    )]
+    Show {
+        /// Print an object with value and from for each key
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of haft.yaml, for editors.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft config schema\n  \
+        haft config schema > haft.schema.json"
+    )]
+    Schema,
+}

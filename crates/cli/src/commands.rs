@@ -1,0 +1,10 @@
+//! The commands, a file each.
+
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod init;
+pub(crate) mod mcp;
+pub(crate) mod start;
+pub(crate) mod tools;

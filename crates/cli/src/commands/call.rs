@@ -1,0 +1,103 @@
+//! `haft call`: one tool, its reply, an exit code.
+
+mod arguments;
+
+use crate::args::{Call, Shared};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::session::{self, Offer};
+use crate::signals::{self, Signals};
+use arguments::Arguments;
+use haft::truncate::format_size;
+use haft::{Content, Reply, Runtime};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// Makes the call and prints the reply.
+pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let runtime = session::build(&settings, Offer::Every)?;
+    if runtime.tools().get(&args.tool).is_none() {
+        return Err(session::unknown_tool(&runtime, &args.tool));
+    }
+    let given = arguments::parse(&args.arguments)?;
+    signals::block_on(async {
+        let mut signals = Signals::listen()?;
+        let arguments = match given {
+            Arguments::Given(arguments) => arguments,
+            Arguments::Stdin => tokio::select! {
+                arguments = arguments::from_stdin() => arguments?,
+                exit = signals.next() => return Ok(exit),
+            },
+        };
+        let (reply, ended) = call(&runtime, &args.tool, arguments, &mut signals).await;
+        if let Some(reply) = &reply {
+            if args.json {
+                output::json(&reply.to_json())?;
+            } else {
+                output::text(&shown(reply))?;
+            }
+        }
+        Ok(match (ended, reply) {
+            (Some(exit), _) => exit,
+            (None, Some(reply)) if reply.is_error() => Exit::Failed,
+            (None, _) => Exit::Done,
+        })
+    })
+}
+
+/// Waits for the reply. A signal cancels the call, which may still say what it
+/// has; the next one does not wait for that.
+async fn call(
+    runtime: &Runtime,
+    tool: &str,
+    arguments: Value,
+    signals: &mut Signals,
+) -> (Option<Reply>, Option<Exit>) {
+    let cancel = CancellationToken::new();
+    let running = runtime.run(haft::Call::new(tool, arguments).cancel(cancel.clone()));
+    tokio::pin!(running);
+    let exit = tokio::select! {
+        reply = &mut running => return (Some(reply), None),
+        exit = signals.next() => exit,
+    };
+    cancel.cancel();
+    tokio::select! {
+        reply = &mut running => (Some(reply), Some(exit)),
+        exit = signals.next() => (None, Some(exit)),
+    }
+}
+
+/// A reply as text; a picture is a line that names it.
+pub(crate) fn shown(reply: &Reply) -> String {
+    let mut out = String::new();
+    for block in reply.content() {
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.push('\n');
+        }
+        match block {
+            Content::Text { text } => out.push_str(text),
+            Content::Image { data, media_type } => {
+                let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
+                let bytes = (data.len() / 4 * 3).saturating_sub(padding);
+                out.push_str(&format!(
+                    "[image {media_type}, {}]",
+                    format_size(bytes as u64)
+                ));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_named_with_its_size() {
+        let reply = Reply::from("before").and_image(&[0; 1537], "image/png");
+        assert_eq!(shown(&reply), "before\n[image image/png, 1.5KB]");
+    }
+}

@@ -1,0 +1,57 @@
+//! `haft config`: what is in force, and the schema of the file.
+
+use crate::args::{Config, Shared};
+use crate::config::{Shown, schema};
+use crate::exit::{Exit, Failure};
+use crate::{output, session, text};
+use serde_json::{Map, Value, json};
+
+/// Prints one of them.
+pub(crate) fn run(shared: &Shared, command: &Config) -> Result<Exit, Failure> {
+    match command {
+        Config::Show { json } => {
+            let settings = session::settings(shared)?;
+            if *json {
+                output::json(&as_json(&settings.shown))?;
+            } else {
+                output::text(&as_table(&settings.shown))?;
+            }
+        }
+        Config::Schema => {
+            // Only a map with keys that are no strings could fail.
+            let schema = serde_json::to_string_pretty(&schema::schema()).unwrap_or_default();
+            output::text(&schema)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn as_json(shown: &[Shown]) -> Value {
+    let entries: Map<String, Value> = shown
+        .iter()
+        .map(|shown| {
+            let entry = json!({ "value": shown.value, "from": shown.from });
+            (shown.key.to_owned(), entry)
+        })
+        .collect();
+    entries.into()
+}
+
+fn as_table(shown: &[Shown]) -> String {
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .map(|shown| {
+            let value = match &shown.value {
+                Value::String(text) => text.clone(),
+                Value::Array(items) if items.is_empty() => "none".to_owned(),
+                Value::Array(items) => {
+                    let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+                    items.join(", ")
+                }
+                other => other.to_string(),
+            };
+            vec![shown.key.to_owned(), value, shown.from.clone()]
+        })
+        .collect();
+    text::table(&rows, None)
+}

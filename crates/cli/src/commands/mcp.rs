@@ -1,0 +1,39 @@
+//! `haft mcp`: the tools for an MCP client.
+
+use crate::args::Shared;
+use crate::exit::{Exit, Failure};
+use crate::session::{self, Offer};
+use crate::signals::{self, Signals};
+use haft::Runtime;
+use tokio_util::sync::CancellationToken;
+
+/// Serves until the client is gone or a signal comes.
+pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let runtime = session::build(&settings, Offer::Preset)?;
+    signals::block_on(async {
+        let mut signals = Signals::listen()?;
+        let shutdown = CancellationToken::new();
+        let serving = serve(runtime, shutdown.clone());
+        tokio::pin!(serving);
+        let exit = tokio::select! {
+            served = &mut serving => return served.map(|()| Exit::Done),
+            exit = signals.next() => exit,
+        };
+        shutdown.cancel();
+        // It ends what it started; a second signal does not wait for that.
+        tokio::select! {
+            _ = serving => {}
+            _ = signals.next() => {}
+        }
+        Ok(exit)
+    })
+}
+
+/// The one call into the MCP crate.
+async fn serve(runtime: Runtime, shutdown: CancellationToken) -> Result<(), Failure> {
+    let name = haft_mcp::ServerName::new("haft", env!("CARGO_PKG_VERSION"));
+    haft_mcp::serve_stdio(runtime, name, shutdown)
+        .await
+        .map_err(|error| Failure::failed(format!("the MCP server ended: {error}")))
+}

@@ -1,0 +1,97 @@
+//! `haft tools`: what a model would see.
+
+mod page;
+
+use crate::args::{Shared, Tools};
+use crate::exit::{Exit, Failure};
+use crate::session::{self, Offer};
+use crate::{output, text};
+use haft::{Definition, Runtime};
+use serde_json::{Value, json};
+
+/// Shows the tools of the preset, or one of the toolset.
+pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let runtime = match &args.name {
+        Some(name) => only(session::build(&settings, Offer::Every)?, name)?,
+        None => session::build(&settings, Offer::Preset)?,
+    };
+    let definitions = runtime.definitions();
+    if args.json {
+        output::json(&definitions.iter().map(definition).collect::<Value>())?;
+    } else if args.prompt {
+        output::text(&runtime.prompt_section())?;
+    } else if args.cost {
+        output::text(&cost(&definitions))?;
+    } else if let Some(name) = &args.name {
+        let tool = runtime
+            .tools()
+            .get(name)
+            .ok_or_else(|| session::unknown_tool(&runtime, name))?;
+        output::text(&page::page(&*tool))?;
+    } else {
+        output::text(&table(&definitions))?;
+    }
+    if definitions.is_empty() && !settings.quiet {
+        output::note("This preset has no tools.");
+    }
+    Ok(Exit::Done)
+}
+
+/// The session with one tool alone.
+fn only(runtime: Runtime, name: &str) -> Result<Runtime, Failure> {
+    if runtime.tools().get(name).is_none() {
+        return Err(session::unknown_tool(&runtime, name));
+    }
+    for other in runtime.tools().names() {
+        if other != name {
+            runtime.tools().remove(&other);
+        }
+    }
+    Ok(runtime)
+}
+
+fn definition(definition: &Definition) -> Value {
+    json!({
+        "name": definition.name,
+        "description": definition.description,
+        "parameters": definition.parameters,
+    })
+}
+
+fn table(definitions: &[Definition]) -> String {
+    let rows: Vec<Vec<String>> = definitions
+        .iter()
+        .map(|definition| {
+            vec![
+                definition.name.clone(),
+                text::first_sentence(&definition.description),
+            ]
+        })
+        .collect();
+    // A line each for programs, columns for people.
+    text::table(&rows, output::is_terminal().then_some(text::WIDTH))
+}
+
+/// About four characters of JSON make a token, with any model.
+fn cost(definitions: &[Definition]) -> String {
+    let tokens = |each: &Definition| definition(each).to_string().len().div_ceil(4);
+    let mut rows: Vec<(String, usize)> = definitions
+        .iter()
+        .map(|definition| (definition.name.clone(), tokens(definition)))
+        .collect();
+    rows.push((
+        "total".to_owned(),
+        rows.iter().map(|(_, tokens)| tokens).sum(),
+    ));
+    let width = rows
+        .iter()
+        .map(|(_, tokens)| tokens.to_string().len())
+        .max()
+        .unwrap_or_default();
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(name, tokens)| vec![name, format!("{tokens:>width$} tokens")])
+        .collect();
+    text::table(&rows, None)
+}

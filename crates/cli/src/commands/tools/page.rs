@@ -1,0 +1,111 @@
+//! One tool's page: what it does, what it takes, what it can do at most.
+
+use crate::text;
+use haft::{AnyTool, Effect};
+use serde_json::Value;
+
+/// The page, for a terminal.
+pub(super) fn page(tool: &dyn AnyTool) -> String {
+    let definition = tool.definition();
+    let mut out = format!("{}\n\n", definition.name);
+    for line in text::wrap(&definition.description, text::WIDTH) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+    let rows = parameters(&definition.parameters);
+    if rows.is_empty() {
+        out.push_str("\nParameters: none\n");
+    } else {
+        out.push_str("\nParameters:\n");
+        for line in text::table(&rows, Some(text::WIDTH - 2)).lines() {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
+    out.push_str(&format!("\nEffect: {}\n", effect(tool.effect())));
+    out
+}
+
+fn effect(effect: Effect) -> String {
+    match effect {
+        Effect::Read => "read (looks at files)".to_owned(),
+        Effect::Write => "write (changes files)".to_owned(),
+        Effect::Pure => "pure (touches nothing)".to_owned(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// A row for each parameter: name, type, need or default and range, words.
+fn parameters(schema: &Value) -> Vec<Vec<String>> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Vec::new();
+    };
+    let required = |name: &str| {
+        schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|required| required == name))
+    };
+    properties
+        .iter()
+        .map(|(name, property)| {
+            let mut notes = Vec::new();
+            if required(name) {
+                notes.push("required".to_owned());
+            }
+            notes.extend(
+                property
+                    .get("default")
+                    .map(|default| format!("default {default}")),
+            );
+            notes.extend(range(property));
+            if notes.is_empty() {
+                notes.push("optional".to_owned());
+            }
+            let about = property
+                .get("description")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            vec![
+                name.clone(),
+                kind(property),
+                notes.join(", "),
+                about.to_owned(),
+            ]
+        })
+        .collect()
+}
+
+fn kind(property: &Value) -> String {
+    if let Some(options) = property.get("enum").and_then(Value::as_array) {
+        let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+        return options.join("|");
+    }
+    match property.get("type") {
+        Some(Value::String(kind)) if kind == "array" => match property.get("items") {
+            Some(items) => format!("array of {}", kind_or_any(items)),
+            None => "array".to_owned(),
+        },
+        Some(Value::Array(kinds)) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+            kinds.join("|")
+        }
+        _ => kind_or_any(property),
+    }
+}
+
+fn kind_or_any(property: &Value) -> String {
+    property
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or("any")
+        .to_owned()
+}
+
+fn range(property: &Value) -> Option<String> {
+    match (property.get("minimum"), property.get("maximum")) {
+        (Some(least), Some(most)) => Some(format!("{least} to {most}")),
+        (Some(least), None) => Some(format!("from {least}")),
+        (None, Some(most)) => Some(format!("up to {most}")),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,281 @@
+//! The configuration: what is in force, and where each value comes from.
+
+mod file;
+mod keys;
+mod layer;
+mod places;
+mod redact;
+mod sandbox;
+pub(crate) mod schema;
+mod sources;
+pub(crate) mod template;
+mod value;
+mod yaml;
+
+pub(crate) use keys::MODES;
+pub(crate) use sources::FILE;
+
+use crate::args::Shared;
+use crate::env;
+use crate::exit::Failure;
+use haft::ops::scope::FileRules;
+use keys::Standing;
+use serde_json::Value;
+use sources::{Given, Origin, Sources};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use yaml::{Content, Node};
+
+/// What is in force.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) toolset: String,
+    /// `None` for the toolset's own.
+    pub(crate) preset: Option<String>,
+    pub(crate) work_dir: PathBuf,
+    /// Zero for none.
+    pub(crate) timeout: Duration,
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) protect: Vec<PathBuf>,
+    pub(crate) rules: FileRules,
+    pub(crate) log: String,
+    pub(crate) quiet: bool,
+    pub(crate) concurrency: usize,
+    pub(crate) folders: haft::Folders,
+    /// What the person should know about the files.
+    pub(crate) warnings: Vec<String>,
+    /// Every key that is set or has a default, to be shown.
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// A key as `haft config show` prints it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) key: &'static str,
+    pub(crate) value: Value,
+    pub(crate) from: String,
+}
+
+/// The folder that a command without configuration works in.
+pub(crate) fn folder(flags: &Shared) -> Result<PathBuf, Failure> {
+    Ok(places::here(flags, &env::current_folder()?)?.0)
+}
+
+/// Reads flags, variables and files.
+pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
+    let folders = env::folders();
+    let home = folders.home.as_deref();
+    let current = env::current_folder()?;
+    let here = places::here(flags, &current)?;
+    let started = here.0.clone();
+    let sources = Sources::read(flags, &current, &here.0, folders.config.as_deref())?;
+    let mut warnings = without_effect(&sources);
+    let mut shown = Vec::new();
+    let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
+
+    let toolset = given_or(sources.first("tools.toolset")?, "standard".into());
+    show(
+        "tools.toolset",
+        toolset.value.clone(),
+        toolset.from.to_string(),
+    );
+    let preset = sources.first("tools.preset")?;
+    let own = haft::toolsets::by_name(text(&toolset))
+        .and_then(|toolset| toolset.presets.first().map(|preset| preset.name));
+    let in_force = given_or(preset.clone(), own.into());
+    show("tools.preset", in_force.value, in_force.from.to_string());
+
+    let (work_dir, from) = places::work_dir(&sources, here, home)?;
+    show("tools.work_dir", path(&work_dir), from.to_string());
+    let timeout = timeout(&sources, &mut warnings)?;
+    show(
+        "tools.timeout",
+        timeout.value.clone(),
+        timeout.from.to_string(),
+    );
+    let (roots, from) = places::roots(&sources, home, &mut warnings)?;
+    show(
+        "tools.roots",
+        roots.iter().map(|root| path(root)).collect(),
+        from.to_string(),
+    );
+    let mut bases = vec![work_dir.as_path()];
+    if started != work_dir {
+        bases.push(&started);
+    }
+    let (protect, from) = places::protect(&sources, &bases, home)?;
+    show(
+        "tools.protect",
+        protect.iter().map(|root| path(root)).collect(),
+        joined(&from),
+    );
+
+    let concurrency = given_or(sources.first("max_tool_concurrency")?, 4.into());
+    show(
+        "max_tool_concurrency",
+        concurrency.value.clone(),
+        concurrency.from.to_string(),
+    );
+    let (rules, mode, from) = mode(&sources, &mut warnings)?;
+    show("sandbox", mode.into(), joined(&from));
+    let log = given_or(sources.first("log")?, "warn".into());
+    show("log", log.value.clone(), log.from.to_string());
+    let quiet = given_or(sources.first("quiet")?, false.into());
+    show("quiet", quiet.value.clone(), quiet.from.to_string());
+    shown.extend(shown_without_effect(&sources));
+
+    Ok(Settings {
+        toolset: text(&toolset).to_owned(),
+        preset: preset.map(|preset| text(&preset).to_owned()),
+        work_dir,
+        timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
+            .unwrap_or_default(),
+        roots,
+        protect,
+        rules,
+        log: text(&log).to_owned(),
+        quiet: quiet.value.as_bool().unwrap_or_default(),
+        concurrency: concurrency
+            .value
+            .as_u64()
+            .and_then(|calls| usize::try_from(calls).ok())
+            .unwrap_or(4),
+        folders,
+        warnings,
+        shown,
+    })
+}
+
+/// The sandbox: what the person says, made stricter by the project if it likes.
+fn mode(
+    sources: &Sources<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<(FileRules, String, Vec<Origin>), Failure> {
+    let (person, project) = sources.apart("sandbox")?;
+    let person = given_or(person, "workspace".into());
+    let rules = sandbox::rules(text(&person));
+    let Some(project) = project else {
+        return Ok((rules, text(&person).to_owned(), vec![person.from]));
+    };
+    let both = rules.tightened(sandbox::rules(text(&project)));
+    if both == rules && text(&project) != text(&person) {
+        warnings.push(format!(
+            "{}: sandbox {} is ignored: a project's file may only tighten",
+            project.from,
+            text(&project),
+        ));
+        return Ok((rules, text(&person).to_owned(), vec![person.from]));
+    }
+    let name = sandbox::together(text(&person), text(&project));
+    let from = if name == text(&project) {
+        vec![project.from]
+    } else {
+        vec![person.from, project.from]
+    };
+    Ok((both, name, from))
+}
+
+/// The time limit: the person's, made shorter by the project if it likes.
+fn timeout(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, Failure> {
+    let (person, project) = sources.apart("tools.timeout")?;
+    let person = given_or(person, 0.into());
+    let Some(project) = project else {
+        return Ok(person);
+    };
+    // Zero is no limit, which is longer than any.
+    let length = |given: &Given| match given.value.as_f64() {
+        Some(seconds) if seconds > 0.0 => seconds,
+        _ => f64::INFINITY,
+    };
+    if length(&project) < length(&person) {
+        return Ok(project);
+    }
+    if length(&project) > length(&person) {
+        warnings.push(format!(
+            "{}: tools.timeout {} is ignored: a project's file may only shorten it",
+            project.from, project.value
+        ));
+    }
+    Ok(person)
+}
+
+/// One line for each file that sets keys without effect.
+fn without_effect(sources: &Sources<'_>) -> Vec<String> {
+    sources
+        .layers
+        .iter()
+        .filter_map(|layer| {
+            let names = layer.without_effect();
+            (!names.is_empty()).then(|| {
+                format!(
+                    "{}: not used by this version: {}",
+                    layer.shown,
+                    names.join(", ")
+                )
+            })
+        })
+        .collect()
+}
+
+/// Keys without effect are shown too, so that nobody wonders; the strongest
+/// file's value of each.
+fn shown_without_effect(sources: &Sources<'_>) -> Vec<Shown> {
+    let mut shown: Vec<Shown> = Vec::new();
+    for layer in &sources.layers {
+        for entry in &layer.entries {
+            let key = entry.key.name;
+            if entry.key.standing == Standing::Used || shown.iter().any(|known| known.key == key) {
+                continue;
+            }
+            let from = Origin::File(layer.shown.clone(), entry.node.at.line);
+            shown.push(Shown {
+                key,
+                value: brief(key, &entry.node).into(),
+                from: format!("{from} (not used yet)"),
+            });
+        }
+    }
+    shown
+}
+
+/// A value that has no effect, in a few words. What nests may hold keys and
+/// passwords anywhere, so only its size is said.
+fn brief(key: &str, node: &Node) -> String {
+    match &node.content {
+        Content::Scalar(Value::String(text)) => {
+            // Hidden before it is cut: half an address may end in a password.
+            let line = redact::text(key, text.trim().lines().next().unwrap_or_default());
+            line.chars().take(60).collect()
+        }
+        _ if redact::is_secret(key) => redact::HIDDEN.to_owned(),
+        Content::Scalar(value) => value.to_string(),
+        Content::List(items) => format!("({} in a list)", items.len()),
+        Content::Map(entries) => format!("({} in a map)", entries.len()),
+    }
+}
+
+fn given_or(given: Option<Given>, default: Value) -> Given {
+    given.unwrap_or(Given {
+        value: default,
+        from: Origin::Default,
+    })
+}
+
+fn text(given: &Given) -> &str {
+    given.value.as_str().unwrap_or_default()
+}
+
+fn path(path: &Path) -> Value {
+    path.to_string_lossy().into()
+}
+
+fn joined(origins: &[Origin]) -> String {
+    match origins {
+        [] => Origin::Default.to_string(),
+        origins => origins
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}

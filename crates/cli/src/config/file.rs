@@ -1,0 +1,64 @@
+//! Reading a configuration file: regular, small, UTF-8, or an error. It never
+//! waits for anything.
+
+use crate::exit::Failure;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// A configuration is written by hand; what is larger is something else.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The text of a file, or `None` if there is no such file. `shown` is its name
+/// for messages.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the configuration is read before there is a backend"
+)]
+pub(crate) fn read(path: &Path, shown: &str) -> Result<Option<String>, Failure> {
+    let problem = |what: &str| Failure::at(shown, what);
+    let cannot = |error: std::io::Error| problem(&format!("cannot be read: {error}"));
+    // Without waiting: a FIFO of that name would hold haft for ever.
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(cannot(error)),
+    };
+    let kind = file.metadata().map_err(cannot)?;
+    if kind.is_dir() {
+        return Err(problem("is a folder, not a file"));
+    }
+    if !kind.is_file() {
+        return Err(problem("is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(cannot)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(problem("is larger than 1MB, so it is no configuration"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        })),
+        Err(error) => {
+            let good = error.utf8_error().valid_up_to();
+            let line = 1 + error
+                .as_bytes()
+                .iter()
+                .take(good)
+                .filter(|byte| **byte == b'\n')
+                .count();
+            Err(problem(&format!("line {line} is not UTF-8 text")))
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Every key of `haft.yaml`, declared once: the reader, `haft init`, `haft
+//! config show` and the published schema all follow this list.
+
+use crate::log;
+
+/// A key, by its dotted name.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// The default, as one would write it in the file.
+    pub(crate) default: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) flag: Option<&'static str>,
+    pub(crate) variable: Option<&'static str>,
+    pub(crate) standing: Standing,
+}
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Text,
+    Choice(&'static [&'static str]),
+    /// A whole number in this range.
+    Whole(u64, u64),
+    /// A number that is not negative, up to this one.
+    Number(u64),
+    Truth,
+    Texts,
+    List,
+    Map,
+    Anything,
+}
+
+/// What this version does with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Used,
+    /// Known, and without effect here.
+    Later,
+    /// A rule for safety that this version cannot keep: taking it silently
+    /// would promise what is not done.
+    Refused,
+}
+
+/// The names of the sandbox modes.
+pub(crate) const MODES: &[&str] = &["workspace", "strict", "read-only", "off"];
+
+/// A day: nothing that a model waits for takes longer.
+pub(crate) const MAX_SECONDS: u64 = 86_400;
+
+const PROVIDERS: &[&str] = &[
+    "anthropic",
+    "openai-responses",
+    "openai-completions",
+    "google",
+    "ollama",
+    "replay",
+];
+
+pub(crate) static KEYS: &[Key] = &[
+    used(
+        "tools.toolset",
+        Kind::Choice(haft::toolsets::NAMES),
+        "standard",
+        "which tools there are",
+    )
+    .given_by("--toolset", "HAFT_TOOLSET"),
+    used(
+        "tools.preset",
+        Kind::Text,
+        "coding",
+        "which of them a model sees; `all` for every one",
+    )
+    .given_by("--preset", "HAFT_PRESET"),
+    used(
+        "tools.work_dir",
+        Kind::Text,
+        ".",
+        "the work folder, from this file's folder",
+    )
+    .given_by("--dir", "HAFT_DIR"),
+    used(
+        "tools.timeout",
+        Kind::Number(MAX_SECONDS),
+        "0",
+        "seconds any call may take; 0 = each tool's own",
+    ),
+    used(
+        "tools.roots",
+        Kind::Texts,
+        "[]",
+        "more folders to work in; not in a project's file",
+    ),
+    used(
+        "tools.protect",
+        Kind::Texts,
+        "[]",
+        "files and folders that are never written",
+    ),
+    used(
+        "max_tool_concurrency",
+        Kind::Whole(1, 256),
+        "4",
+        "how many calls of one turn run at a time",
+    ),
+    used(
+        "sandbox",
+        Kind::Choice(MODES),
+        "workspace",
+        "workspace, strict, read-only or off",
+    )
+    .given_by("--sandbox", "HAFT_SANDBOX"),
+    used(
+        "log",
+        Kind::Choice(log::LEVELS),
+        "warn",
+        "off, error, warn, info, debug or trace",
+    )
+    .given_by("--log", "HAFT_LOG"),
+    used(
+        "quiet",
+        Kind::Truth,
+        "false",
+        "no notes beside results and errors",
+    )
+    .given_by("--quiet", "HAFT_QUIET"),
+    later("provider", Kind::Choice(PROVIDERS), "who runs the model"),
+    later("model", Kind::Text, "the model's name"),
+    later("base_url", Kind::Text, "where the provider answers"),
+    later(
+        "replay",
+        Kind::Text,
+        "a recorded session, for provider: replay",
+    ),
+    later(
+        "api_key",
+        Kind::Text,
+        "the provider's key, best as ${VARIABLE}",
+    ),
+    later("system_prompt", Kind::Text, "what the model is told first"),
+    later("max_turns", Kind::Whole(0, u64::MAX), "turns of one task"),
+    later("max_tokens", Kind::Whole(0, u64::MAX), "tokens of one task"),
+    later("max_cost", Kind::Number(u64::MAX), "US dollars of one task"),
+    later(
+        "max_retries",
+        Kind::Whole(0, u64::MAX),
+        "repeats of a failed request",
+    ),
+    later(
+        "approve",
+        Kind::Choice(&["ask", "auto", "never"]),
+        "who says yes to what the policy asks",
+    ),
+    later(
+        "network",
+        Kind::Choice(&["on", "off"]),
+        "the network, for commands",
+    ),
+    later("backend", Kind::Anything, "where files live"),
+    later("execution", Kind::Anything, "how code is run"),
+    later("executor", Kind::Anything, "where commands run"),
+    later("subagents", Kind::List, "agents that the agent may ask"),
+    later("skills", Kind::Texts, "folders of skills"),
+    Key {
+        standing: Standing::Refused,
+        ..later("policy", Kind::List, "rules that allow, ask or deny calls")
+    },
+    later(
+        "tools.env",
+        Kind::Texts,
+        "more variables that commands may see",
+    ),
+    later("tools.plugins", Kind::List, "tools of other programs"),
+    later("tools.mcp", Kind::Map, "tools of MCP servers"),
+    later("tools.channels", Kind::Map, "where messages go"),
+    later("tools.web", Kind::Map, "search engines and hosts"),
+    later(
+        "tools.interrupt_on",
+        Kind::Map,
+        "calls that wait for a person",
+    ),
+];
+
+const fn used(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key {
+        name,
+        kind,
+        default,
+        about,
+        flag: None,
+        variable: None,
+        standing: Standing::Used,
+    }
+}
+
+const fn later(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key {
+        standing: Standing::Later,
+        ..used(name, kind, "", about)
+    }
+}
+
+impl Key {
+    const fn given_by(self, flag: &'static str, variable: &'static str) -> Self {
+        Self {
+            flag: Some(flag),
+            variable: Some(variable),
+            ..self
+        }
+    }
+
+    /// The part of the name before the dot, and the part after it.
+    pub(crate) fn parts(&self) -> (Option<&'static str>, &'static str) {
+        match self.name.split_once('.') {
+            Some((section, name)) => (Some(section), name),
+            None => (None, self.name),
+        }
+    }
+}
+
+/// A key by its dotted name.
+pub(crate) fn key(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// The names that a section may hold; those of the file itself for none.
+pub(crate) fn names_in(section: Option<&str>) -> Vec<String> {
+    let mut names: Vec<String> = KEYS
+        .iter()
+        .filter(|key| key.parts().0 == section)
+        .map(|key| key.parts().1.to_owned())
+        .collect();
+    if section.is_none() {
+        names.push(SECTION.to_owned());
+    }
+    names
+}
+
+/// The one key that holds other keys.
+pub(crate) const SECTION: &str = "tools";
+
+impl Kind {
+    /// What is wanted, for messages.
+    pub(crate) fn wanted(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Choice(names) => match names {
+                [only] => (*only).to_owned(),
+                [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
+                [] => "nothing".to_owned(),
+            },
+            Self::Whole(least, u64::MAX) => format!("a whole number from {least} on"),
+            Self::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Number(u64::MAX) => "a number from 0 on".to_owned(),
+            Self::Number(most) => format!("a number from 0 to {most}"),
+            Self::Truth => "true or false".to_owned(),
+            Self::Texts => "a list of texts".to_owned(),
+            Self::List => "a list".to_owned(),
+            Self::Map => "a map".to_owned(),
+            Self::Anything => "a value".to_owned(),
+        }
+    }
+}

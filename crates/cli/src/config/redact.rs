@@ -1,0 +1,110 @@
+//! What is never shown: keys, tokens, passwords.
+
+use super::value::is_reference;
+
+/// Stands where something is left out.
+pub(crate) const HIDDEN: &str = "(hidden)";
+
+/// Words in the name of a key whose value is a secret.
+const SECRET: [&str; 7] = [
+    "key",
+    "token",
+    "secret",
+    "passw",
+    "credential",
+    "auth",
+    "cookie",
+];
+
+/// Whether the value of a key of this name is a secret.
+pub(crate) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    // `max_tokens` counts them; it is no token.
+    name != "max_tokens"
+        && (name.contains("channels") || SECRET.iter().any(|word| name.contains(word)))
+}
+
+/// A text that may be shown. The name of a variable is no secret.
+pub(crate) fn text(name: &str, text: &str) -> String {
+    if is_reference(text) {
+        text.to_owned()
+    } else if is_secret(name) {
+        HIDDEN.to_owned()
+    } else {
+        url(text)
+    }
+}
+
+/// Without the password, the query and whatever follows, if it is an address.
+fn url(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let (place, query) = match rest.split_once(['?', '#']) {
+        Some((place, _)) => (place, format!("?{HIDDEN}")),
+        None => (rest, String::new()),
+    };
+    let (host, path) = match place.split_once('/') {
+        Some((host, path)) => (host, format!("/{path}")),
+        None => (place, String::new()),
+    };
+    // The last one: a password may contain an `@` of its own.
+    match (host.rsplit_once('@'), path.rsplit_once('@')) {
+        (Some((_, host)), _) => format!("{scheme}://{HIDDEN}@{host}{path}{query}"),
+        // A password with a slash in it ends the host too early.
+        (None, Some((_, rest))) => format!("{scheme}://{HIDDEN}@{rest}{query}"),
+        (None, None) => format!("{scheme}://{host}{path}{query}"),
+    }
+}
+
+/// A line of a file as an error may show it, and whether something was hidden.
+pub(crate) fn source_line(line: &str) -> (String, bool) {
+    let shown: String = line.chars().take(120).collect();
+    match shown.split_once([':', '=']) {
+        Some((name, _)) if is_secret(name) => (format!("{name}: {HIDDEN}"), true),
+        _ if is_secret(&shown) || (shown.contains("://") && shown.contains('@')) => {
+            (HIDDEN.to_owned(), true)
+        }
+        _ => (shown, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show() {
+        for (name, value, shown) in [
+            ("api_key", "sk-1", "(hidden)"),
+            ("api_key", "${ANTHROPIC_API_KEY}", "${ANTHROPIC_API_KEY}"),
+            ("model", "sonnet", "sonnet"),
+            (
+                "base_url",
+                "https://me:pw@host/v1",
+                "https://(hidden)@host/v1",
+            ),
+            (
+                "base_url",
+                "https://me:p@w@host/v1",
+                "https://(hidden)@host/v1",
+            ),
+            (
+                "base_url",
+                "https://me:p/w@host/v1",
+                "https://(hidden)@host/v1",
+            ),
+            (
+                "base_url",
+                "https://host/v1?key=1",
+                "https://host/v1?(hidden)",
+            ),
+            ("tools.channels", "x", "(hidden)"),
+        ] {
+            assert_eq!(text(name, value), shown);
+        }
+        assert_eq!(source_line("api_key: \"sk-1").0, "api_key: (hidden)");
+        assert_eq!(source_line("  x: [sk-token").0, "(hidden)");
+        assert_eq!(source_line("  preset: [").0, "  preset: [");
+    }
+}

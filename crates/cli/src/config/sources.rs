@@ -1,0 +1,204 @@
+//! Where values come from, in order: flag, variable, the project's file (or
+//! the one that was named), the person's file.
+
+use super::keys::{self, Key, Kind};
+use super::layer::{Layer, Role};
+use super::value;
+use super::yaml::{Content, Node};
+use crate::args::Shared;
+use crate::env;
+use crate::exit::Failure;
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The name of the file, in a work folder and in the person's config folder.
+pub(crate) const FILE: &str = "haft.yaml";
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag(&'static str),
+    Variable(&'static str),
+    /// A file and a line of it.
+    File(String, u64),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Variable(name) => write!(f, "variable {name}"),
+            Self::File(file, line) => write!(f, "{file}:{line}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub(crate) value: Value,
+    pub(crate) from: Origin,
+}
+
+/// All the places where values may be.
+#[derive(Debug)]
+pub(crate) struct Sources<'a> {
+    flags: &'a Shared,
+    /// The strongest first.
+    pub(crate) layers: Vec<Layer>,
+}
+
+impl<'a> Sources<'a> {
+    /// Reads the files. `here` is where haft works unless a file says otherwise.
+    pub(crate) fn read(
+        flags: &'a Shared,
+        current: &Path,
+        here: &Path,
+        config: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let mut layers = Vec::new();
+        let user = config.map(|folder| folder.join(FILE));
+        let named = flags
+            .config
+            .clone()
+            .or_else(|| env::variable("HAFT_CONFIG").map(PathBuf::from));
+        if let Some(named) = named {
+            let shown = named.to_string_lossy();
+            let layer = Layer::load(Role::Named, &current.join(&named), &shown)?
+                .ok_or_else(|| Failure::at(&shown, "there is no such file"))?;
+            layers.push(layer);
+        } else {
+            let path = here.join(FILE);
+            let shown = path
+                .strip_prefix(current)
+                .unwrap_or(&path)
+                .to_string_lossy();
+            if user.as_ref() != Some(&path) {
+                layers.extend(Layer::load(Role::Project, &path, &shown)?);
+            }
+        }
+        if let Some(user) = user {
+            layers.extend(Layer::load(Role::User, &user, &user.to_string_lossy())?);
+        }
+        Ok(Self { flags, layers })
+    }
+
+    /// The value of a key: the first there is.
+    pub(crate) fn first(&self, name: &str) -> Result<Option<Given>, Failure> {
+        if let Some(given) = self.explicit(name)? {
+            return Ok(Some(given));
+        }
+        self.in_files(name, |_| true)
+    }
+
+    /// The value that the person gave, and beside it what the project wants,
+    /// unless a flag or a variable leaves the project no say.
+    pub(crate) fn apart(&self, name: &str) -> Result<(Option<Given>, Option<Given>), Failure> {
+        if let Some(given) = self.explicit(name)? {
+            return Ok((Some(given), None));
+        }
+        Ok((
+            self.in_files(name, |role| role != Role::Project)?,
+            self.in_files(name, |role| role == Role::Project)?,
+        ))
+    }
+
+    /// The value of a flag or a variable.
+    fn explicit(&self, name: &str) -> Result<Option<Given>, Failure> {
+        let Some(key) = keys::key(name) else {
+            return Ok(None);
+        };
+        if let Some(flag) = key.flag
+            && let Some(text) = self.flags.text(flag)
+        {
+            return from_text(key, flag, &text, Origin::Flag(flag)).map(Some);
+        }
+        if let Some(variable) = key.variable
+            && let Some(text) = env::text(variable)
+        {
+            return from_text(key, variable, &text, Origin::Variable(variable)).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn in_files(&self, name: &str, admit: impl Fn(Role) -> bool) -> Result<Option<Given>, Failure> {
+        for layer in self.layers.iter().filter(|layer| admit(layer.role)) {
+            if let Some(node) = layer.get(name) {
+                return in_layer(layer, name, node).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The value of a key in one file, with its variables expanded.
+pub(crate) fn in_layer(layer: &Layer, name: &str, node: &Node) -> Result<Given, Failure> {
+    let expanded = expanded(layer, name, node)?;
+    if let Some(key) = keys::key(name) {
+        value::check(key, &expanded).map_err(|wrong| layer.problem(wrong.at, &wrong.message))?;
+    }
+    Ok(Given {
+        from: Origin::File(layer.shown.clone(), node.at.line),
+        value: plain(&expanded),
+    })
+}
+
+fn expanded(layer: &Layer, name: &str, node: &Node) -> Result<Node, Failure> {
+    let content = match &node.content {
+        Content::Scalar(Value::String(text)) => {
+            let text = value::expand(text, &env::text).map_err(|variable| {
+                let message = format!("{name} needs the variable {variable}, which is not set");
+                layer.problem(node.at, &message)
+            })?;
+            Content::Scalar(text.into())
+        }
+        Content::List(items) => Content::List(
+            items
+                .iter()
+                .map(|item| expanded(layer, name, item))
+                .collect::<Result<_, _>>()?,
+        ),
+        other => other.clone(),
+    };
+    Ok(Node {
+        at: node.at,
+        content,
+    })
+}
+
+fn plain(node: &Node) -> Value {
+    match &node.content {
+        Content::Scalar(value) => value.clone(),
+        Content::List(items) => items.iter().map(plain).collect(),
+        Content::Map(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(name, node)| (name.text.clone(), plain(node)))
+                .collect(),
+        ),
+    }
+}
+
+/// A value as a flag or a variable spells it.
+fn from_text(key: &Key, spelled: &str, text: &str, from: Origin) -> Result<Given, Failure> {
+    let wrong = || {
+        Failure::usage(format!(
+            "{spelled} must be {}, got \"{text}\"",
+            key.kind.wanted()
+        ))
+    };
+    let value = match key.kind {
+        Kind::Truth => match text.trim().to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => true.into(),
+            "0" | "false" | "no" | "off" => false.into(),
+            _ => return Err(wrong()),
+        },
+        Kind::Choice(names) if !names.contains(&text.trim()) => return Err(wrong()),
+        Kind::Choice(_) => text.trim().into(),
+        _ => text.into(),
+    };
+    Ok(Given { value, from })
+}

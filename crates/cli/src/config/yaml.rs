@@ -1,0 +1,241 @@
+//! YAML as a tree in which every key and value knows where it stands. The
+//! parser stays in this file.
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_saphyr::{MessageFormatter, Spanned, UserMessageFormatter};
+use std::fmt;
+
+/// A line and a column, both counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) at: Place,
+    pub(crate) content: Content,
+}
+
+/// What a value is.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    /// Null, a truth value, a number or a text.
+    Scalar(Value),
+    List(Vec<Node>),
+    Map(Vec<(Name, Node)>),
+}
+
+/// A key and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    pub(crate) at: Place,
+    pub(crate) text: String,
+}
+
+/// Why a text is no YAML.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    pub(crate) at: Option<Place>,
+    pub(crate) message: String,
+}
+
+/// Reads a document. A text without any value is null.
+pub(crate) fn parse(text: &str) -> Result<Node, Malformed> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+        // `sandbox: off` is a word, not a truth value.
+        strict_booleans: true,
+        with_snippet: false,
+        // Deeper than any setting, and shallow enough for the stack.
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 10_000 },
+        budget: serde_saphyr::budget! { max_depth: 24, flow_nesting_limit: 24 },
+    };
+    let node: Option<Node> =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| Malformed {
+            at: error.location().map(place),
+            message: UserMessageFormatter
+                .format_message(error.without_snippet())
+                .into_owned(),
+        })?;
+    Ok(node.unwrap_or(Node {
+        at: Place { line: 1, column: 1 },
+        content: Content::Scalar(Value::Null),
+    }))
+}
+
+fn place(location: serde_saphyr::Location) -> Place {
+    Place {
+        line: location.line(),
+        column: location.column(),
+    }
+}
+
+impl Node {
+    /// What it is, for messages. Never the value itself, which may be a secret.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.content {
+            Content::Scalar(Value::Null) => "nothing",
+            Content::Scalar(Value::Bool(_)) => "true or false",
+            Content::Scalar(Value::Number(_)) => "a number",
+            Content::Scalar(_) => "text",
+            Content::List(_) => "a list",
+            Content::Map(_) => "a map",
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.content, Content::Scalar(Value::Null))
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Scalar(value) => value.as_str(),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Content>::deserialize(deserializer)?;
+        Ok(Self {
+            at: place(spanned.referenced),
+            content: spanned.value,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<String>::deserialize(deserializer)?;
+        Ok(Self {
+            at: place(spanned.referenced),
+            text: spanned.value,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Anything)
+    }
+}
+
+struct Anything;
+
+impl<'de> Visitor<'de> for Anything {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::Scalar(Value::Null))
+    }
+
+    fn visit_none<E>(self) -> Result<Content, E> {
+        Ok(Content::Scalar(Value::Null))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Content, D::Error> {
+        Content::deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Content, E> {
+        Ok(Content::Scalar(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Content, E> {
+        Ok(Content::Scalar(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Content, E> {
+        Ok(Content::Scalar(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Content, E> {
+        Ok(Content::Scalar(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Content, E> {
+        Ok(Content::Scalar(value.into()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Content, E> {
+        Ok(Content::Scalar(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Content::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Content, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Content::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_values_know_their_places() {
+        let node = parse("a: 1\nb:\n  - x\n  - {c: off}\n").unwrap();
+        let Content::Map(entries) = node.content else {
+            panic!("no map")
+        };
+        let (name, value) = &entries[1];
+        assert_eq!((name.at.line, name.at.column), (2, 1));
+        let Content::List(items) = &value.content else {
+            panic!("no list")
+        };
+        assert_eq!((items[0].at.line, items[0].at.column), (3, 5));
+        let Content::Map(inner) = &items[1].content else {
+            panic!("no map")
+        };
+        assert_eq!(inner[0].1.text(), Some("off"));
+    }
+
+    #[test]
+    fn nothing_at_all_is_null() {
+        for text in ["", "\n\n", "# only words\n", "---\n", "~\n"] {
+            assert!(parse(text).unwrap().is_null(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_located() {
+        for (text, line) in [("a: [1\n", 1), ("a: 1\na: 2\n", 2), ("a: b: c\n", 1)] {
+            let malformed = parse(text).unwrap_err();
+            assert_eq!(
+                malformed.at.map(|at| at.line),
+                Some(line),
+                "{text:?} {malformed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bomb_and_a_well_are_refused() {
+        let mut bomb = String::from("a0: &a0 [x]\n");
+        for n in 1..40 {
+            bomb.push_str(&format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1));
+        }
+        assert!(parse(&bomb).is_err());
+        assert!(parse(&"[".repeat(100_000)).is_err());
+        assert!(parse(&"- ".repeat(10_000)).is_err());
+    }
+}

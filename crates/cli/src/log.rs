@@ -1,0 +1,33 @@
+//! Logs: lines on stderr, at the level that was asked for.
+
+use crate::env;
+use std::io::IsTerminal;
+use tracing::level_filters::LevelFilter;
+
+/// The levels, by the names that `--log` takes.
+pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
+
+/// Logs at `level` from now on; at an unknown level nothing.
+pub(crate) fn start(level: &str) {
+    let filter: LevelFilter = level.parse().unwrap_or(LevelFilter::OFF);
+    if filter != LevelFilter::OFF {
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal() && env::colour_welcome())
+            .without_time()
+            .finish();
+        // Set once; a second start would be a mistake that does no harm.
+        let _ = tracing::subscriber::set_global_default(subscriber);
+    }
+    // A tool that panics is answered for by the runtime. The person wants the
+    // reply, not a backtrace in the middle of it.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic
+            .location()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let message = panic.payload_as_str().unwrap_or("no message");
+        tracing::error!(place, "panic: {message}");
+    }));
+}

@@ -1,0 +1,140 @@
+//! The one place that writes to the terminal: results to stdout, everything
+//! else to stderr.
+
+use crate::env;
+use crate::exit::Failure;
+use haft::ops::text::decode::visible;
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+/// Whether a person looks at stdout.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Writes a result. On a terminal, what could act on it is made visible.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    let shown = if is_terminal() {
+        visible(text)
+    } else {
+        text.to_owned()
+    };
+    raw(&ended(shown))
+}
+
+/// Writes a result that is one line of JSON.
+pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
+    let line = value.to_string();
+    let line = if is_terminal() { harmless(&line) } else { line };
+    raw(&ended(line))
+}
+
+/// Writes text of our own, which may hold colours.
+pub(crate) fn raw(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Ok(()) => Ok(()),
+        // The reader has seen enough: `haft tools | head -1` is no failure.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::failed(format!("cannot write to stdout: {error}"))),
+    }
+}
+
+/// Says something beside the result.
+pub(crate) fn note(text: &str) {
+    let mut stderr = io::stderr().lock();
+    // There is nobody left to tell that stderr is gone.
+    let _ = writeln!(stderr, "{}", visible(text));
+}
+
+/// Says why a command failed, and what may help.
+pub(crate) fn failure(failure: &Failure) {
+    note(&failure.message);
+    for hint in &failure.hints {
+        note(&format!("hint: {hint}"));
+    }
+}
+
+/// Colours for text of our own, on a terminal that wants them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// For stdout.
+    pub(crate) fn for_stdout() -> Self {
+        Self {
+            on: is_terminal() && env::colour_welcome(),
+        }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.with("31", text)
+    }
+
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.with("36", text)
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.on {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// JSON whose characters cannot act on a terminal; it stays the same JSON.
+fn harmless(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        let mut own = [0; 4];
+        let own: &str = c.encode_utf8(&mut own);
+        if visible(own) == own {
+            out.push(c);
+            continue;
+        }
+        let mut units = [0; 2];
+        for unit in c.encode_utf16(&mut units) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn json_on_a_terminal_stays_the_same_json() {
+        let value = serde_json::json!({ "text": "a\u{1b}[31m\u{9b}1m\u{202e}é" });
+        let shown = harmless(&value.to_string());
+        assert!(!shown.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{shown}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! From settings to a session of tools.
+
+use crate::args::Shared;
+use crate::config::{self, Settings};
+use crate::exit::Failure;
+use crate::{log, output};
+use haft::Runtime;
+
+/// Which tools a session has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// Those that a model would see.
+    Preset,
+    /// Every one of the toolset: a person asked for one by its name.
+    Every,
+}
+
+/// Reads the configuration, starts to log, and says what the person should know.
+pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
+    let settings = config::load(shared)?;
+    log::start(&settings.log);
+    if !settings.quiet {
+        for warning in &settings.warnings {
+            output::note(warning);
+        }
+    }
+    Ok(settings)
+}
+
+/// Makes the session.
+pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
+    let mut builder = Runtime::builder()
+        .dir(&settings.work_dir)
+        .toolset(&settings.toolset)
+        .roots(settings.roots.clone())
+        .protect(settings.protect.clone())
+        .rules(settings.rules)
+        .folders(settings.folders.clone())
+        .timeout(settings.timeout)
+        .concurrency(settings.concurrency);
+    if let Some(preset) = &settings.preset {
+        builder = builder.preset(preset);
+    }
+    if offer == Offer::Every {
+        builder = builder.every_tool();
+    }
+    builder
+        .build()
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Says that there is no such tool, and which was probably meant.
+pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> Failure {
+    let names = runtime.tools().names();
+    let near = haft::ops::text::spelling::closest(name, names.iter().cloned(), 1);
+    let meant = near
+        .first()
+        .map(|near| format!("; did you mean \"{near}\"?"))
+        .unwrap_or_default();
+    Failure::usage(format!("unknown tool \"{name}\"{meant}")).hint(format!(
+        "toolset {} has: {}",
+        runtime.toolset(),
+        names.join(", ")
+    ))
+}

@@ -1,0 +1,52 @@
+//! Signals that ask haft to end, and the one that must not.
+
+use crate::exit::{Exit, Failure};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGXFSZ, which kills by default. With a handler, writing beyond a file-size
+/// limit is an error that a tool can report.
+const FILE_SIZE_LIMIT: i32 = 25;
+
+/// The signals that end a command.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Listens from now on. Needs a tokio runtime around it.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let on = |kind| {
+            signal(kind).map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))
+        };
+        let _ = on(SignalKind::from_raw(FILE_SIZE_LIMIT))?;
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+            hang_up: on(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next one, and says how the command ends by it.
+    pub(crate) async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Signal(2),
+            _ = self.terminate.recv() => Exit::Signal(15),
+            _ = self.hang_up.recv() => Exit::Signal(1),
+        }
+    }
+}
+
+/// Runs asynchronous work to its end, and waits for nothing it left behind: a
+/// thread that reads a slow disk does not keep an interrupted haft alive.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,245 @@
+//! Where values come from, and how they are shown.
+
+use crate::scratch::Scratch;
+use serde_json::json;
+
+#[test]
+fn flag_before_variable_before_project_before_user() {
+    let scratch = Scratch::new();
+    let key = "tools.preset";
+    assert_eq!(
+        scratch.shown(key, &[], &[]),
+        (json!("coding"), "default".to_owned())
+    );
+    scratch.user("tools:\n  preset: none\n");
+    let user = scratch.home(".config/haft/haft.yaml").display().to_string();
+    assert_eq!(
+        scratch.shown(key, &[], &[]),
+        (json!("none"), format!("{user}:2"))
+    );
+    scratch.file("haft.yaml", "tools:\n\n  preset: readonly\n");
+    assert_eq!(
+        scratch.shown(key, &[], &[]),
+        (json!("readonly"), "haft.yaml:3".to_owned())
+    );
+    let variables = [("HAFT_PRESET", "all")];
+    assert_eq!(
+        scratch.shown(key, &variables, &[]),
+        (json!("all"), "variable HAFT_PRESET".to_owned())
+    );
+    let flags = ["--preset", "web"];
+    assert_eq!(
+        scratch.shown(key, &variables, &flags),
+        (json!("web"), "flag --preset".to_owned())
+    );
+    // An empty variable is one that is not set.
+    assert_eq!(
+        scratch.shown(key, &[("HAFT_PRESET", "")], &[]).0,
+        "readonly"
+    );
+}
+
+#[test]
+fn every_variable_counts() {
+    let scratch = Scratch::new();
+    scratch.file("sub/other.yaml", "log: debug\n");
+    for (variable, value, key, shown) in [
+        (
+            "HAFT_TOOLSET",
+            "standard",
+            "tools.toolset",
+            json!("standard"),
+        ),
+        ("HAFT_SANDBOX", "strict", "sandbox", json!("strict")),
+        ("HAFT_LOG", "error", "log", json!("error")),
+        ("HAFT_QUIET", "1", "quiet", json!(true)),
+        ("HAFT_QUIET", "No", "quiet", json!(false)),
+    ] {
+        let (value, from) = scratch.shown(key, &[(variable, value)], &[]);
+        assert_eq!((value, from), (shown, format!("variable {variable}")));
+    }
+    let (value, from) = scratch.shown("tools.work_dir", &[("HAFT_DIR", "sub")], &[]);
+    assert!(value.as_str().unwrap().ends_with("/work/sub"), "{value}");
+    assert_eq!(from, "variable HAFT_DIR");
+    let (value, from) = scratch.shown("log", &[("HAFT_CONFIG", "sub/other.yaml")], &[]);
+    assert_eq!((value, from.as_str()), (json!("debug"), "sub/other.yaml:1"));
+    for (variable, value) in [
+        ("HAFT_SANDBOX", "loose"),
+        ("HAFT_QUIET", "maybe"),
+        ("HAFT_LOG", "loud"),
+        ("HAFT_TOOLSET", "x"),
+        ("HAFT_DIR", "none"),
+        ("HAFT_CONFIG", "none.yaml"),
+    ] {
+        let ended = scratch.haft_with(&[(variable, value)], &["config", "show"]);
+        assert_eq!(ended.code, Some(2), "{variable} {ended:?}");
+    }
+}
+
+#[test]
+fn the_files_are_found_by_the_xdg_rules() {
+    let scratch = Scratch::new();
+    scratch.file("xdg/haft/haft.yaml", "log: info\n");
+    let xdg = scratch.work("xdg");
+    let set = [("XDG_CONFIG_HOME", xdg.to_str().unwrap())];
+    assert_eq!(scratch.shown("log", &set, &[]).0, "info");
+    // A relative one is ignored, as the specification wants.
+    assert_eq!(
+        scratch.shown("log", &[("XDG_CONFIG_HOME", "xdg")], &[]).0,
+        "warn"
+    );
+    // Without a home there is no file of the person's, and that is fine.
+    assert_eq!(scratch.shown("log", &[("HOME", "")], &[]).0, "warn");
+}
+
+#[test]
+fn a_named_file_replaces_the_projects() {
+    let scratch = Scratch::new();
+    scratch.file("haft.yaml", "log: info\nquiet: true\n");
+    scratch.file(
+        "ci/haft.yaml",
+        "log: debug\ntools: {work_dir: here, roots: [more]}\nsandbox: off\n",
+    );
+    scratch.file("ci/here/x", "");
+    scratch.file("ci/more/x", "");
+    let flags = ["--config", "ci/haft.yaml"];
+    assert_eq!(
+        scratch.shown("log", &[], &flags),
+        (json!("debug"), "ci/haft.yaml:1".to_owned())
+    );
+    assert_eq!(scratch.shown("quiet", &[], &flags).1, "default");
+    // It is the person's word: it may loosen, and its paths start at its folder.
+    assert_eq!(scratch.shown("sandbox", &[], &flags).0, "off");
+    let (dir, _) = scratch.shown("tools.work_dir", &[], &flags);
+    assert!(dir.as_str().unwrap().ends_with("/work/ci/here"), "{dir}");
+    let (roots, _) = scratch.shown("tools.roots", &[], &flags);
+    assert!(
+        roots[0].as_str().unwrap().ends_with("/work/ci/more"),
+        "{roots}"
+    );
+}
+
+#[test]
+fn variables_expand_where_they_are_needed() {
+    let scratch = Scratch::new();
+    scratch.file("sub/x", "");
+    scratch.file(
+        "haft.yaml",
+        "api_key: ${NOT_SET}\ntools:\n  work_dir: \"${WHERE}\"\nlog: ${LEVEL}\n",
+    );
+    let variables = [("WHERE", "sub"), ("LEVEL", "info"), ("HAFT_QUIET", "1")];
+    let (dir, from) = scratch.shown("tools.work_dir", &variables, &[]);
+    assert!(dir.as_str().unwrap().ends_with("/sub"), "{dir}");
+    assert_eq!(from, "haft.yaml:3");
+    assert_eq!(scratch.shown("log", &variables, &[]).0, "info");
+    // Overridden, so it is not needed.
+    assert_eq!(
+        scratch
+            .shown("log", &[("LEVEL", "info")], &["--dir", ".", "--log", "off"])
+            .0,
+        "off"
+    );
+    // What a variable holds is checked too.
+    let ended = scratch.haft_with(&[("WHERE", "sub"), ("LEVEL", "loud")], &["config", "show"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.err.contains("haft.yaml:4:6: log must be"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn keys_of_later_versions_are_taken_and_named_once() {
+    let scratch = Scratch::new();
+    scratch.file("haft.yaml", "model: m\nprovider: anthropic\nmax_cost: 1.5\ntools:\n  plugins: [{path: ./p.py}]\n  interrupt_on: {write: true}\nnetwork: off\nbackend: {kind: state}\n");
+    scratch.user("subagents: []\n");
+    let ended = scratch.haft(&["tools"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.err.lines().collect();
+    assert_eq!(lines.len(), 2, "{ended:?}");
+    assert_eq!(
+        lines[0],
+        "haft.yaml: not used by this version: model, provider, max_cost, tools.plugins, tools.interrupt_on, network, backend"
+    );
+    assert!(
+        lines[1].ends_with(": not used by this version: subagents"),
+        "{ended:?}"
+    );
+    assert_eq!(scratch.haft(&["tools", "--quiet"]).err, "");
+}
+
+#[test]
+fn secrets_are_hidden() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "haft.yaml",
+        "api_key: sk-secret\nbase_url: https://me:sk-secret@host.example/v1?key=sk-secret\nmodel: shown-model\ntools:\n  channels:\n    telegram: {kind: telegram, token: sk-secret}\n  mcp:\n    a: {command: x, env: {API: sk-secret}}\n  plugins:\n    - {path: ./p, args: [--api-key, sk-secret]}\n",
+    );
+    for args in [&["config", "show"][..], &["config", "show", "--json"]] {
+        let ended = scratch.haft(args);
+        assert_eq!(ended.code, Some(0));
+        assert!(
+            !ended.out.contains("sk-secret") && !ended.err.contains("sk-secret"),
+            "{ended:?}"
+        );
+        assert!(
+            ended.out.contains("shown-model") && ended.out.contains("host.example"),
+            "{ended:?}"
+        );
+    }
+    // The name of a variable is no secret, its value is.
+    scratch.file("haft.yaml", "api_key: ${MY_KEY}\n");
+    let ended = scratch.haft_with(&[("MY_KEY", "sk-secret")], &["config", "show"]);
+    assert!(
+        ended.out.contains("${MY_KEY}") && !ended.out.contains("sk-secret"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn the_published_schema_is_current() {
+    let scratch = Scratch::new();
+    let printed = scratch.haft(&["config", "schema"]).out;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/haft.schema.json");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, &printed).unwrap();
+    }
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap_or_default(),
+        printed,
+        "run this test with UPDATE=1 to write the schema anew"
+    );
+    let schema: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(
+        schema["properties"]["tools"]["properties"]["preset"]["default"],
+        "coding"
+    );
+}
+
+#[test]
+fn init_writes_once_and_every_line_of_it_is_valid() {
+    let scratch = Scratch::new();
+    let ended = scratch.haft(&["init"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.out.contains("haft.yaml") && ended.err.contains("haft config show"),
+        "{ended:?}"
+    );
+    let text = std::fs::read_to_string(scratch.work("haft.yaml")).unwrap();
+    assert_eq!(scratch.shown("log", &[], &[]).1, "default");
+    let ended = scratch.haft(&["init"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(
+        std::fs::read_to_string(scratch.work("haft.yaml")).unwrap(),
+        text
+    );
+    let used: String = text
+        .lines()
+        .map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line)))
+        .collect();
+    scratch.file("haft.yaml", used);
+    assert_eq!(
+        scratch.shown("log", &[], &[]),
+        (json!("warn"), "haft.yaml:14".to_owned())
+    );
+}

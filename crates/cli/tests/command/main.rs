@@ -1,0 +1,18 @@
+//! `haft` as people and scripts meet it: the built command, with a home of its
+//! own, in a scratch folder.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests make files and start the command"
+)]
+
+mod bad_config;
+mod call;
+mod config;
+mod help;
+mod scratch;
+mod signals;
+mod tighten;
+mod tools;
+mod tour;

@@ -1,0 +1,36 @@
+//! `haft demo`.
+
+use crate::scratch::Scratch;
+use std::time::{Duration, Instant};
+
+#[test]
+fn the_tour_is_real_quick_and_leaves_nothing() {
+    let scratch = Scratch::new();
+    let temp = scratch.work("temp");
+    std::fs::create_dir(&temp).unwrap();
+    let begun = Instant::now();
+    let ended = scratch.haft_with(&[("TMPDIR", temp.to_str().unwrap())], &["demo"]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+    for words in [
+        "Successfully wrote 41 bytes to src/greet.py",
+        "4 spaces wanted, 1 tab found",
+        "Successfully replaced text in src/greet.py.",
+        "did you mean \"offset\"?",
+        "path not allowed: /etc/hosts",
+        "haft tools",
+    ] {
+        assert!(ended.out.contains(words), "{words}: {}", ended.out);
+    }
+    assert!(
+        ended.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ended.out
+    );
+    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(scratch.home("")).unwrap().count(), 0);
+}

@@ -1,0 +1,159 @@
+//! The requests we answer.
+
+use crate::link::Link;
+use crate::server::{ServerName, ToolsChanged};
+use crate::turn::Admission;
+use crate::{call, wire};
+use haft::Runtime;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ConstString, CustomRequest, CustomResult, ErrorCode,
+    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ErrorData, ServerHandler};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Methods that rmcp hands us as unknown when their parameters do not fit.
+const KNOWN: &[&str] = &[
+    "initialize",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/list",
+];
+
+/// Answers the requests of one connection.
+pub(crate) struct Handler {
+    runtime: Runtime,
+    info: ServerConfig,
+    changed: ToolsChanged,
+    link: Arc<Link>,
+}
+
+impl Handler {
+    pub(crate) fn new(
+        runtime: Runtime,
+        name: &ServerName,
+        changed: ToolsChanged,
+        link: Arc<Link>,
+    ) -> Self {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let mut info = ServerConfig::new(capabilities);
+        info.server_info = Implementation::new(&name.name, &name.version);
+        Self {
+            runtime,
+            info,
+            changed,
+            link,
+        }
+    }
+
+    /// Sees the changes of tools from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.watch()
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        self.info.clone()
+    }
+
+    async fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        // What was agreed on counts from now on, not what was asked for.
+        request.protocol_version = result.protocol_version.clone();
+        self.link
+            .set_batches(result.protocol_version == ProtocolVersion::V_2025_03_26);
+        context.peer.set_peer_info(request);
+        Ok(result)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(wire::tools(&self.runtime)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let result = call::run(&self.runtime, &self.link, request, context).await?;
+        Ok(result.into())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        _requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        // It waits for as long as the client likes, so it holds no room that
+        // calls need, and nobody waits for it at the end.
+        let carried = &context.request_context().extensions;
+        drop(carried.get::<Admission>().and_then(Admission::take));
+        let mut changes = carried
+            .get::<watch::Receiver<()>>()
+            .cloned()
+            .unwrap_or_else(|| self.changes());
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                () = self.link.closing.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        Err(if KNOWN.contains(&method.as_str()) {
+            ErrorData::invalid_params(format!("the parameters of {method} do not fit"), None)
+        } else {
+            ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("unknown method: {method}"),
+                None,
+            )
+        })
+    }
+
+    async fn complete(
+        &self,
+        _request: rmcp::model::CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<rmcp::model::CompleteResult, ErrorData> {
+        // rmcp answers with nothing; but we do not offer it.
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!(
+                "unknown method: {}",
+                rmcp::model::CompleteRequestMethod::VALUE
+            ),
+            None,
+        ))
+    }
+}

@@ -1,0 +1,224 @@
+//! Serving: one runtime, one pair of streams, from the first line to the last.
+
+use crate::gate::Gate;
+use crate::handler::Handler;
+use crate::link::Link;
+use crate::stdio;
+use crate::transport::{Outbox, Queue, Transport, pump};
+use haft::Runtime;
+use rmcp::service::{Peer, RoleServer, serve_directly_with_ct};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How long the last answers may take to reach a client that reads slowly.
+const FLUSH: Duration = Duration::from_millis(100);
+
+/// What the server calls itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerName {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl ServerName {
+    /// A name and a version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+        }
+    }
+}
+
+/// Why serving ended other than by the end of input, a shutdown or a client
+/// that went away.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The input could not be read.
+    #[error("the client's messages cannot be read: {0}")]
+    Read(#[source] io::Error),
+    /// The output could not be written, although the client is still there.
+    #[error("the answers cannot be written: {0}")]
+    Write(#[source] io::Error),
+    /// A thread for the standard streams could not be started.
+    #[error("the standard streams cannot be served: {0}")]
+    Thread(#[source] io::Error),
+    /// The protocol loop died.
+    #[error("the protocol loop ended early: {0}")]
+    Loop(String),
+}
+
+/// Says to a client that the tools are others now. Cheap to clone; it may
+/// outlive the server.
+#[derive(Debug, Clone)]
+pub struct ToolsChanged(watch::Sender<()>);
+
+impl ToolsChanged {
+    /// Tells every client that wants to know. Several calls in a row may become
+    /// one notification.
+    pub fn notify(&self) {
+        self.0.send_replace(());
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<()> {
+        self.0.subscribe()
+    }
+}
+
+/// Offers the tools of a runtime to MCP clients.
+pub struct Server {
+    runtime: Runtime,
+    name: ServerName,
+    changed: ToolsChanged,
+}
+
+/// Serves a runtime over standard input and output. See [`Server::serve_stdio`].
+///
+/// # Errors
+/// As [`Server::serve_stdio`].
+pub async fn serve_stdio(
+    runtime: Runtime,
+    name: ServerName,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    Server::new(runtime, name).serve_stdio(shutdown).await
+}
+
+impl Server {
+    /// A server for this runtime.
+    #[must_use]
+    pub fn new(runtime: Runtime, name: ServerName) -> Self {
+        Self {
+            runtime,
+            name,
+            changed: ToolsChanged(watch::Sender::new(())),
+        }
+    }
+
+    /// With which to say that the runtime's tools were changed.
+    #[must_use]
+    pub fn tools_changed(&self) -> ToolsChanged {
+        self.changed.clone()
+    }
+
+    /// Serves standard input and output until the input ends, the output is
+    /// closed or `shutdown` is cancelled. Calls that run then get a moment to
+    /// finish, are cancelled and at last dropped, all within one second.
+    ///
+    /// Nothing else may write to standard output meanwhile.
+    ///
+    /// # Errors
+    /// When the streams fail in another way than by being closed.
+    pub async fn serve_stdio(&self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        let input = stdio::input().map_err(ServeError::Thread)?;
+        let link = Arc::new(Link::new());
+        let (outbox, queue) = Outbox::new();
+        stdio::output(queue, Arc::clone(&link)).map_err(ServeError::Thread)?;
+        self.run(input, outbox, link, shutdown).await
+    }
+
+    /// Serves any pair of streams, as [`Server::serve_stdio`] does.
+    ///
+    /// # Errors
+    /// When the streams fail in another way than by being closed.
+    pub async fn serve<R, W>(
+        &self,
+        reader: R,
+        writer: W,
+        shutdown: CancellationToken,
+    ) -> Result<(), ServeError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let link = Arc::new(Link::new());
+        let (outbox, queue) = Outbox::new();
+        let _writing = Writing::spawn(queue, writer, Arc::clone(&link));
+        self.run(reader, outbox, link, shutdown).await
+    }
+
+    async fn run<R>(
+        &self,
+        reader: R,
+        outbox: Outbox,
+        link: Arc<Link>,
+        shutdown: CancellationToken,
+    ) -> Result<(), ServeError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+    {
+        // Whoever drops this future drops the calls with it.
+        let _stop = link.stop.clone().drop_guard();
+        let handler = Handler::new(
+            self.runtime.clone(),
+            &self.name,
+            self.changed.clone(),
+            Arc::clone(&link),
+        );
+        let transport = Transport::new(reader, outbox, Arc::clone(&link));
+        let changes = self.changed.watch();
+        // rmcp's own opening would end at the first stray notification, and
+        // fixes one life cycle for the connection; the gate checks each request.
+        let service = serve_directly_with_ct(
+            Gate::new(handler),
+            transport,
+            None,
+            CancellationToken::new(),
+        );
+        let peer = service.peer().clone();
+        let mut ended = pin!(service.waiting());
+        let quit = tokio::select! {
+            quit = &mut ended => quit,
+            () = announce(changes, peer) => ended.await,
+            () = link.wind_down(&shutdown) => ended.await,
+        };
+        // A client that does not read cannot keep us.
+        let _ = tokio::time::timeout(FLUSH, link.written.cancelled()).await;
+        if let Some(fault) = link.fault() {
+            return Err(fault);
+        }
+        match quit {
+            Ok(rmcp::service::QuitReason::JoinError(error)) | Err(error) => {
+                Err(ServeError::Loop(error.to_string()))
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Tells clients that had a handshake; the others subscribe for themselves.
+async fn announce(mut changes: watch::Receiver<()>, peer: Peer<RoleServer>) {
+    while changes.changed().await.is_ok() {
+        if peer.peer_info().is_some() && peer.notify_tool_list_changed().await.is_err() {
+            tracing::debug!("the client could not be told that the tools changed");
+        }
+    }
+    // The server holds the sender, so this is not reached while it serves.
+    std::future::pending().await
+}
+
+/// The task that writes; it does not outlive the serving.
+struct Writing(tokio::task::JoinHandle<()>);
+
+impl Writing {
+    fn spawn<W>(queue: Queue, writer: W, link: Arc<Link>) -> Self
+    where
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        Self(tokio::spawn(pump(queue, writer, link)))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,90 @@
+//! Tools and replies as the protocol writes them.
+
+use haft::{Content, Effect, Reply, Runtime};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The tools, in the runtime's order.
+pub(crate) fn tools(runtime: &Runtime) -> Vec<Tool> {
+    runtime
+        .definitions()
+        .into_iter()
+        .map(|definition| {
+            let effect = runtime
+                .tools()
+                .get(&definition.name)
+                .map(|tool| tool.effect());
+            let schema = match definition.parameters {
+                Value::Object(schema) => schema,
+                _ => JsonObject::new(),
+            };
+            let description =
+                Some(Cow::from(definition.description)).filter(|text| !text.is_empty());
+            let tool = Tool::new_with_raw(definition.name, description, schema);
+            match effect {
+                Some(effect) => tool.with_annotations(annotations(effect)),
+                None => tool,
+            }
+        })
+        .collect()
+}
+
+fn annotations(effect: Effect) -> ToolAnnotations {
+    match effect {
+        Effect::Read | Effect::Pure => ToolAnnotations::new().read_only(true),
+        // What is not known to be harmless may be anything.
+        _ => ToolAnnotations::new().read_only(false).destructive(true),
+    }
+}
+
+/// A reply of the runtime.
+pub(crate) fn result(reply: &Reply) -> CallToolResult {
+    let content = reply.content().iter().filter_map(block).collect();
+    let mut result = if reply.is_error() {
+        CallToolResult::error(content)
+    } else {
+        CallToolResult::success(content)
+    };
+    result.structured_content = structured(reply.content());
+    result
+}
+
+fn block(content: &Content) -> Option<ContentBlock> {
+    match content {
+        Content::Text { text } => Some(ContentBlock::text(text.as_str())),
+        Content::Image { data, media_type } => {
+            Some(ContentBlock::image(data.as_str(), media_type.as_str()))
+        }
+        _ => None,
+    }
+}
+
+/// The JSON object that the reply is, if it is one and nothing else.
+fn structured(content: &[Content]) -> Option<Value> {
+    let [Content::Text { text }] = content else {
+        return None;
+    };
+    let text = text.trim();
+    // Most replies are no JSON; two characters say so.
+    if !(text.starts_with('{') && text.ends_with('}')) {
+        return None;
+    }
+    serde_json::from_str::<JsonObject>(text)
+        .ok()
+        .map(Value::Object)
+}
+
+/// Not a result: the model asked for nothing that the client was offered.
+pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> ErrorData {
+    let known = runtime.tools().names();
+    let similar = haft::ops::text::spelling::closest(name, known.iter().cloned(), 3);
+    let shown: String = name.chars().take(100).collect();
+    let hint = if similar.is_empty() {
+        format!("there are: {}", known.join(", "))
+    } else {
+        format!("did you mean {}?", similar.join(" or "))
+    };
+    ErrorData::invalid_params(format!("unknown tool: {shown}; {hint}"), None)
+}

@@ -1,0 +1,15 @@
+//! The server as a client sees it: raw lines through in-memory pipes.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on has failed, and looks at the disk itself"
+)]
+
+mod calls;
+mod client;
+mod flow;
+mod garbage;
+mod tools;
+mod versions;

@@ -1,0 +1,138 @@
+//! Tools whose doings a test can steer and see.
+
+use haft::{Context, Effect, Error, FromSchema, Reply, Runtime};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tempfile::TempDir;
+use tokio::sync::{Notify, Semaphore};
+
+/// A runtime with the standard tools and a few of ours.
+pub(crate) struct Bench {
+    pub(crate) runtime: Runtime,
+    pub(crate) dir: TempDir,
+    /// How many calls of `wait` run now.
+    pub(crate) waiting: Arc<AtomicUsize>,
+    /// Something about `waiting` changed.
+    pub(crate) changed: Arc<Notify>,
+    /// A permit lets one call of `wait` end.
+    pub(crate) release: Arc<Semaphore>,
+}
+
+/// Counts a call for as long as its future lives.
+struct Counted {
+    waiting: Arc<AtomicUsize>,
+    changed: Arc<Notify>,
+}
+
+impl Counted {
+    fn new(waiting: &Arc<AtomicUsize>, changed: &Arc<Notify>) -> Self {
+        waiting.fetch_add(1, Ordering::SeqCst);
+        changed.notify_one();
+        Self {
+            waiting: Arc::clone(waiting),
+            changed: Arc::clone(changed),
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.changed.notify_one();
+    }
+}
+
+fn tool<F, R>(name: &str, effect: Effect, answer: F) -> Arc<FromSchema>
+where
+    F: Fn(Value, Context) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Reply, Error>> + Send + 'static,
+{
+    let parameters = json!({
+        "type": "object",
+        "properties": { "text": { "type": "string", "description": "A text." } },
+    });
+    let tool = FromSchema::new(name, "A tool of the tests.", parameters, effect, answer)
+        .expect("a good schema");
+    Arc::new(tool.with_timeout(None))
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let dir = TempDir::new().expect("a folder");
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let changed = Arc::new(Notify::new());
+        let release = Arc::new(Semaphore::new(0));
+        let (count, news, permits) = (waiting.clone(), changed.clone(), release.clone());
+        let wait = tool("wait", Effect::Pure, move |_, cx| {
+            let counted = Counted::new(&count, &news);
+            let permits = permits.clone();
+            async move {
+                let _counted = counted;
+                cx.update("waiting");
+                permits
+                    .acquire()
+                    .await
+                    .map_err(|error| Error::failed(error.to_string()))?
+                    .forget();
+                Ok(Reply::from("released"))
+            }
+        });
+        let (count, news) = (waiting.clone(), changed.clone());
+        let deaf = tool("deaf", Effect::Pure, move |_, _| {
+            let counted = Counted::new(&count, &news);
+            async move {
+                let _counted = counted;
+                std::future::pending().await
+            }
+        });
+        let echo = tool("echo", Effect::Pure, |arguments, _| async move {
+            Ok(Reply::from(
+                arguments["text"].as_str().unwrap_or("nothing").to_owned(),
+            ))
+        });
+        let picture = tool("picture", Effect::Read, |_, _| async move {
+            Ok(Reply::from("look:").and_image(b"\x89PNG", "image/png"))
+        });
+        let updates = tool("updates", Effect::Pure, |_, cx| async move {
+            cx.update("one");
+            cx.update("two");
+            cx.update("three");
+            Ok(Reply::from("done"))
+        });
+        let runtime = Runtime::builder()
+            .dir(dir.path())
+            .toolset("standard")
+            .any_tool(wait)
+            .any_tool(deaf)
+            .any_tool(echo)
+            .any_tool(picture)
+            .any_tool(updates)
+            .build()
+            .expect("a runtime");
+        Self {
+            runtime,
+            dir,
+            waiting,
+            changed,
+            release,
+        }
+    }
+
+    /// Waits until so many calls of `wait` and `deaf` run.
+    pub(crate) async fn until_waiting(&self, calls: usize) {
+        crate::client::within("calls to begin or end", async {
+            while self.waiting.load(Ordering::SeqCst) != calls {
+                self.changed.notified().await;
+            }
+        })
+        .await;
+    }
+}
+
+/// A tool that is added later.
+pub(crate) fn late() -> Arc<FromSchema> {
+    tool("late", Effect::Pure, |_, _| async {
+        Ok(Reply::from("late"))
+    })
+}
