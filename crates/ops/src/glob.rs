@@ -176,7 +176,7 @@ struct Wanted {
 
 enum Compiled {
     Everything,
-    Contains(Finder<'static>),
+    Contains(Box<Finder<'static>>),
     Glob(Pattern),
 }
 
@@ -185,7 +185,7 @@ impl Wanted {
         let matching = match matching {
             Matching::Everything => Compiled::Everything,
             Matching::NameContains(text) => {
-                Compiled::Contains(Finder::new(text.as_bytes()).into_owned())
+                Compiled::Contains(Box::new(Finder::new(text.as_bytes()).into_owned()))
             }
             Matching::Glob { pattern, anchored } => {
                 Compiled::Glob(Pattern::new(&pattern, anchored, dots)?)

@@ -7,7 +7,7 @@
 use super::board::{Found, Job};
 use super::lines::Lines;
 use super::tree::Stop;
-use grep_matcher::LineTerminator;
+use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use std::cell::Cell;
@@ -44,9 +44,11 @@ pub(super) struct Seeker {
 
 impl Seeker {
     pub(super) fn new(job: &Arc<Job>) -> Self {
+        let ending = job.matcher.line_terminator().unwrap_or_default();
         let mut builder = SearcherBuilder::new();
         builder
-            .line_terminator(LineTerminator::crlf())
+            // As the pattern sees it, or each line would be looked at alone.
+            .line_terminator(ending)
             .line_number(true)
             .before_context(job.context)
             .after_context(job.context)

@@ -39,9 +39,16 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
         .size_limit(MAX_COMPILED)
         .dfa_size_limit(MAX_COMPILED)
         .nest_limit(200);
-    let built = match pattern {
+    let build = |builder: &mut RegexMatcherBuilder| match pattern {
         Pattern::Literal(text) => builder.fixed_strings(true).build(text),
         Pattern::Regex(text) => builder.build(&unquote(text)),
+    };
+    let built = match build(&mut builder) {
+        // Whoever looks for `\r` wants to see it: lines end at `\n` alone.
+        Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(text) if text == "\r") => {
+            build(builder.crlf(false).line_terminator(Some(b'\n')))
+        }
+        built => built,
     };
     built.map_err(|error| invalid(explain(error.kind())))
 }
@@ -174,6 +181,16 @@ mod tests {
         assert!(matcher.is_match(b"ab\r").unwrap());
         assert!(matcher.is_match(b"ab").unwrap());
         assert!(!matcher.is_match(b"abc\r").unwrap());
+    }
+
+    #[test]
+    fn a_carriage_return_can_be_looked_for() {
+        for pattern in [r"b\r$", r"\r", "\r"] {
+            let matcher = regex(pattern).unwrap();
+            assert!(matcher.is_match(b"ab\r").unwrap(), "{pattern:?}");
+            assert!(!matcher.is_match(b"ab").unwrap(), "{pattern:?}");
+        }
+        assert!(reason(r"a\r\nb").contains("newline"));
     }
 
     #[test]

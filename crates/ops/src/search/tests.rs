@@ -112,6 +112,24 @@ fn matches_come_in_path_order_with_numbers() {
 }
 
 #[test]
+fn both_line_endings_end_a_line() {
+    let tree = Tree::new();
+    tree.file("dos", "a needle\r\nb\r\n");
+    tree.file("unix", "a needle\nb\n");
+    let total = |pattern: &str| {
+        found(&tree, |search| {
+            search.pattern = Pattern::Regex(pattern.to_owned())
+        })
+        .total
+    };
+    assert_eq!(total("needle$"), 2);
+    assert_eq!(total("^b$"), 2);
+    assert_eq!(total(r"needle\r$"), 1);
+    assert_eq!(total(r"\r"), 2);
+    assert_eq!(total("^$"), 0);
+}
+
+#[test]
 fn context_is_given_once() {
     let tree = Tree::new();
     tree.file("f", "1\n2\nneedle 3\n4\nneedle 5\n6\n7\n8\n9\nneedle 10");
@@ -307,7 +325,7 @@ fn the_first_matches_are_the_same_every_time() {
     let tree = Tree::new();
     for file in 0..200 {
         let text = format!("needle {file}\nno\nneedle again\n").repeat(1 + file % 3);
-        tree.file(&format!("d{}/{}/f{file}", file % 7, file % 3), &text);
+        tree.file(format!("d{}/{}/f{file}", file % 7, file % 3), &text);
     }
     let all = found(&tree, |search| search.max_matches = 10_000);
     for max in [0, 1, 2, 7, 50] {

@@ -78,7 +78,8 @@ fn what_may_not_be_read_is_counted() {
     tree.file("file", "needle\n");
     tree.file("open", "needle\n");
     for path in ["closed", "file"] {
-        std::fs::set_permissions(tree.root.join(path), std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(tree.root.join(path), std::fs::Permissions::from_mode(0o0))
+            .unwrap();
     }
     // Root reads everything.
     let root = std::fs::read(tree.root.join("file")).is_ok();

@@ -135,7 +135,7 @@ fn glob_of(path: FilePath, request: &Request, ignored: IgnoreFiles, dots: Dots) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
     #[test]
     fn every_road_gives_the_same_answer(files in files_of_a_tree(), request in request()) {
         let tree = Tree::new();

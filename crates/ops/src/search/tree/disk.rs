@@ -5,6 +5,8 @@
 //! exchanging a folder for a link, and the kernel resolves one name per file
 //! rather than the whole path.
 
+mod unit;
+
 use super::parents::{self, Above, Names};
 use super::pool::Pool;
 use super::{Judge, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
@@ -17,6 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use unit::{Files, Folder, Unit, kind};
 
 const COMMON: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
@@ -103,64 +106,6 @@ struct Walk<'a> {
     pool: Pool<Unit>,
     handles: Arc<AtomicUsize>,
     most_handles: usize,
-}
-
-/// A folder whose entries are still to be opened.
-struct Folder {
-    below: Vec<u8>,
-    /// Nothing when too many are open; then it is opened again by its path.
-    handle: Option<OwnedFd>,
-    handles: Arc<AtomicUsize>,
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.handle.is_some() {
-            self.handles.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Names of files in one folder, in one piece of memory.
-#[derive(Default)]
-struct Files {
-    names: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Files {
-    fn push(&mut self, name: &[u8]) {
-        self.names.extend_from_slice(name);
-        self.ends.push(self.names.len());
-    }
-
-    fn name(&self, index: usize) -> &[u8] {
-        let from = index
-            .checked_sub(1)
-            .and_then(|before| self.ends.get(before))
-            .copied()
-            .unwrap_or(0);
-        let to = self.ends.get(index).copied().unwrap_or(from);
-        self.names.get(from..to).unwrap_or_default()
-    }
-}
-
-/// Work that one thread does in one go, or in part.
-enum Unit {
-    /// List a folder; the start has no parent.
-    Folder {
-        parent: Option<Arc<Folder>>,
-        below: Vec<u8>,
-        name_at: usize,
-        rules: Rules,
-    },
-    /// Open files of a folder.
-    Files {
-        folder: Arc<Folder>,
-        files: Arc<Files>,
-        from: usize,
-        to: usize,
-    },
 }
 
 struct Worker<'w, V> {
@@ -417,19 +362,6 @@ impl<'w, V: Opener> Worker<'w, V> {
             handle = openat(&handle, name, FOLDER, Mode::empty())?;
         }
         Ok(handle)
-    }
-}
-
-fn kind(file_type: FileType) -> Kind {
-    match file_type {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Link,
-        FileType::Fifo => Kind::Other("FIFO"),
-        FileType::Socket => Kind::Other("socket"),
-        FileType::CharacterDevice => Kind::Other("character device"),
-        FileType::BlockDevice => Kind::Other("block device"),
-        FileType::Unknown => Kind::Other("special file"),
     }
 }
 

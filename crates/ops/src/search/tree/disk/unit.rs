@@ -1,0 +1,79 @@
+//! What is left to do: folders to list and files to open.
+
+use super::super::Rules;
+use crate::backend::Kind;
+use rustix::fd::OwnedFd;
+use rustix::fs::FileType;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder whose entries are still to be opened.
+pub(super) struct Folder {
+    pub(super) below: Vec<u8>,
+    /// Nothing when too many are open; then it is opened again by its path.
+    pub(super) handle: Option<OwnedFd>,
+    pub(super) handles: Arc<AtomicUsize>,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.handle.is_some() {
+            self.handles.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Names of files in one folder, in one piece of memory.
+#[derive(Default)]
+pub(super) struct Files {
+    pub(super) names: Vec<u8>,
+    pub(super) ends: Vec<usize>,
+}
+
+impl Files {
+    pub(super) fn push(&mut self, name: &[u8]) {
+        self.names.extend_from_slice(name);
+        self.ends.push(self.names.len());
+    }
+
+    pub(super) fn name(&self, index: usize) -> &[u8] {
+        let from = index
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before))
+            .copied()
+            .unwrap_or(0);
+        let to = self.ends.get(index).copied().unwrap_or(from);
+        self.names.get(from..to).unwrap_or_default()
+    }
+}
+
+/// Work that one thread does in one go, or in part.
+pub(super) enum Unit {
+    /// List a folder; the start has no parent.
+    Folder {
+        parent: Option<Arc<Folder>>,
+        below: Vec<u8>,
+        name_at: usize,
+        rules: Rules,
+    },
+    /// Open files of a folder.
+    Files {
+        folder: Arc<Folder>,
+        files: Arc<Files>,
+        from: usize,
+        to: usize,
+    },
+}
+
+pub(super) fn kind(file_type: FileType) -> Kind {
+    match file_type {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Link,
+        FileType::Fifo => Kind::Other("FIFO"),
+        FileType::Socket => Kind::Other("socket"),
+        FileType::CharacterDevice => Kind::Other("character device"),
+        FileType::BlockDevice => Kind::Other("block device"),
+        FileType::Unknown => Kind::Other("special file"),
+    }
+}
