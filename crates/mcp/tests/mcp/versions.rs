@@ -126,6 +126,21 @@ async fn a_client_need_not_wait_for_the_handshake() {
 }
 
 #[tokio::test]
+async fn what_follows_the_handshake_is_read_in_the_version_it_agreed_on() {
+    let bench = Bench::new();
+    let mut client = Client::silent(bench.runtime.clone());
+    let lines = format!(
+        "{}\n{}\n",
+        initialize("2025-03-26"),
+        json!([call(1, "echo", json!({ "text": "early" }))])
+    );
+    client.write(lines.as_bytes()).await;
+    assert_eq!(client.receive().await["id"], "init");
+    let answers = client.receive().await;
+    assert_eq!(answers[0]["result"]["content"][0]["text"], "early");
+}
+
+#[tokio::test]
 async fn before_the_handshake_only_ping_is_answered() {
     let bench = Bench::new();
     let mut client = Client::silent(bench.runtime.clone());
