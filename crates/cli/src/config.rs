@@ -91,10 +91,7 @@ fn lists_less(toolset: &str, wanted: &str, allowed: &str) -> bool {
         return false;
     };
     match (toolset.preset(Some(wanted)), toolset.preset(Some(allowed))) {
-        (Ok(wanted), Ok(allowed)) => wanted
-            .tools
-            .iter()
-            .all(|tool| allowed.tools.contains(tool)),
+        (Ok(wanted), Ok(allowed)) => wanted.tools.iter().all(|tool| allowed.tools.contains(tool)),
         _ => false,
     }
 }

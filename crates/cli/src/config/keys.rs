@@ -177,7 +177,11 @@ pub(crate) static KEYS: &[Key] = &[
     later("tools.web", Kind::Map, "search engines and hosts"),
     Key {
         standing: Standing::Refused,
-        ..later("tools.interrupt_on", Kind::Map, "calls that wait for a person")
+        ..later(
+            "tools.interrupt_on",
+            Kind::Map,
+            "calls that wait for a person",
+        )
     },
 ];
 

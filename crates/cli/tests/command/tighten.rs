@@ -167,10 +167,5 @@ fn a_project_cannot_bring_back_tools_that_the_person_left_out() {
     assert_eq!(scratch.haft(&["tools", "--json"]).out.trim(), "[]");
     scratch.user("");
     scratch.file("haft.yaml", "tools: { preset: all }\n");
-    assert!(
-        scratch
-            .haft(&["tools", "--json"])
-            .out
-            .contains("\"write\"")
-    );
+    assert!(scratch.haft(&["tools", "--json"]).out.contains("\"write\""));
 }

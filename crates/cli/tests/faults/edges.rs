@@ -13,10 +13,15 @@ fn peak(yard: &Yard, tool: &str, arguments: &serde_json::Value) -> (u64, serde_j
     let script = format!(
         "import resource,subprocess,sys\nout=subprocess.run([{haft:?},'call','--json',{tool:?},sys.argv[1]],capture_output=True).stdout\nsys.stdout.buffer.write(out)\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss//1024)"
     );
-    let output = Command::new("python3").args(["-c", &script, &arguments.to_string()]).current_dir(yard.work()).output().unwrap();
+    let output = Command::new("python3")
+        .args(["-c", &script, &arguments.to_string()])
+        .current_dir(yard.work())
+        .output()
+        .unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let mut lines = out.lines();
-    let reply = serde_json::from_str(lines.next().unwrap_or_default()).unwrap_or_else(|_| panic!("{out} {:?}", output.stderr));
+    let reply = serde_json::from_str(lines.next().unwrap_or_default())
+        .unwrap_or_else(|_| panic!("{out} {:?}", output.stderr));
     (lines.next().unwrap().parse().unwrap(), reply)
 }
 
@@ -24,12 +29,24 @@ fn peak(yard: &Yard, tool: &str, arguments: &serde_json::Value) -> (u64, serde_j
 fn a_file_size_limit_is_an_error_and_not_the_end() {
     let yard = Yard::new();
     std::fs::write(yard.work().join("f.txt"), "old").unwrap();
-    let script = format!("ulimit -f 1024; exec {} call --json write -", env!("CARGO_BIN_EXE_haft"));
+    let script = format!(
+        "ulimit -f 1024; exec {} call --json write -",
+        env!("CARGO_BIN_EXE_haft")
+    );
     let mut command = Command::new("bash");
-    command.args(["-c", &script]).current_dir(yard.work()).stdout(std::process::Stdio::piped());
-    let output = yard.call_in(command, &json!({ "path": "f.txt", "content": "x".repeat(2 << 20) }));
+    command
+        .args(["-c", &script])
+        .current_dir(yard.work())
+        .stdout(std::process::Stdio::piped());
+    let output = yard.call_in(
+        command,
+        &json!({ "path": "f.txt", "content": "x".repeat(2 << 20) }),
+    );
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("file too large"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("file too large"),
+        "{output:?}"
+    );
     assert_eq!(read(yard.work().join("f.txt")), b"old");
     assert_eq!(yard.litter(), Vec::<String>::new());
 }
@@ -42,17 +59,26 @@ fn a_full_disk_leaves_the_old_file_and_the_next_write_works() {
     let yard = Yard::new();
     let disk = yard.work().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "none"]).arg(&disk).status();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=256k", "none"])
+        .arg(&disk)
+        .status();
     if !mounted.is_ok_and(|status| status.success()) {
         return eprintln!("skipped: no right to mount");
     }
     let outcome = std::panic::catch_unwind(|| {
         std::fs::write(disk.join("f.txt"), "A".repeat(200 << 10)).unwrap();
-        let full = yard.call("write", &json!({ "path": "disk/f.txt", "content": "B".repeat(150 << 10) }));
+        let full = yard.call(
+            "write",
+            &json!({ "path": "disk/f.txt", "content": "B".repeat(150 << 10) }),
+        );
         assert_eq!(full["is_error"], true);
         assert!(text(&full).contains("no space"), "{full}");
         assert_eq!(read(disk.join("f.txt")), "A".repeat(200 << 10).as_bytes());
-        let small = yard.call("write", &json!({ "path": "disk/g.txt", "content": "small" }));
+        let small = yard.call(
+            "write",
+            &json!({ "path": "disk/g.txt", "content": "small" }),
+        );
         assert_eq!(small["is_error"], false, "{small}");
         assert_eq!(yard.litter(), Vec::<String>::new());
     });
@@ -68,7 +94,9 @@ fn a_failing_system_call_is_an_error_and_never_a_false_success() {
     let target = yard.work().join("f.txt");
     let new = "new ".repeat(10_000);
     let mut failures = 0;
-    for call in ["write", "fsync", "renameat", "fchmod", "openat2", "openat", "flock"] {
+    for call in [
+        "write", "fsync", "renameat", "fchmod", "openat2", "openat", "flock",
+    ] {
         for nth in 1..=3 {
             std::fs::write(&target, "old").unwrap();
             std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
@@ -79,7 +107,16 @@ fn a_failing_system_call_is_an_error_and_never_a_false_success() {
                 .arg(yard.work())
                 .arg("-P")
                 .arg(&target)
-                .args(["-e", &format!("trace={call}"), &injected, env!("CARGO_BIN_EXE_haft"), "call", "--json", "write", "-"])
+                .args([
+                    "-e",
+                    &format!("trace={call}"),
+                    &injected,
+                    env!("CARGO_BIN_EXE_haft"),
+                    "call",
+                    "--json",
+                    "write",
+                    "-",
+                ])
                 .current_dir(yard.work())
                 .env("HOME", yard.out())
                 .stdout(std::process::Stdio::piped())
@@ -88,15 +125,30 @@ fn a_failing_system_call_is_an_error_and_never_a_false_success() {
             let found = read(&target);
             let success = output.status.code() == Some(0);
             if success {
-                assert_eq!(found, new.as_bytes(), "{call} {nth}: said done, and it is not: {output:?}");
+                assert_eq!(
+                    found,
+                    new.as_bytes(),
+                    "{call} {nth}: said done, and it is not: {output:?}"
+                );
             } else {
                 failures += 1;
             }
-            assert!(found == b"old" || found == new.as_bytes(), "{call} {nth}: {} bytes", found.len());
-            assert_eq!(std::fs::metadata(&target).unwrap().mode() & 0o777, 0o640, "{call} {nth}");
+            assert!(
+                found == b"old" || found == new.as_bytes(),
+                "{call} {nth}: {} bytes",
+                found.len()
+            );
+            assert_eq!(
+                std::fs::metadata(&target).unwrap().mode() & 0o777,
+                0o640,
+                "{call} {nth}"
+            );
         }
     }
-    assert!(failures >= 4, "only {failures} injections hit: the test proves nothing");
+    assert!(
+        failures >= 4,
+        "only {failures} injections hit: the test proves nothing"
+    );
 }
 
 #[test]
@@ -105,7 +157,14 @@ fn a_write_is_synced_before_it_is_renamed_and_renamed_before_it_is_acknowledged(
     let trace = yard.out().join("trace");
     let mut command = Command::new("strace");
     command
-        .args(["-f", "-y", "-qq", "-e", "trace=openat,write,fsync,renameat,renameat2", "-o"])
+        .args([
+            "-f",
+            "-y",
+            "-qq",
+            "-e",
+            "trace=openat,write,fsync,renameat,renameat2",
+            "-o",
+        ])
         .arg(&trace)
         .args([env!("CARGO_BIN_EXE_haft"), "call", "write", "-"])
         .current_dir(yard.work())
@@ -115,14 +174,23 @@ fn a_write_is_synced_before_it_is_renamed_and_renamed_before_it_is_acknowledged(
     assert!(output.status.success(), "{output:?}");
     let trace = String::from_utf8(read(&trace)).unwrap();
     let place = |what: &str, also: &str| {
-        trace.lines().position(|line| line.contains(what) && line.contains(also)).unwrap_or_else(|| panic!("no {what} {also} in\n{trace}"))
+        trace
+            .lines()
+            .position(|line| line.contains(what) && line.contains(also))
+            .unwrap_or_else(|| panic!("no {what} {also} in\n{trace}"))
     };
     let order = [
         place("openat(", "O_EXCL"),
         place("write(", "hello"),
         place("fsync(", ".haft-"),
         place("renameat", "f.txt"),
-        trace.lines().enumerate().skip(place("renameat", "f.txt")).find(|(_, line)| line.contains("fsync(")).map(|(at, _)| at).unwrap(),
+        trace
+            .lines()
+            .enumerate()
+            .skip(place("renameat", "f.txt"))
+            .find(|(_, line)| line.contains("fsync("))
+            .map(|(at, _)| at)
+            .unwrap(),
         place("write(1", "Successfully"),
     ];
     assert!(order.is_sorted(), "{order:?}\n{trace}");
@@ -131,21 +199,40 @@ fn a_write_is_synced_before_it_is_renamed_and_renamed_before_it_is_acknowledged(
 #[test]
 fn special_files_answer_at_once() {
     let yard = Yard::new();
-    Command::new("mkfifo").arg(yard.work().join("pipe")).status().unwrap();
+    Command::new("mkfifo")
+        .arg(yard.work().join("pipe"))
+        .status()
+        .unwrap();
     std::os::unix::fs::symlink("/dev/zero", yard.work().join("zero")).unwrap();
     std::fs::write(yard.work().join("a.txt"), "needle\n").unwrap();
     let begun = Instant::now();
-    for path in ["pipe", "zero", "/dev/zero", "/dev/random", "/dev/stdin", "/dev/tty", "/proc/kmsg", "/proc/self/mem"] {
+    for path in [
+        "pipe",
+        "zero",
+        "/dev/zero",
+        "/dev/random",
+        "/dev/stdin",
+        "/dev/tty",
+        "/proc/kmsg",
+        "/proc/self/mem",
+    ] {
         let reply = yard.call("read", &json!({ "path": path }));
         assert_eq!(reply["is_error"], true, "{path}: {reply}");
     }
     for tool in ["write", "edit"] {
-        let reply = yard.call(tool, &json!({ "path": "pipe", "content": "x", "old_text": "a", "new_text": "b" }));
+        let reply = yard.call(
+            tool,
+            &json!({ "path": "pipe", "content": "x", "old_text": "a", "new_text": "b" }),
+        );
         assert_eq!(reply["is_error"], true, "{tool}: {reply}");
     }
     let reply = yard.call("grep", &json!({ "pattern": "needle" }));
     assert!(text(&reply).contains("a.txt:1:needle"), "{reply}");
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
@@ -157,11 +244,19 @@ fn a_huge_file_needs_little_memory() {
     std::os::unix::fs::FileExt::write_all_at(&file, b"\nlast\n", 3 << 30).unwrap();
     let (memory, reply) = peak(&yard, "read", &json!({ "path": "huge.txt" }));
     assert!(memory < 64, "{memory} MiB");
-    assert!(text(&reply).contains("[Line 1 is 3GB; its first"), "{}", text(&reply).chars().rev().take(300).collect::<String>());
+    assert!(
+        text(&reply).contains("[Line 1 is 3GB; its first"),
+        "{}",
+        text(&reply).chars().rev().take(300).collect::<String>()
+    );
     let (memory, reply) = peak(&yard, "read", &json!({ "path": "huge.txt", "offset": 2 }));
     assert!(memory < 64, "{memory} MiB");
     assert_eq!(text(&reply), "last");
-    let (memory, reply) = peak(&yard, "grep", &json!({ "pattern": "last", "path": "huge.txt" }));
+    let (memory, reply) = peak(
+        &yard,
+        "grep",
+        &json!({ "pattern": "last", "path": "huge.txt" }),
+    );
     assert!(memory < 96, "{memory} MiB: {reply}");
 }
 
@@ -178,7 +273,10 @@ fn strange_arguments_are_errors_and_nothing_else() {
         ("grep", json!({ "pattern": "(" })),
         ("grep", json!({ "pattern": "a{1000}{1000}{1000}" })),
         ("grep", json!({ "pattern": "(a+)\\1" })),
-        ("grep", json!({ "pattern": "x", "glob": "{a,b}".repeat(40) })),
+        (
+            "grep",
+            json!({ "pattern": "x", "glob": "{a,b}".repeat(40) }),
+        ),
         ("find", json!({ "pattern": "[" })),
         ("write", json!({ "path": ".", "content": "x" })),
         ("write", json!({ "path": "/", "content": "x" })),
@@ -187,7 +285,10 @@ fn strange_arguments_are_errors_and_nothing_else() {
         let begun = Instant::now();
         let reply = yard.call(tool, &arguments);
         assert_eq!(reply["is_error"], true, "{tool} {arguments}: {reply}");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{tool} {arguments}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "{tool} {arguments}"
+        );
     }
     // No arguments at all, as far as the command can tell: nothing runs.
     let deep = serde_json::from_str(&format!("\"{}\"", "[".repeat(5_000))).unwrap();
@@ -214,7 +315,12 @@ fn other_users_can_read_nothing_of_ours() {
         if !path.to_string_lossy().contains("/haft") {
             break;
         }
-        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o700, "{}", path.display());
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().mode() & 0o777,
+            0o700,
+            "{}",
+            path.display()
+        );
     }
     // The note can be followed, in this folder and by the same tools.
     let page = yard.call("grep", &json!({ "pattern": "file-2999", "path": kept }));

@@ -19,7 +19,11 @@ fn a_killed_write_leaves_the_old_file_or_the_new_one() {
     let (mut olds, mut news) = (0, 0);
     std::fs::write(&target, &old).unwrap();
     for round in 0..KILLS {
-        let mut child = yard.command(&["call", "write", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut child = yard
+            .command(&["call", "write", "-"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
         // The pipe breaks when the kill comes while it is still being read.
         let _ = child.stdin.take().unwrap().write_all(arguments.as_bytes());
         std::thread::sleep(Duration::from_micros(round * 1_500));
@@ -32,7 +36,10 @@ fn a_killed_write_leaves_the_old_file_or_the_new_one() {
             news += 1;
             std::fs::write(&target, &old).unwrap();
         } else {
-            panic!("round {round}: neither the old nor the new file, {} bytes", found.len());
+            panic!(
+                "round {round}: neither the old nor the new file, {} bytes",
+                found.len()
+            );
         }
     }
     assert!(olds > 0, "no kill came in time: the test proves nothing");
@@ -45,14 +52,27 @@ fn a_killed_write_leaves_the_old_file_or_the_new_one() {
 #[test]
 fn the_server_ends_with_its_input_even_while_it_works() {
     let yard = Yard::new();
-    let mut child = yard.command(&["mcp", "--preset", "all"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = yard
+        .command(&["mcp", "--preset", "all"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "grep", "arguments": {"pattern": "zzz[a-q]zzz", "path": "/usr"}}});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    writeln!(stdin, "{hello}\n{}\n{call}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
+    writeln!(
+        stdin,
+        "{hello}\n{}\n{call}",
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    )
+    .unwrap();
     drop(stdin);
     let begun = std::time::Instant::now();
     let status = child.wait().unwrap();
     assert!(status.success(), "{status}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
 }

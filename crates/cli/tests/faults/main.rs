@@ -60,7 +60,12 @@ impl Yard {
     pub(crate) fn call_in(&self, mut command: Command, arguments: &serde_json::Value) -> Output {
         use std::io::Write;
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(arguments.to_string().as_bytes()).unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(arguments.to_string().as_bytes())
+            .unwrap();
         child.wait_with_output().unwrap()
     }
 

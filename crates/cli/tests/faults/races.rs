@@ -24,7 +24,10 @@ fn edits_of_many_processes_are_all_there() {
         }
     });
     let expected: String = (0..24).map(|line| format!("line {line}: new\n")).collect();
-    assert_eq!(String::from_utf8(read(yard.work().join("shared.txt"))).unwrap(), expected);
+    assert_eq!(
+        String::from_utf8(read(yard.work().join("shared.txt"))).unwrap(),
+        expected
+    );
     assert_eq!(yard.litter(), Vec::<String>::new());
 }
 
@@ -52,10 +55,22 @@ fn a_folder_that_turns_into_a_link_leads_nowhere() {
             let strict = yard.command(&["call", "--json", "--sandbox", "strict", "read", "-"]);
             let output = yard.call_in(strict, &json!({ "path": "door/canary.txt" }));
             let reply: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert!(text(&reply) == "inside" || reply["is_error"] == true, "{reply}");
-            assert!(!String::from_utf8_lossy(&output.stdout).contains("canary\""), "{reply}");
-            yard.call("write", &json!({ "path": "door/canary.txt", "content": "inside" }));
-            yard.call("write", &json!({ "path": "door/new.txt", "content": "inside" }));
+            assert!(
+                text(&reply) == "inside" || reply["is_error"] == true,
+                "{reply}"
+            );
+            assert!(
+                !String::from_utf8_lossy(&output.stdout).contains("canary\""),
+                "{reply}"
+            );
+            yard.call(
+                "write",
+                &json!({ "path": "door/canary.txt", "content": "inside" }),
+            );
+            yard.call(
+                "write",
+                &json!({ "path": "door/new.txt", "content": "inside" }),
+            );
         }
         stop.store(true, Ordering::Relaxed);
     });
@@ -72,7 +87,10 @@ fn a_change_by_another_program_is_kept() {
     std::fs::write(&path, "one\ntwo\n").unwrap();
     assert!(text(&yard.call("read", &json!({ "path": "f.txt" }))).contains("two"));
     std::fs::write(&path, "zero\none\ntwo\nthree\n").unwrap();
-    let reply = yard.call("edit", &json!({ "path": "f.txt", "old_text": "two", "new_text": "2" }));
+    let reply = yard.call(
+        "edit",
+        &json!({ "path": "f.txt", "old_text": "two", "new_text": "2" }),
+    );
     assert_eq!(reply["is_error"], false, "{reply}");
     assert_eq!(read(&path), b"zero\none\n2\nthree\n");
 }
