@@ -61,41 +61,6 @@ pub(crate) fn folder(flags: &Shared) -> Result<PathBuf, Failure> {
     Ok(places::here(flags, &env::current_folder()?)?.0)
 }
 
-/// A choice of the project, unless the person made another one that it would
-/// loosen.
-fn choice(
-    sources: &Sources<'_>,
-    key: &str,
-    tightens: impl Fn(&str, &str) -> bool,
-    warnings: &mut Vec<String>,
-) -> Result<Option<Given>, Failure> {
-    match sources.apart(key)? {
-        (Some(person), Some(project)) => {
-            let (allowed, wanted) = (text(&person), text(&project));
-            if allowed == wanted || tightens(wanted, allowed) {
-                return Ok(Some(project));
-            }
-            warnings.push(format!(
-                "{}: {key}: {wanted} is ignored: {} says {allowed}, and a project's file may only tighten",
-                project.from, person.from
-            ));
-            Ok(Some(person))
-        }
-        (person, project) => Ok(project.or(person)),
-    }
-}
-
-/// Whether one preset lists no tool that the other does not.
-fn lists_less(toolset: &str, wanted: &str, allowed: &str) -> bool {
-    let Some(toolset) = haft::toolsets::by_name(toolset) else {
-        return false;
-    };
-    match (toolset.preset(Some(wanted)), toolset.preset(Some(allowed))) {
-        (Ok(wanted), Ok(allowed)) => wanted.tools.iter().all(|tool| allowed.tools.contains(tool)),
-        _ => false,
-    }
-}
-
 /// Reads flags, variables and files.
 pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let folders = env::folders();
@@ -108,15 +73,13 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let mut shown = Vec::new();
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
 
-    let toolset = choice(&sources, "tools.toolset", |_, _| false, &mut warnings)?;
-    let toolset = given_or(toolset, "standard".into());
+    let toolset = given_or(sources.first("tools.toolset")?, "standard".into());
     show(
         "tools.toolset",
         toolset.value.clone(),
         toolset.from.to_string(),
     );
-    let lists_less = |wanted: &str, allowed: &str| lists_less(text(&toolset), wanted, allowed);
-    let preset = choice(&sources, "tools.preset", lists_less, &mut warnings)?;
+    let preset = sources.first("tools.preset")?;
     let own = haft::toolsets::by_name(text(&toolset))
         .and_then(|toolset| toolset.presets.first().map(|preset| preset.name));
     let in_force = given_or(preset.clone(), own.into());

@@ -41,8 +41,9 @@ impl Signals {
 /// Runs asynchronous work to its end, and waits for nothing it left behind: a
 /// thread that reads a slow disk does not keep an interrupted haft alive.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    // One thread for what waits; tools that work on files have threads of their
+    // own. More would only hand each call from one to the next.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;

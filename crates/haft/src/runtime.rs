@@ -23,6 +23,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::task::JoinHandle;
 
 /// How much longer a tool gets to answer by itself after its deadline, before
 /// it is dropped and the runtime answers for it.
@@ -201,7 +202,7 @@ impl Runtime {
         reply
     }
 
-    /// Runs the tool on its own task: a panic ends there, and a tool that never
+    /// Runs the tool apart from us: a panic ends there, and a tool that never
     /// yields does not keep us from answering.
     async fn execute(&self, call: &Call, entry: &Entry, arguments: Value) -> Result<Reply, Error> {
         let limit = match (self.session.timeout, entry.tool.timeout()) {
@@ -209,6 +210,8 @@ impl Runtime {
             (session, own) => session.or(own),
         };
         let stop = call.cancel.child_token();
+        // However this ends, and if it is dropped, the tool is told.
+        let _stopping = stop.clone().drop_guard();
         let cx = Context {
             call_id: call.id.as_str().into(),
             session: Arc::clone(&self.session),
@@ -218,6 +221,12 @@ impl Runtime {
         };
         let tool = Arc::clone(&entry.tool);
         let mut task = AbortOnDrop(tokio::spawn(async move { tool.call(arguments, &cx).await }));
+        // Most calls end here, before a timer is set up for them.
+        tokio::select! {
+            biased;
+            joined = &mut task.0 => return joined.unwrap_or_else(|error| Err(died(call, error))),
+            () = tokio::task::yield_now() => {}
+        }
         let over = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit + GRACE).await,
@@ -229,13 +238,11 @@ impl Runtime {
             // A tool that watches its token may still say what it has.
             tokio::time::sleep(GRACE).await;
         };
-        let result = tokio::select! {
+        tokio::select! {
             joined = &mut task.0 => joined.unwrap_or_else(|error| Err(died(call, error))),
             () = over => Err(Error::TimedOut { after: limit.unwrap_or_default() }),
             () = cancelled => Err(Error::Cancelled),
-        };
-        stop.cancel();
-        result
+        }
     }
 
     fn updates(&self, call: &Call) -> UpdateSink {
@@ -355,7 +362,7 @@ fn died(call: &Call, error: tokio::task::JoinError) -> Error {
 }
 
 /// A task that does not outlive the call it belongs to.
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {

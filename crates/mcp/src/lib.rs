@@ -27,6 +27,7 @@ mod gate;
 mod handler;
 mod link;
 mod progress;
+mod ready;
 mod server;
 mod stdio;
 mod transport;

@@ -3,6 +3,7 @@
 use crate::gate::Gate;
 use crate::handler::Handler;
 use crate::link::Link;
+use crate::ready::Ready;
 use crate::stdio;
 use crate::transport::{Outbox, Queue, Transport, pump};
 use haft::Runtime;
@@ -118,6 +119,10 @@ impl Server {
     /// # Errors
     /// When the streams fail in another way than by being closed.
     pub async fn serve_stdio(&self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        // Pipes, sockets and terminals say when they are ready; files do not.
+        if let (Ok(reader), Ok(writer)) = (Ready::stdin(), Ready::stdout()) {
+            return self.serve(reader, writer, shutdown).await;
+        }
         let input = stdio::input().map_err(ServeError::Thread)?;
         let link = Arc::new(Link::new());
         let (outbox, queue) = Outbox::new();

@@ -1,4 +1,4 @@
-//! Standard input and output on threads of our own.
+//! Standard input and output on threads of our own, for when they are files.
 //!
 //! tokio's handles use its pool of blocking threads, where a read that nobody
 //! answers keeps the whole runtime from shutting down; and every message costs

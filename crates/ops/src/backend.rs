@@ -7,6 +7,7 @@ pub mod memory;
 pub use local::Local;
 pub use memory::Memory;
 
+use crate::blocking::Weight;
 use crate::{FilePath, Result};
 use async_trait::async_trait;
 use std::ffi::OsString;
@@ -76,12 +77,17 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
+/// Files up to this size are read at once.
+const LIGHT: u64 = 128 << 10;
+
 /// An open file.
 pub struct Content {
     /// What the file was when it was opened.
     pub stat: Stat,
-    /// Its bytes. Reading blocks, so read where blocking is allowed.
+    /// Its bytes. Reading may block: see `weight`.
     pub reader: Box<dyn Read + Send>,
+    /// How long it can take to read all of it.
+    pub weight: Weight,
 }
 
 /// What a write expects to find. Comparing and replacing are one step, also

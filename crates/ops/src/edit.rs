@@ -7,6 +7,7 @@ mod splice;
 mod tests;
 
 use crate::backend::Expect;
+use crate::blocking::{self, Weight};
 use crate::error::Lesson;
 use crate::text::sniff::{self, Encoding};
 use crate::text::{decode, diff, nearest};
@@ -139,15 +140,19 @@ async fn change(
     for _ in 0..MAX_TRIES {
         let old: Arc<[u8]> = read::whole(backend, path, MAX_FILE).await?.into();
         let (given, before, find) = (path.given().to_owned(), Arc::clone(&old), Arc::clone(&find));
-        let spliced = tokio::task::spawn_blocking(move || {
+        // Small files only: a lesson or a diff of a large one takes its time.
+        let weight = if before.len() <= 64 << 10 {
+            Weight::Light
+        } else {
+            Weight::Heavy
+        };
+        let spliced = blocking::run(weight, move || {
             spliceable(&given, &before)?;
             let places = find(&before)?;
             let after = splice::apply(&before, &places)?;
             Ok((places.len(), after))
         });
-        let (replacements, after) = spliced
-            .await
-            .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))?;
+        let (replacements, after) = spliced.await?;
         if *after == *old && no_change == NoChange::Refuse {
             return Err(Error::NoChange {
                 path: path.given().to_owned(),

@@ -6,7 +6,7 @@
 use crate::backend::Content;
 use crate::text::sniff::{self, Encoding};
 use crate::text::{decode, limit::Limit};
-use crate::{Backend, Error, FilePath, Result};
+use crate::{Backend, Error, FilePath, Result, blocking};
 use std::io::Read as _;
 use tokio_util::sync::CancellationToken;
 
@@ -57,9 +57,7 @@ pub enum Found {
 /// [`Error::PastEnd`] for a window after the last line of a file that has some.
 pub async fn file(backend: &dyn Backend, request: Read) -> Result<Found> {
     let content = backend.read(&request.path).await?;
-    tokio::task::spawn_blocking(move || decide(content, &request))
-        .await
-        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+    blocking::run(content.weight, move || decide(content, &request)).await
 }
 
 /// The whole of a file, for operations that need all of it at once.
@@ -69,9 +67,7 @@ pub async fn file(backend: &dyn Backend, request: Read) -> Result<Found> {
 pub async fn whole(backend: &dyn Backend, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
     let content = backend.read(path).await?;
     let path = path.clone();
-    tokio::task::spawn_blocking(move || all(content, &path, limit))
-        .await
-        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+    blocking::run(content.weight, move || all(content, &path, limit)).await
 }
 
 fn all(content: Content, path: &FilePath, limit: u64) -> Result<Vec<u8>> {

@@ -113,16 +113,18 @@ impl Scope {
             Access::Read | Access::Write => links::Last::Follow,
             Access::Unlink => links::Last::Keep,
         };
-        let real =
-            links::real_path(&absolute, last, self.guard.rules().reading).map_err(|problem| {
-                match problem {
-                    links::Problem::Magic => self.guard.not_allowed(given, access),
-                    links::Problem::Loop => Error::InvalidPath {
-                        path: given.to_owned(),
-                        reason: "too many levels of symbolic links",
-                    },
-                }
-            })?;
+        // A root was made real when it was opened, so only what lies below it is
+        // looked at.
+        let (known, rest) = self.guard.known(&absolute);
+        let real = links::real_below(known, rest, last, self.guard.rules().reading).map_err(
+            |problem| match problem {
+                links::Problem::Magic => self.guard.not_allowed(given, access),
+                links::Problem::Loop => Error::InvalidPath {
+                    path: given.to_owned(),
+                    reason: "too many levels of symbolic links",
+                },
+            },
+        )?;
         self.guard.admit(given, real, access)
     }
 }

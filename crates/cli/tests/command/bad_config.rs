@@ -75,6 +75,10 @@ fn a_mistake_is_located_and_explained() {
             "haft.yaml:1:1: policy holds rules that this version cannot enforce",
         ),
         (
+            "tools: {interrupt_on: {write: true}}\n",
+            "haft.yaml:1:9: tools.interrupt_on holds rules that this version cannot enforce",
+        ),
+        (
             "tools: {work_dir: ..}\n",
             "haft.yaml:1:19: tools.work_dir .. is outside this folder",
         ),

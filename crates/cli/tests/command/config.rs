@@ -151,7 +151,7 @@ fn variables_expand_where_they_are_needed() {
 #[test]
 fn keys_of_later_versions_are_taken_and_named_once() {
     let scratch = Scratch::new();
-    scratch.file("haft.yaml", "model: m\nprovider: anthropic\nmax_cost: 1.5\ntools:\n  plugins: [{path: ./p.py}]\n  interrupt_on: {write: true}\nnetwork: off\nbackend: {kind: state}\n");
+    scratch.file("haft.yaml", "model: m\nprovider: anthropic\nmax_cost: 1.5\ntools:\n  plugins: [{path: ./p.py}]\n  web: {enabled: true}\nnetwork: off\nbackend: {kind: state}\n");
     scratch.user("subagents: []\n");
     let ended = scratch.haft(&["tools"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -159,7 +159,7 @@ fn keys_of_later_versions_are_taken_and_named_once() {
     assert_eq!(lines.len(), 2, "{ended:?}");
     assert_eq!(
         lines[0],
-        "haft.yaml: not used by this version: model, provider, max_cost, tools.plugins, tools.interrupt_on, network, backend"
+        "haft.yaml: not used by this version: model, provider, max_cost, tools.plugins, tools.web, network, backend"
     );
     assert!(
         lines[1].ends_with(": not used by this version: subagents"),

@@ -151,21 +151,3 @@ fn the_work_folder_stays_in_the_project() {
     // The flag comes first, so that the file's value does not matter.
     assert_eq!(scratch.haft(&["call", "ls", "--dir", "."]).code, Some(0));
 }
-
-#[test]
-fn a_project_cannot_bring_back_tools_that_the_person_left_out() {
-    let scratch = Scratch::new();
-    scratch.user("tools: { preset: readonly }\n");
-    scratch.file("haft.yaml", "tools: { preset: all }\n");
-    let ended = scratch.haft(&["tools", "--json"]);
-    assert!(!ended.out.contains("\"write\""), "{ended:?}");
-    assert!(
-        ended.err.contains("tools.preset: all is ignored"),
-        "{ended:?}"
-    );
-    scratch.file("haft.yaml", "tools: { preset: none }\n");
-    assert_eq!(scratch.haft(&["tools", "--json"]).out.trim(), "[]");
-    scratch.user("");
-    scratch.file("haft.yaml", "tools: { preset: all }\n");
-    assert!(scratch.haft(&["tools", "--json"]).out.contains("\"write\""));
-}

@@ -8,7 +8,8 @@ mod tests;
 
 pub use litter::Litter;
 
-use super::{Backend, Content, Entry, Expect, Kind, Stat, Target, Written};
+use super::{Backend, Content, Entry, Expect, Kind, LIGHT, Stat, Target, Written};
+use crate::blocking::{self, Weight};
 use crate::{Error, FilePath, Result};
 use async_trait::async_trait;
 use rustix::fd::AsFd;
@@ -51,24 +52,27 @@ impl Local {
 #[async_trait]
 impl Backend for Local {
     async fn read(&self, path: &FilePath) -> Result<Content> {
-        let path = path.clone();
-        blocking(move || open_regular(&path)).await
+        // The scope has looked at the path a moment ago, so to open it is light.
+        open_regular(path)
     }
 
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
         let path = path.clone();
         let (litter, swept) = (self.litter.clone(), Arc::clone(&self.swept));
-        blocking(move || replace::replace(&path, &bytes, &expect, litter.as_deref(), &swept)).await
+        blocking::run(Weight::Heavy, move || {
+            replace::replace(&path, &bytes, &expect, litter.as_deref(), &swept)
+        })
+        .await
     }
 
     async fn remove(&self, path: &FilePath) -> Result<()> {
         let path = path.clone();
-        blocking(move || remove(&path)).await
+        blocking::run(Weight::Heavy, move || remove(&path)).await
     }
 
     async fn stat(&self, path: &FilePath) -> Result<Stat> {
         let path = path.clone();
-        blocking(move || {
+        blocking::run(Weight::Heavy, move || {
             let handle = handle::open(&path, OFlags::PATH)?;
             let stat =
                 fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
@@ -79,21 +83,12 @@ impl Backend for Local {
 
     async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
         let path = path.clone();
-        blocking(move || list(&path)).await
+        blocking::run(Weight::Heavy, move || list(&path)).await
     }
 
     fn on_disk<'a>(&self, path: &'a FilePath) -> Option<&'a Path> {
         path.root().dir().map(|_| path.real())
     }
-}
-
-/// Runs blocking work where blocking is allowed.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
 }
 
 /// Opens a regular file for reading. The kind is looked up before the open: to
@@ -130,6 +125,7 @@ pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
             kind: "special file",
         });
     }
+    let weight = weight(&file, &opened);
     let file = std::fs::File::from(file);
     let reader: Box<dyn Read + Send> = if is_pseudo(path.real()) {
         Box::new(Bounded {
@@ -142,7 +138,37 @@ pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
     Ok(Content {
         stat: describe(&opened),
         reader,
+        weight,
     })
+}
+
+/// A small file of a local disk is light. What a network or another program
+/// stands behind may never answer, however small it is.
+fn weight(file: &impl AsFd, stat: &rustix::fs::Stat) -> Weight {
+    #[cfg(target_os = "linux")]
+    {
+        /// ext2 to ext4, XFS, Btrfs, F2FS, ZFS, tmpfs, overlayfs.
+        const LOCAL: [u64; 7] = [
+            0xEF53,
+            0x5846_5342,
+            0x9123_683E,
+            0xF2F5_2010,
+            0x2FC1_2FC1,
+            0x0102_1994,
+            0x794C_7630,
+        ];
+        let small = u64::try_from(stat.st_size).is_ok_and(|size| size <= LIGHT);
+        if small && let Ok(system) = rustix::fs::fstatfs(file) {
+            let kind = u64::try_from(system.f_type).unwrap_or_default();
+            return if LOCAL.contains(&kind) {
+                Weight::Light
+            } else {
+                Weight::Heavy
+            };
+        }
+    }
+    let _ = (file, stat);
+    Weight::Heavy
 }
 
 /// Opens a regular file that a walk met, for the parallel search.

@@ -2,7 +2,8 @@
 //! no file, a file is no folder, a missing parent is made by a write and by
 //! nothing else.
 
-use super::{Backend, Content, Entry, Expect, Kind, Stat, Written};
+use super::{Backend, Content, Entry, Expect, Kind, LIGHT, Stat, Written};
+use crate::blocking::Weight;
 use crate::{Error, FilePath, Result};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -85,9 +86,15 @@ impl Backend for Memory {
         let file = files
             .get(path.below())
             .ok_or_else(|| missing(&files, path))?;
+        let weight = if file.bytes.len() as u64 <= LIGHT {
+            Weight::Light
+        } else {
+            Weight::Heavy
+        };
         Ok(Content {
             stat: file.stat(),
             reader: Box::new(Cursor::new(Arc::clone(&file.bytes))),
+            weight,
         })
     }
 

@@ -39,7 +39,7 @@ pub struct LongLine {
 }
 
 /// How much is read at a time, and between two looks at the cancel flag.
-const CHUNK: usize = 256 << 10;
+const CHUNK: usize = 64 << 10;
 
 pub(super) fn show(
     mut reader: Box<dyn std::io::Read + Send>,

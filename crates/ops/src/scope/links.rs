@@ -44,7 +44,17 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
 /// The absolute path with every link resolved, as the kernel would resolve it.
 /// What does not exist is kept as it is written, so that files can be created.
 pub(super) fn real_path(path: &Path, last: Last, reading: Reading) -> Result<PathBuf, Problem> {
-    let mut real = PathBuf::from("/");
+    real_below(Path::new("/"), path, last, reading)
+}
+
+/// The same for a path below a folder that is real already.
+pub(super) fn real_below(
+    folder: &Path,
+    path: &Path,
+    last: Last,
+    reading: Reading,
+) -> Result<PathBuf, Problem> {
+    let mut real = folder.to_owned();
     let mut rest: VecDeque<OsString> = parts(path).collect();
     let mut links = 0;
     while let Some(name) = rest.pop_front() {

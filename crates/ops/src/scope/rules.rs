@@ -211,6 +211,13 @@ impl Guard {
             .map_or(Path::new("/"), |root| root.path())
     }
 
+    /// The root that an absolute path is written below, and the rest of it.
+    pub(super) fn known<'a>(&'a self, absolute: &'a Path) -> (&'a Path, &'a Path) {
+        containing(&self.roots, absolute)
+            .and_then(|root| Some((root.path(), absolute.strip_prefix(root.path()).ok()?)))
+            .unwrap_or((Path::new("/"), absolute))
+    }
+
     /// Decides about a real path. The order matters: a protected path is
     /// refused as such before anything else is said of it.
     pub(super) fn admit(

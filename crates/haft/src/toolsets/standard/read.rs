@@ -2,8 +2,8 @@
 
 use crate::prelude::*;
 use crate::truncate::{self, Keep, Limit, format_size};
-use haft_ops::picture;
 use haft_ops::read::{self, Found, Shown, Window};
+use haft_ops::{blocking, picture};
 
 /// Read a file and return its content as text, or as an image for PNG, JPEG,
 /// GIF and WebP. At most 2000 lines or 50KB are returned; a note then says how
@@ -49,10 +49,10 @@ impl Tool for Read {
             Found::Text(shown) => Ok(text(&args.path, &shown)),
             Found::Picture(bytes, media_type) => {
                 let path = args.path;
-                let prepared =
-                    tokio::task::spawn_blocking(move || picture::prepare(bytes, media_type, &path))
-                        .await;
-                let picture = prepared.map_err(|error| Error::Fault(error.to_string()))??;
+                let picture = blocking::run(blocking::Weight::Heavy, move || {
+                    picture::prepare(bytes, media_type, &path)
+                })
+                .await?;
                 Ok(image(&picture))
             }
         }

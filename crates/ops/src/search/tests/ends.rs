@@ -186,6 +186,7 @@ impl Backend for MadeUp {
         Ok(Content {
             stat: self.stat(path).await?,
             reader: Box::new(reader),
+            weight: crate::blocking::Weight::Heavy,
         })
     }
 
