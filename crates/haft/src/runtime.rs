@@ -43,7 +43,7 @@ pub(crate) struct Session {
     pub(crate) scope: Scope,
     pub(crate) paths: Paths,
     toolset: Toolset,
-    journal: Arc<dyn Journal>,
+    journal: Option<Arc<dyn Journal>>,
     spill: Option<Spill>,
     queue: Queue,
     timeout: Option<Duration>,
@@ -144,20 +144,18 @@ impl Runtime {
             () = ticket.turn() => {}
             () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
         }
-        let intent = Intent {
-            call_id: call.id.clone(),
-            tool: call.tool.clone(),
-            arguments: arguments.clone(),
-        };
-        if let Err(error) = session.journal.intent(intent).await {
-            return self.refuse(
-                call,
-                &Error::Fault(format!(
-                    "the call could not be recorded, so it was not made: {error}"
-                )),
-            );
+        if let Some(journal) = &session.journal {
+            let intent = Intent {
+                call_id: call.id.clone(),
+                tool: call.tool.clone(),
+                arguments: arguments.clone(),
+            };
+            if let Err(error) = journal.intent(intent).await {
+                let reason = format!("the call could not be recorded, so it was not made: {error}");
+                return self.refuse(call, &Error::Fault(reason));
+            }
         }
-        self.emit(EventKind::ToolStart {
+        self.emit(|| EventKind::ToolStart {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             arguments: arguments.clone(),
@@ -180,17 +178,19 @@ impl Runtime {
             &call.id,
         );
 
-        let outcome = Outcome {
-            call_id: call.id.clone(),
-            reply: reply.to_json(),
-        };
-        if let Err(error) = session.journal.outcome(outcome).await {
-            tracing::error!(%error, call = call.id, "the outcome of a call could not be recorded");
-            reply
-                .details
-                .insert("not_recorded".to_owned(), error.to_string().into());
+        if let Some(journal) = &session.journal {
+            let outcome = Outcome {
+                call_id: call.id.clone(),
+                reply: reply.to_json(),
+            };
+            if let Err(error) = journal.outcome(outcome).await {
+                tracing::error!(%error, call = call.id, "the outcome of a call could not be recorded");
+                reply
+                    .details
+                    .insert("not_recorded".to_owned(), error.to_string().into());
+            }
         }
-        self.emit(EventKind::ToolEnd {
+        self.emit(|| EventKind::ToolEnd {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             is_error: reply.is_error,
@@ -252,7 +252,7 @@ impl Runtime {
             if let Some(listener) = &listener {
                 listener(content);
             }
-            runtime.emit(EventKind::ToolUpdate {
+            runtime.emit(|| EventKind::ToolUpdate {
                 call_id: id.clone(),
                 tool: tool.clone(),
                 content: content.to_vec(),
@@ -262,7 +262,7 @@ impl Runtime {
 
     /// The reply to a call that did not run.
     fn refuse(&self, call: &Call, error: &Error) -> Reply {
-        self.emit(EventKind::ToolDenied {
+        self.emit(|| EventKind::ToolDenied {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             reason: error.to_string(),
@@ -295,12 +295,12 @@ impl Runtime {
         call
     }
 
-    fn emit(&self, kind: EventKind) {
+    fn emit(&self, kind: impl FnOnce() -> EventKind) {
         if let Some(watch) = &self.session.watch {
             let seq = self.session.events.fetch_add(1, Ordering::Relaxed) + 1;
             let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
             watch(&Event {
-                kind,
+                kind: kind(),
                 session: self.session.id.clone(),
                 seq,
                 time,

@@ -2,7 +2,7 @@
 
 use super::{Runtime, Session};
 use crate::event::{Event, EventSink};
-use crate::journal::{Journal, MemoryJournal};
+use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::registry::Duplicate;
 use crate::schema::Ranges;
@@ -180,7 +180,7 @@ impl Builder {
         self
     }
 
-    /// Where calls are recorded.
+    /// Where calls are recorded; without it, nowhere.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);
@@ -267,9 +267,7 @@ impl Builder {
             scope,
             paths: toolset.paths,
             toolset,
-            journal: self
-                .journal
-                .unwrap_or_else(|| Arc::new(MemoryJournal::new(256))),
+            journal: self.journal,
             queue: Queue::default(),
             timeout: self.timeout,
             concurrency: self.concurrency,

@@ -461,3 +461,76 @@ fn extra_roots_have_the_rights_of_the_work_folder() {
     assert!(protected(&scope, "../out/haft.yaml"));
     assert!(denied(&scope, "../elsewhere", Access::Write));
 }
+
+mod paths {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Parts that make trouble: up, nothing, links in and out, names there are
+    /// and names there are not.
+    fn part() -> impl Strategy<Value = &'static str> {
+        prop_oneof![
+            Just(".."),
+            Just("."),
+            Just(""),
+            Just("sub"),
+            Just("real.txt"),
+            Just("missing"),
+            Just("to_out"),
+            Just("to_sub"),
+            Just("to_parent"),
+            Just("to_root"),
+            Just("chain"),
+            Just("out"),
+            Just("work"),
+        ]
+    }
+
+    fn maze() -> Yard {
+        let yard = yard();
+        symlink(&yard.out, yard.work.join("to_out")).unwrap();
+        symlink(yard.work.join("sub"), yard.work.join("to_sub")).unwrap();
+        symlink("..", yard.work.join("to_parent")).unwrap();
+        symlink("/", yard.work.join("sub/to_root")).unwrap();
+        symlink("to_sub/../to_parent", yard.work.join("chain")).unwrap();
+        symlink("../work", yard.out.join("work")).unwrap();
+        yard
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        /// Whatever a path is made of: what is admitted lies inside, and is
+        /// what the kernel itself would find under that name.
+        #[test]
+        fn no_path_leads_out(parts in proptest::collection::vec(part(), 1..9), absolute in any::<bool>()) {
+            thread_local! {
+                static MAZE: Yard = maze();
+            }
+            MAZE.with(|yard| {
+                let scope = scope(yard, Mode::Strict);
+                let mut given = parts.join("/");
+                if absolute {
+                    given = format!("{}/{given}", yard.work.display());
+                }
+                prop_assume!(!given.is_empty());
+                let kernel = yard.work.join(&given).canonicalize();
+                match scope.resolve(&given, Access::Read) {
+                    Ok(path) => {
+                        prop_assert!(path.real().starts_with(&yard.work) || path.real().starts_with("/usr"), "{given} gave {:?}", path.real());
+                        if let Ok(kernel) = kernel {
+                            prop_assert_eq!(path.real(), kernel.as_path());
+                        }
+                    }
+                    Err(Error::NotAllowed { .. } | Error::InvalidPath { .. }) => {
+                        if let Ok(kernel) = kernel {
+                            prop_assert!(!kernel.starts_with(&yard.work), "{given} is inside and was refused");
+                        }
+                    }
+                    Err(other) => prop_assert!(false, "{given}: {other}"),
+                }
+                Ok(())
+            })?;
+        }
+    }
+}
