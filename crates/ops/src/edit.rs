@@ -230,15 +230,7 @@ fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
     let text = decode::lf(&text);
     let old = decode::lf(old);
     let nearest = nearest::nearest(&text, &old);
-    let already = if new.trim().is_empty() {
-        Vec::new()
-    } else {
-        splice::find(bytes, new, new)
-            .iter()
-            .take(20)
-            .map(|place| splice::line_of(bytes, place.start))
-            .collect()
-    };
+    let already = already(bytes, new, nearest.as_ref());
     let words = nearest
         .as_ref()
         .map(|nearest| nearest::lesson(nearest, &text, &old))
@@ -248,4 +240,24 @@ fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
         text: words,
         already,
     }
+}
+
+/// Lines on which the new text is, where that means something: a word or two
+/// may be anywhere, unless they are just where the old text would have been.
+fn already(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<usize> {
+    let length = new.trim().chars().count();
+    let telling = |line: usize| {
+        length >= 16
+            || nearest.is_some_and(|near| (near.first_line..=near.last_line).contains(&line))
+    };
+    if length < 4 {
+        return Vec::new();
+    }
+    let found = splice::find(bytes, new, new);
+    found
+        .iter()
+        .take(20)
+        .map(|place| splice::line_of(bytes, place.start))
+        .filter(|line| telling(*line))
+        .collect()
 }

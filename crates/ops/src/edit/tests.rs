@@ -160,6 +160,17 @@ async fn an_edit_that_was_made_before_is_recognised() {
         panic!()
     };
     assert_eq!(lesson.already, [2]);
+    let (failed, _) = edit(
+        b"alpha  beta\nan x\n",
+        "alpha beta",
+        "x",
+        Occurrences::ExactlyOne,
+    )
+    .await;
+    let Error::TextNotFound { lesson, .. } = failed.unwrap_err() else {
+        panic!()
+    };
+    assert!(lesson.already.is_empty(), "a single letter says nothing");
 }
 
 #[tokio::test]
