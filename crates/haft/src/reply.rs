@@ -147,6 +147,12 @@ impl Reply {
         &self.content
     }
 
+    /// The blocks, for whoever passes them on.
+    #[must_use]
+    pub fn into_content(self) -> Vec<Content> {
+        self.content
+    }
+
     /// All text blocks, joined.
     #[must_use]
     pub fn text(&self) -> String {

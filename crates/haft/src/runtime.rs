@@ -18,7 +18,7 @@ use crate::toolset::Paths;
 use crate::{Content, Definition, Error, Repair, Reply, Tools, Toolset, limit, prompt};
 use futures::StreamExt;
 use haft_ops::spill::Spill;
-use haft_ops::{Backend, Scope};
+use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,6 +60,7 @@ struct Admitted {
     arguments: Value,
     repairs: Vec<Repair>,
     ticket: Ticket,
+    paths: Arc<[(FilePath, Access)]>,
 }
 
 impl Runtime {
@@ -121,6 +122,7 @@ impl Runtime {
                 arguments,
                 repairs,
                 ticket: session.queue.ticket(&paths),
+                paths: paths.into(),
             }),
             Decision::Deny(error) => Err(Error::Refused(Box::new(error))),
         }
@@ -139,6 +141,7 @@ impl Runtime {
             arguments,
             repairs,
             mut ticket,
+            paths,
         } = admitted;
         tokio::select! {
             () = ticket.turn() => {}
@@ -161,7 +164,7 @@ impl Runtime {
             arguments: arguments.clone(),
         });
 
-        let mut reply = match self.execute(call, &entry, arguments).await {
+        let mut reply = match self.execute(call, &entry, arguments, paths).await {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
@@ -204,7 +207,13 @@ impl Runtime {
 
     /// Runs the tool apart from us: a panic ends there, and a tool that never
     /// yields does not keep us from answering.
-    async fn execute(&self, call: &Call, entry: &Entry, arguments: Value) -> Result<Reply, Error> {
+    async fn execute(
+        &self,
+        call: &Call,
+        entry: &Entry,
+        arguments: Value,
+        allowed: Arc<[(FilePath, Access)]>,
+    ) -> Result<Reply, Error> {
         let limit = match (self.session.timeout, entry.tool.timeout()) {
             (Some(session), Some(own)) => Some(session.min(own)),
             (session, own) => session.or(own),
@@ -218,6 +227,7 @@ impl Runtime {
             cancel: stop.clone(),
             deadline: limit.map(|limit| Instant::now() + limit),
             updates: self.updates(call),
+            allowed,
         };
         let tool = Arc::clone(&entry.tool);
         let mut task = AbortOnDrop(tokio::spawn(async move { tool.call(arguments, &cx).await }));

@@ -94,7 +94,7 @@ pub(crate) async fn run(
             () = link.stop.cancelled() => {}
         }
     }
-    Ok(wire::result(&reply))
+    Ok(wire::result(reply))
 }
 
 fn over() -> ErrorData {

@@ -18,7 +18,13 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 const PIECE: usize = 4096;
 
 /// A descriptor that says when it is ready.
-pub(crate) struct Ready(AsyncFd<OwnedFd>);
+pub(crate) struct Ready {
+    descriptor: AsyncFd<OwnedFd>,
+    /// What it holds, if it is a pipe.
+    pipe: Option<usize>,
+    /// Whether it was used up when it last said that it is ready: then it is.
+    fresh: bool,
+}
 
 impl Ready {
     /// Standard input; an error when it is a file.
@@ -36,47 +42,50 @@ impl Ready {
         reason = "the successor needs `unsafe` to promise what an owned descriptor keeps by itself"
     )]
     fn new(descriptor: BorrowedFd<'_>, interest: Interest) -> io::Result<Self> {
-        AsyncFd::with_interest(descriptor.try_clone_to_owned()?, interest).map(Self)
+        let pipe = rustix::pipe::fcntl_getpipe_size(descriptor).ok();
+        let descriptor = AsyncFd::with_interest(descriptor.try_clone_to_owned()?, interest)?;
+        Ok(Self {
+            descriptor,
+            pipe,
+            fresh: true,
+        })
     }
 
-    /// How much can be written without waiting, if anything can: an empty pipe
-    /// takes all it can hold.
-    fn room(&self) -> usize {
-        let pipe = self.0.get_ref();
-        match (
-            rustix::io::ioctl_fionread(pipe),
-            rustix::pipe::fcntl_getpipe_size(pipe),
-        ) {
-            (Ok(0), Ok(size)) => size.max(PIECE),
-            _ => PIECE,
+    /// How much can be written without waiting: an empty pipe takes all it can
+    /// hold.
+    fn room(&self) -> io::Result<Option<usize>> {
+        let descriptor = self.descriptor.get_ref();
+        if let Some(size) = self.pipe
+            && rustix::io::ioctl_fionread(descriptor).is_ok_and(|waiting| waiting == 0)
+            // A pipe that nobody reads is empty too, but the attempt will say so.
+            && size >= PIECE
+        {
+            return Ok(Some(size));
         }
-    }
-
-    /// Whether `what` can be done now without waiting. A closed other end
-    /// counts: the attempt will say so.
-    fn now(&self, what: PollFlags) -> io::Result<bool> {
-        let mut asked = [PollFd::new(self.0.get_ref(), what)];
-        Ok(poll(&mut asked, Some(&Timespec::default()))? > 0)
+        Ok(now(descriptor, PollFlags::OUT)?.then_some(PIECE))
     }
 }
 
 impl AsyncRead for Ready {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
         loop {
-            let mut guard = ready!(self.0.poll_read_ready(cx))?;
-            if !self.now(PollFlags::IN)? {
+            let mut guard = ready!(this.descriptor.poll_read_ready(cx))?;
+            if !std::mem::take(&mut this.fresh) && !now(this.descriptor.get_ref(), PollFlags::IN)? {
                 guard.clear_ready();
+                this.fresh = true;
                 continue;
             }
-            match rustix::io::read(self.0.get_ref(), buffer.initialize_unfilled()) {
+            match rustix::io::read(this.descriptor.get_ref(), buffer.initialize_unfilled()) {
                 Ok(read) => {
                     // Less than there was room for: that was all of it.
                     if read < buffer.remaining() {
                         guard.clear_ready();
+                        this.fresh = true;
                     }
                     buffer.advance(read);
                     return Poll::Ready(Ok(()));
@@ -95,16 +104,14 @@ impl AsyncWrite for Ready {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let piece = bytes
-            .get(..self.room().min(bytes.len()))
-            .unwrap_or_default();
         loop {
-            let mut guard = ready!(self.0.poll_write_ready(cx))?;
-            if !self.now(PollFlags::OUT)? {
+            let mut guard = ready!(self.descriptor.poll_write_ready(cx))?;
+            let Some(room) = self.room()? else {
                 guard.clear_ready();
                 continue;
-            }
-            match rustix::io::write(self.0.get_ref(), piece) {
+            };
+            let piece = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+            match rustix::io::write(self.descriptor.get_ref(), piece) {
                 Ok(written) => return Poll::Ready(Ok(written)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => guard.clear_ready(),
@@ -120,4 +127,11 @@ impl AsyncWrite for Ready {
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
+}
+
+/// Whether `what` can be done now without waiting. A closed other end counts:
+/// the attempt will say so.
+fn now(descriptor: &OwnedFd, what: PollFlags) -> io::Result<bool> {
+    let mut asked = [PollFd::new(descriptor, what)];
+    Ok(poll(&mut asked, Some(&Timespec::default()))? > 0)
 }

@@ -40,23 +40,23 @@ fn annotations(effect: Effect) -> ToolAnnotations {
 }
 
 /// A reply of the runtime.
-pub(crate) fn result(reply: &Reply) -> CallToolResult {
-    let content = reply.content().iter().filter_map(block).collect();
-    let mut result = if reply.is_error() {
+pub(crate) fn result(reply: Reply) -> CallToolResult {
+    let is_error = reply.is_error();
+    let structured = structured(reply.content());
+    let content = reply.into_content().into_iter().filter_map(block).collect();
+    let mut result = if is_error {
         CallToolResult::error(content)
     } else {
         CallToolResult::success(content)
     };
-    result.structured_content = structured(reply.content());
+    result.structured_content = structured;
     result
 }
 
-fn block(content: &Content) -> Option<ContentBlock> {
+fn block(content: Content) -> Option<ContentBlock> {
     match content {
-        Content::Text { text } => Some(ContentBlock::text(text.as_str())),
-        Content::Image { data, media_type } => {
-            Some(ContentBlock::image(data.as_str(), media_type.as_str()))
-        }
+        Content::Text { text } => Some(ContentBlock::text(text)),
+        Content::Image { data, media_type } => Some(ContentBlock::image(data, media_type)),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@
 //! before and after the window are counted, not kept.
 
 use crate::backend::Content;
+use crate::blocking::Weight;
 use crate::text::sniff::{self, Encoding};
 use crate::text::{decode, limit::Limit};
 use crate::{Backend, Error, FilePath, Result, blocking};
@@ -18,6 +19,9 @@ pub use window::{LongLine, Shown};
 
 /// Pictures larger than this are not loaded.
 const PICTURE_LIMIT: u64 = 32 << 20;
+
+/// How much room is made at once for the beginning of a file.
+const ROOM: usize = 256 << 10;
 
 /// Lines of a file, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,11 +99,19 @@ fn all(content: Content, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
 
 fn decide(mut content: Content, request: &Read) -> Result<Found> {
     let fail = |source| Error::io("read", request.path.given(), source);
-    let mut sample = Vec::with_capacity(sniff::SAMPLE_BYTES);
+    // What is light is small, so there is no reason to read it in two steps.
+    let light = content.weight == Weight::Light;
+    let first = if light {
+        PICTURE_LIMIT
+    } else {
+        sniff::SAMPLE_BYTES as u64
+    };
+    let room = usize::try_from(content.stat.size).unwrap_or(0).min(ROOM);
+    let mut sample = Vec::with_capacity(room + 1);
     content
         .reader
         .by_ref()
-        .take(sniff::SAMPLE_BYTES as u64)
+        .take(first)
         .read_to_end(&mut sample)
         .map_err(fail)?;
 
@@ -141,6 +153,9 @@ fn decide(mut content: Content, request: &Read) -> Result<Found> {
             });
         }
         _ => {}
+    }
+    if light {
+        return window::show_all(&sample, size, request).map(Found::Text);
     }
     let reader = Box::new(std::io::Cursor::new(sample).chain(content.reader));
     window::show(reader, size, request).map(Found::Text)

@@ -116,16 +116,17 @@ impl Scope {
         // A root was made real when it was opened, so only what lies below it is
         // looked at.
         let (known, rest) = self.guard.known(&absolute);
-        let real = links::real_below(known, rest, last, self.guard.rules().reading).map_err(
-            |problem| match problem {
+        let (real, met) = links::real_below(known, rest, last, self.guard.rules().reading)
+            .map_err(|problem| match problem {
                 links::Problem::Magic => self.guard.not_allowed(given, access),
                 links::Problem::Loop => Error::InvalidPath {
                     path: given.to_owned(),
                     reason: "too many levels of symbolic links",
                 },
-            },
-        )?;
-        self.guard.admit(given, real, access)
+            })?;
+        let mut path = self.guard.admit(given, real, access)?;
+        path.was_file = met == Some(rustix::fs::FileType::RegularFile);
+        Ok(path)
     }
 }
 
@@ -140,6 +141,8 @@ pub struct FilePath {
     below: PathBuf,
     root: Arc<Root>,
     guard: Arc<Guard>,
+    /// Whether it was a regular file when it was checked.
+    was_file: bool,
 }
 
 impl FilePath {
@@ -166,6 +169,12 @@ impl FilePath {
     #[must_use]
     pub fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// Whether it was a regular file when it was checked: opening it will hardly
+    /// be an effect, as opening a device can be.
+    pub(crate) fn was_file(&self) -> bool {
+        self.was_file
     }
 
     /// An entry of this directory, or `None` where the rules hide it.
@@ -201,6 +210,7 @@ impl FilePath {
             below: self.below.join(below),
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
+            was_file: false,
         })
     }
 
@@ -215,6 +225,7 @@ impl FilePath {
             below: PathBuf::new(),
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
+            was_file: false,
         };
         top.descendant(below)
     }

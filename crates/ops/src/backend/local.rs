@@ -95,36 +95,13 @@ impl Backend for Local {
 /// open a device can be an effect already.
 pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
     let fail = |errno: rustix::io::Errno| Error::io("read", path.given(), errno.into());
-    let handle = handle::open(path, OFlags::PATH)?;
-    let stat = describe(&fstat(&handle).map_err(fail)?);
-    match stat.kind {
-        Kind::File => {}
-        Kind::Directory => {
-            return Err(Error::IsDirectory {
-                path: path.given().to_owned(),
-            });
-        }
-        Kind::Link => {
-            return Err(Error::NotRegular {
-                path: path.given().to_owned(),
-                kind: "symbolic link",
-            });
-        }
-        Kind::Other(kind) => {
-            return Err(Error::NotRegular {
-                path: path.given().to_owned(),
-                kind,
-            });
-        }
+    if !path.was_file() {
+        let handle = handle::open(path, OFlags::PATH)?;
+        regular(path, &fstat(&handle).map_err(fail)?)?;
     }
     let file = handle::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     let opened = fstat(&file).map_err(fail)?;
-    if !FileType::from_raw_mode(opened.st_mode).is_file() {
-        return Err(Error::NotRegular {
-            path: path.given().to_owned(),
-            kind: "special file",
-        });
-    }
+    regular(path, &opened)?;
     let weight = weight(&file, &opened);
     let file = std::fs::File::from(file);
     let reader: Box<dyn Read + Send> = if is_pseudo(path.real()) {
@@ -140,6 +117,22 @@ pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
         reader,
         weight,
     })
+}
+
+fn regular(path: &FilePath, stat: &rustix::fs::Stat) -> Result<()> {
+    let given = || path.given().to_owned();
+    match describe(stat).kind {
+        Kind::File => Ok(()),
+        Kind::Directory => Err(Error::IsDirectory { path: given() }),
+        Kind::Link => Err(Error::NotRegular {
+            path: given(),
+            kind: "symbolic link",
+        }),
+        Kind::Other(kind) => Err(Error::NotRegular {
+            path: given(),
+            kind,
+        }),
+    }
 }
 
 /// A small file of a local disk is light. What a network or another program

@@ -41,6 +41,13 @@ pub struct LongLine {
 /// How much is read at a time, and between two looks at the cancel flag.
 const CHUNK: usize = 64 << 10;
 
+/// Shows a text that is in memory already.
+pub(super) fn show_all(text: &[u8], size: u64, request: &Read) -> Result<Shown> {
+    let mut state = State::new(request);
+    state.feed(text);
+    state.finish(size, request)
+}
+
 pub(super) fn show(
     mut reader: Box<dyn std::io::Read + Send>,
     size: u64,

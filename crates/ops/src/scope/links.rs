@@ -44,17 +44,19 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
 /// The absolute path with every link resolved, as the kernel would resolve it.
 /// What does not exist is kept as it is written, so that files can be created.
 pub(super) fn real_path(path: &Path, last: Last, reading: Reading) -> Result<PathBuf, Problem> {
-    real_below(Path::new("/"), path, last, reading)
+    real_below(Path::new("/"), path, last, reading).map(|(real, _)| real)
 }
 
-/// The same for a path below a folder that is real already.
+/// The same for a path below a folder that is real already, and what kind of
+/// thing was last met there.
 pub(super) fn real_below(
     folder: &Path,
     path: &Path,
     last: Last,
     reading: Reading,
-) -> Result<PathBuf, Problem> {
+) -> Result<(PathBuf, Option<FileType>), Problem> {
     let mut real = folder.to_owned();
+    let mut met = None;
     let mut rest: VecDeque<OsString> = parts(path).collect();
     let mut links = 0;
     while let Some(name) = rest.pop_front() {
@@ -63,6 +65,7 @@ pub(super) fn real_below(
             continue;
         }
         let keep = last == Last::Keep && rest.is_empty();
+        met = None;
         let mut next = real.join(&name);
         let Ok(stat) = statat(CWD, &next, AtFlags::SYMLINK_NOFOLLOW) else {
             if let Some(found) = undo_replacement(&real, &name) {
@@ -75,7 +78,9 @@ pub(super) fn real_below(
             real = next;
             continue;
         };
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink || keep {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind != FileType::Symlink || keep {
+            met = Some(kind);
             real = next;
             continue;
         }
@@ -98,7 +103,7 @@ pub(super) fn real_below(
             rest.push_front(part);
         }
     }
-    Ok(real)
+    Ok((real, met))
 }
 
 /// The parts that matter: names and `..`.

@@ -276,6 +276,7 @@ impl Guard {
             below,
             root,
             guard: Arc::clone(self),
+            was_file: false,
         }
     }
 
@@ -287,6 +288,7 @@ impl Guard {
             below,
             root: Arc::clone(root),
             guard: Arc::clone(self),
+            was_file: false,
         }
     }
 

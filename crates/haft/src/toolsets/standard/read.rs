@@ -46,7 +46,7 @@ impl Tool for Read {
             cancel: cx.cancel().clone(),
         };
         match read::file(cx.backend(), request).await? {
-            Found::Text(shown) => Ok(text(&args.path, &shown)),
+            Found::Text(shown) => Ok(text(&args.path, shown)),
             Found::Picture(bytes, media_type) => {
                 let path = args.path;
                 let picture = blocking::run(blocking::Weight::Heavy, move || {
@@ -59,12 +59,12 @@ impl Tool for Read {
     }
 }
 
-fn text(path: &str, shown: &Shown) -> Reply {
+fn text(path: &str, shown: Shown) -> Reply {
     if shown.total_lines == 0 {
         return Reply::from(format!("({path} is empty)"));
     }
     let last = shown.first + shown.lines.saturating_sub(1);
-    let mut text = shown.text.clone();
+    let mut text = shown.text;
     if let Some(long) = shown.long_line {
         text.push_str(&format!(
             "\n\n[Line {0} is {1}; its first {2} are shown. For the rest: sed -n '{0}p' FILE | tail -c +{3}, or grep for what you need]",
