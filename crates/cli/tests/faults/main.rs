@@ -9,6 +9,7 @@
 mod edges;
 mod kills;
 mod races;
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,120 @@
+//! The server over real pipes, files and closed ends.
+
+use crate::Yard;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+fn hello() -> String {
+    let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    format!(
+        "{hello}\n{}\n",
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    )
+}
+
+fn read_call(id: usize) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "read", "arguments": {"path": "big.txt"}}})
+}
+
+fn yard() -> (Yard, String) {
+    let yard = Yard::new();
+    let text: String = (0..1200)
+        .map(|line| format!("line {line} of a file that fills a pipe\n"))
+        .collect();
+    std::fs::write(yard.work().join("big.txt"), &text).unwrap();
+    (yard, text.trim_end().to_owned())
+}
+
+/// A pipe holds 64 KiB; this is a hundred times as much, and nobody reads it
+/// until all of it was asked for.
+#[test]
+fn a_client_that_reads_late_gets_every_byte() {
+    let (yard, text) = yard();
+    let mut child = yard
+        .command(&["mcp"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let (asked, all_asked) = std::sync::mpsc::channel();
+    let asking = std::thread::spawn(move || {
+        stdin.write_all(hello().as_bytes()).unwrap();
+        for id in 0..150 {
+            writeln!(stdin, "{}", read_call(id)).unwrap();
+        }
+        asked.send(()).unwrap();
+        stdin
+    });
+    // Backpressure may stop the asking half way; then reading is what goes on.
+    let _ = all_asked.recv_timeout(Duration::from_secs(2));
+    let mut seen = vec![0; 150];
+    for line in BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .take(151)
+    {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if let Some(id) = message["id"].as_u64() {
+            assert!(
+                message["result"]["content"][0]["text"] == text.as_str(),
+                "{id} differs"
+            );
+            seen[usize::try_from(id).unwrap()] += 1;
+        }
+    }
+    assert!(seen.iter().all(|times| *times == 1), "{seen:?}");
+    drop(asking.join().unwrap());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn requests_may_come_from_a_file_and_answers_go_to_one() {
+    let (yard, text) = yard();
+    let (requests, answers) = (yard.out().join("requests"), yard.out().join("answers"));
+    std::fs::write(&requests, format!("{}{}\nno json\n", hello(), read_call(7))).unwrap();
+    let status = yard
+        .command(&["mcp"])
+        .stdin(std::fs::File::open(&requests).unwrap())
+        .stdout(std::fs::File::create(&answers).unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    let answers = std::fs::read_to_string(answers).unwrap();
+    let answers: Vec<Value> = answers
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(answers.len(), 3, "{answers:?}");
+    assert!(
+        answers
+            .iter()
+            .any(|answer| answer["id"] == 7
+                && answer["result"]["content"][0]["text"] == text.as_str())
+    );
+    assert!(
+        answers
+            .iter()
+            .any(|answer| answer["error"]["code"] == -32700)
+    );
+}
+
+#[test]
+fn a_client_that_goes_away_ends_it() {
+    let (yard, _) = yard();
+    let mut child = yard
+        .command(&["mcp"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    let _ = stdin.write_all(format!("{}{}\n", hello(), read_call(1)).as_bytes());
+    let begun = Instant::now();
+    // The input stays open: the closed output alone must end it.
+    while child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "it still runs");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(stdin);
+}
