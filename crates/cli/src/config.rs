@@ -61,6 +61,18 @@ pub(crate) fn folder(flags: &Shared) -> Result<PathBuf, Failure> {
     Ok(places::here(flags, &env::current_folder()?)?.0)
 }
 
+/// The preset, which must be one of the toolset. Which tools are offered is a
+/// choice and not a right: what they may touch is decided elsewhere.
+fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure> {
+    let given = sources.first("tools.preset")?;
+    if let (Some(given), Some(toolset)) = (&given, haft::toolsets::by_name(toolset))
+        && let Err(error) = toolset.preset(Some(text(given)))
+    {
+        return Err(Failure::usage(format!("{}: {error}", given.from)));
+    }
+    Ok(given)
+}
+
 /// Reads flags, variables and files.
 pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let folders = env::folders();
@@ -79,7 +91,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         toolset.value.clone(),
         toolset.from.to_string(),
     );
-    let preset = sources.first("tools.preset")?;
+    let preset = preset(&sources, text(&toolset))?;
     let own = haft::toolsets::by_name(text(&toolset))
         .and_then(|toolset| toolset.presets.first().map(|preset| preset.name));
     let in_force = given_or(preset.clone(), own.into());

@@ -3,6 +3,7 @@
 use crate::env;
 use std::io::IsTerminal;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
 
 /// The levels, by the names that `--log` takes.
 pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
@@ -11,8 +12,21 @@ pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "t
 pub(crate) fn start(level: &str) {
     let filter: LevelFilter = level.parse().unwrap_or(LevelFilter::OFF);
     if filter != LevelFilter::OFF {
+        // What the MCP library warns of is what we answered to the client.
+        let library = if filter <= LevelFilter::INFO {
+            LevelFilter::ERROR
+        } else {
+            filter
+        };
+        let filter = EnvFilter::default()
+            .add_directive(filter.into())
+            .add_directive(
+                format!("rmcp={library}")
+                    .parse()
+                    .unwrap_or_else(|_| filter.into()),
+            );
         let subscriber = tracing_subscriber::fmt()
-            .with_max_level(filter)
+            .with_env_filter(filter)
             .with_writer(std::io::stderr)
             .with_ansi(std::io::stderr().is_terminal() && env::colour_welcome())
             .without_time()

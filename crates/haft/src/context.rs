@@ -58,6 +58,12 @@ impl Context {
             .resolve(&self.session.scope, given, access)?)
     }
 
+    /// A path as the model gave it, without what it may write around it.
+    #[must_use]
+    pub fn named(&self, given: &str) -> String {
+        self.session.paths.named(&self.session.scope, given)
+    }
+
     /// A path for the model: relative to the work folder, absolute outside it.
     /// Control characters are made visible, so that a name stays on its line.
     #[must_use]

@@ -174,6 +174,13 @@ impl Runtime {
                 serde_json::to_value(&repairs).unwrap_or_default(),
             );
         }
+        tracing::debug!(
+            call = call.id,
+            tool = call.tool,
+            is_error = reply.is_error,
+            took = ?begun.elapsed(),
+            "called"
+        );
         let truncated = limit::apply(
             &mut reply,
             &session.toolset,
@@ -272,6 +279,7 @@ impl Runtime {
 
     /// The reply to a call that did not run.
     fn refuse(&self, call: &Call, error: &Error) -> Reply {
+        tracing::debug!(call = call.id, tool = call.tool, %error, "refused");
         self.emit(|| EventKind::ToolDenied {
             call_id: call.id.clone(),
             tool: call.tool.clone(),

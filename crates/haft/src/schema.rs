@@ -87,11 +87,11 @@ fn object(arguments: Value, repairs: &mut Vec<Repair>) -> Result<Map<String, Val
         Value::Object(arguments) => Ok(arguments),
         Value::Null => Ok(Map::new()),
         Value::String(text) => {
-            let parsed = parse_arguments(&text)?;
-            if !text.trim().is_empty() {
+            let (parsed, repaired) = parse::parse(&text)?;
+            if let Some(change) = repaired {
                 repairs.push(Repair {
                     parameter: String::new(),
-                    change: "arguments were a string of JSON".to_owned(),
+                    change: change.to_owned(),
                 });
             }
             match parsed {

@@ -46,6 +46,17 @@ pub enum Paths {
 }
 
 impl Paths {
+    /// A path without what this dialect lets be written around it, for replies
+    /// that say what was made.
+    #[must_use]
+    pub fn named(self, scope: &Scope, given: &str) -> String {
+        match self {
+            Self::Plain => given.to_owned(),
+            Self::Expanding if given.contains("~/") => bare(given).to_owned(),
+            Self::Expanding => expand(scope, given).to_string_lossy().into_owned(),
+        }
+    }
+
     /// Checks a path as this dialect means it.
     ///
     /// # Errors
@@ -58,10 +69,19 @@ impl Paths {
     }
 }
 
+/// A path as it was meant: models copy the `@file` notation that people use to
+/// mention a file, put spaces around, and write `~/` for the home folder. A name
+/// that is there as it is written is meant as it is written.
 fn expand(scope: &Scope, given: &str) -> PathBuf {
-    let path = given.trim();
-    // Models copy the `@file` notation that people use to mention a file.
-    let path = path.strip_prefix('@').unwrap_or(path);
+    if given.starts_with(['@', ' ']) || given.ends_with(' ') {
+        let literal = scope
+            .resolve(given, Access::Unlink)
+            .or_else(|_| scope.resolve(given, Access::Read));
+        if literal.is_ok_and(|path| path.is_there()) {
+            return PathBuf::from(given);
+        }
+    }
+    let path = bare(given);
     match (path.strip_prefix('~'), scope.home()) {
         (Some(""), Some(home)) => home.to_owned(),
         (Some(rest), Some(home)) if rest.starts_with('/') => {
@@ -69,6 +89,12 @@ fn expand(scope: &Scope, given: &str) -> PathBuf {
         }
         _ => Path::new(path).to_owned(),
     }
+}
+
+/// Without what is written around a path.
+fn bare(given: &str) -> &str {
+    let path = given.trim();
+    path.strip_prefix('@').unwrap_or(path)
 }
 
 impl Toolset {

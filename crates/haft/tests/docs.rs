@@ -143,6 +143,21 @@ fn every_parameter_is_described() {
     }
 }
 
+#[test]
+fn every_tool_is_in_the_preset_all() {
+    for name in toolsets::NAMES {
+        let toolset = toolsets::by_name(name).unwrap();
+        let all = toolset.preset(Some("all")).unwrap().tools;
+        for definition in definitions(name) {
+            assert!(
+                all.contains(&definition.name.as_str()),
+                "step 2 forgotten: put {} into the preset `all` of toolsets/{name}/mod.rs, and into others that should list it",
+                definition.name
+            );
+        }
+    }
+}
+
 /// A file in a toolset's folder that is no tool of it was forgotten.
 #[test]
 fn every_tool_file_is_listed() {

@@ -231,10 +231,16 @@ fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
     let old = decode::lf(old);
     let nearest = nearest::nearest(&text, &old);
     let already = already(bytes, new, nearest.as_ref());
-    let words = nearest
+    let mut words = nearest
         .as_ref()
         .map(|nearest| nearest::lesson(nearest, &text, &old))
         .unwrap_or_default();
+    for reason in unseen(bytes, &old) {
+        if !words.is_empty() {
+            words.push('\n');
+        }
+        words.push_str(reason);
+    }
     Lesson {
         nearest,
         text: words,
@@ -260,4 +266,28 @@ fn already(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<u
         .map(|place| splice::line_of(bytes, place.start))
         .filter(|line| telling(*line))
         .collect()
+}
+
+/// What differs between the file and what a reader sees of it.
+fn unseen(bytes: &[u8], old: &str) -> Vec<&'static str> {
+    let mut reasons = Vec::new();
+    if old.contains('\u{fffd}') && std::str::from_utf8(bytes).is_err() {
+        reasons.push(
+            "U+FFFD stands for bytes that are not UTF-8 and cannot be matched: use only text before or after them",
+        );
+    }
+    if let Some(open) = old.strip_suffix('\n')
+        && !bytes.ends_with(b"\n")
+        && splice::find(bytes, open, "")
+            .iter()
+            .any(|place| place.whole.end == bytes.len())
+    {
+        reasons.push("the file has no newline at its end: leave out the last one");
+    }
+    let lone_cr = memchr::memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'));
+    if lone_cr && old.contains('\n') {
+        reasons
+            .push("the file has carriage returns (CR) that end no line: match each line by itself");
+    }
+    reasons
 }

@@ -167,6 +167,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// No glob.
+    #[error("invalid glob: {reason}")]
+    InvalidGlob {
+        /// The glob as it was given.
+        glob: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Stopped by the caller.
     #[error("cancelled")]
     Cancelled,

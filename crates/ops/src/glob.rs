@@ -78,7 +78,7 @@ pub struct Globbed {
     pub entries: Vec<Entry>,
     /// How many there are.
     pub total: u64,
-    /// How many entries were looked at.
+    /// How many entries were looked at, folders not counted.
     pub visited: u64,
     /// What was not looked into, and why.
     pub skipped: Skipped,
@@ -125,7 +125,7 @@ impl Skipped {
 /// Finds entries below a folder.
 ///
 /// # Errors
-/// [`Error::InvalidPattern`] for a glob that cannot be used,
+/// [`Error::InvalidGlob`] for a glob that cannot be used,
 /// [`Error::NotADirectory`] for a file. Being stopped is no error: what was
 /// found until then is the answer.
 pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) -> Result<Globbed> {
@@ -221,7 +221,7 @@ impl<'a> Looking<'a> {
 impl Visitor for Looking<'_> {
     fn meet(&mut self, met: &Met<'_>) -> Next {
         let is_folder = met.kind == Kind::Directory;
-        self.batch.visited += 1;
+        self.batch.visited += u64::from(met.kind != Kind::Directory);
         let (matches, below) = match &self.wanted.matching {
             Compiled::Glob(glob) => {
                 let said = glob.says(met.folder(), met.name(), &mut self.memory);

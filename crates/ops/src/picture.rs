@@ -1,14 +1,16 @@
 //! Pictures for models that see: small enough to send, whole enough to use.
 
 use crate::{Error, Result};
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
 
 /// The longest side a picture is shown with.
 pub const MAX_SIDE: u32 = 2000;
 
-/// Beyond this even a small picture is encoded again.
-const MAX_BYTES: usize = 4 << 20;
+/// Beyond this even a small picture is encoded again. In Base64 it is a third
+/// more, and common services take 5 MB of that.
+const MAX_BYTES: usize = 3_600_000;
 
 /// Memory a picture may need to be decoded. A file of a few kilobytes can claim
 /// to be of any size.
@@ -39,11 +41,12 @@ pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<P
         size,
         kind: Some("damaged or oversized image"),
     };
-    let original = reader(&bytes)
-        .map_err(image::ImageError::IoError)
-        .and_then(ImageReader::into_dimensions)
-        .map_err(broken)?;
-    if original.0.max(original.1) <= MAX_SIDE && bytes.len() <= MAX_BYTES {
+    // Decoded even when it is passed on as it is: one damaged picture makes a
+    // model's service refuse every later request that carries it.
+    let (decoded, turned) = decode(&bytes).map_err(broken)?;
+    let original = (decoded.width(), decoded.height());
+    let small = original.0.max(original.1) <= MAX_SIDE;
+    if small && bytes.len() <= MAX_BYTES {
         return Ok(Picture {
             bytes,
             media_type,
@@ -51,23 +54,29 @@ pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<P
             original,
         });
     }
-    let decoded = reader(&bytes)
-        .map_err(image::ImageError::IoError)
-        .and_then(ImageReader::decode)
-        .map_err(broken)?;
     drop(bytes);
-    let scaled = if original.0.max(original.1) > MAX_SIDE {
-        decoded.thumbnail(MAX_SIDE, MAX_SIDE)
-    } else {
+    let mut scaled = if small {
         decoded
+    } else {
+        decoded.thumbnail(MAX_SIDE, MAX_SIDE)
     };
-    let (bytes, media_type) = encode(&scaled).map_err(broken)?;
+    // The mark that says which side is up is lost with the old encoding.
+    scaled.apply_orientation(turned);
+    let (bytes, media_type) = encode(&scaled, media_type).map_err(broken)?;
     Ok(Picture {
         bytes,
         media_type,
         size: (scaled.width(), scaled.height()),
         original,
     })
+}
+
+fn decode(bytes: &[u8]) -> image::ImageResult<(DynamicImage, Orientation)> {
+    let mut decoder = reader(bytes)
+        .map_err(image::ImageError::IoError)?
+        .into_decoder()?;
+    let turned = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((DynamicImage::from_decoder(decoder)?, turned))
 }
 
 fn reader(bytes: &[u8]) -> std::io::Result<ImageReader<Cursor<&[u8]>>> {
@@ -80,16 +89,79 @@ fn reader(bytes: &[u8]) -> std::io::Result<ImageReader<Cursor<&[u8]>>> {
     Ok(reader)
 }
 
-/// PNG keeps text sharp; a photograph that is too large that way becomes JPEG.
-fn encode(picture: &DynamicImage) -> image::ImageResult<(Vec<u8>, &'static str)> {
+/// PNG keeps text sharp; what was a photograph, or is too large as PNG, becomes
+/// JPEG.
+fn encode(picture: &DynamicImage, was: &str) -> image::ImageResult<(Vec<u8>, &'static str)> {
     let mut bytes = Vec::new();
-    picture.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png)?;
-    if bytes.len() <= MAX_BYTES {
-        return Ok((bytes, "image/png"));
+    if was != "image/jpeg" {
+        picture.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png)?;
+        if bytes.len() <= MAX_BYTES {
+            return Ok((bytes, "image/png"));
+        }
+        bytes.clear();
     }
-    bytes.clear();
-    picture
-        .to_rgb8()
-        .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Jpeg)?;
+    let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, 85);
+    picture.to_rgb8().write_with_encoder(encoder)?;
     Ok((bytes, "image/jpeg"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let picture = DynamicImage::ImageRgb8(image::RgbImage::from_fn(width, height, |x, y| {
+            image::Rgb([x as u8, y as u8, 7])
+        }));
+        picture
+            .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png)
+            .unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_small_picture_is_passed_on_byte_for_byte() {
+        let bytes = png(30, 20);
+        let picture = prepare(bytes.clone(), "image/png", "p").unwrap();
+        assert_eq!((picture.bytes, picture.size), (bytes, (30, 20)));
+    }
+
+    #[test]
+    fn a_large_picture_is_scaled_to_its_longest_side() {
+        let picture = prepare(png(4000, 1000), "image/png", "p").unwrap();
+        assert_eq!(
+            (picture.size, picture.original, picture.media_type),
+            ((2000, 500), (4000, 1000), "image/png")
+        );
+        assert_eq!(
+            reader(&picture.bytes).unwrap().into_dimensions().unwrap(),
+            (2000, 500)
+        );
+    }
+
+    #[test]
+    fn a_damaged_picture_is_an_error() {
+        let bytes = png(300, 200);
+        for length in [10, 60, bytes.len() / 2, bytes.len() - 20] {
+            let cut = bytes.iter().take(length).copied().collect();
+            assert!(
+                matches!(prepare(cut, "image/png", "p"), Err(Error::Binary { .. })),
+                "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_photograph_stays_one() {
+        let mut bytes = Vec::new();
+        let picture = DynamicImage::ImageRgb8(image::RgbImage::new(2500, 10));
+        picture
+            .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Jpeg)
+            .unwrap();
+        assert_eq!(
+            prepare(bytes, "image/jpeg", "p").unwrap().media_type,
+            "image/jpeg"
+        );
+    }
 }

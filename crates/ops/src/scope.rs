@@ -125,7 +125,19 @@ impl Scope {
                 },
             })?;
         let mut path = self.guard.admit(given, real, access)?;
+        path.was_there = met.is_some();
         path.was_file = met == Some(rustix::fs::FileType::RegularFile);
+        // A slash at the end means a folder.
+        if given.ends_with('/') && path.was_file {
+            return Err(Error::NotADirectory {
+                path: given.to_owned(),
+            });
+        }
+        if given.ends_with('/') && access != Access::Read {
+            return Err(Error::IsDirectory {
+                path: given.to_owned(),
+            });
+        }
         Ok(path)
     }
 }
@@ -141,7 +153,8 @@ pub struct FilePath {
     below: PathBuf,
     root: Arc<Root>,
     guard: Arc<Guard>,
-    /// Whether it was a regular file when it was checked.
+    /// What it was when it was checked: anything, and a regular file.
+    was_there: bool,
     was_file: bool,
 }
 
@@ -169,6 +182,12 @@ impl FilePath {
     #[must_use]
     pub fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// Whether there was something when it was checked.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.was_there
     }
 
     /// Whether it was a regular file when it was checked: opening it will hardly
@@ -210,6 +229,7 @@ impl FilePath {
             below: self.below.join(below),
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
+            was_there: false,
             was_file: false,
         })
     }
@@ -225,6 +245,7 @@ impl FilePath {
             below: PathBuf::new(),
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
+            was_there: false,
             was_file: false,
         };
         top.descendant(below)

@@ -179,7 +179,7 @@ pub type Watch<'a> = dyn Fn(Progress) + Send + Sync + 'a;
 /// Searches a file, or all files of a folder.
 ///
 /// # Errors
-/// [`Error::InvalidPattern`] for a pattern or glob that cannot be used, what
+/// [`Error::InvalidPattern`] and [`Error::InvalidGlob`] for what cannot be used, what
 /// the backend says of the path itself. Being stopped is no error: what was
 /// found until then is the answer.
 pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) -> Result<Searched> {

@@ -40,10 +40,32 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
+/// Whether a project's file is a link to somewhere else: an error message would
+/// show what is there.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the configuration is read before there is a scope"
+)]
+fn leads_out(path: &Path) -> bool {
+    let Some(folder) = path
+        .parent()
+        .and_then(|folder| std::fs::canonicalize(folder).ok())
+    else {
+        return false;
+    };
+    std::fs::canonicalize(path).is_ok_and(|real| !real.starts_with(folder))
+}
+
 impl Layer {
     /// Reads a file; `None` if there is none.
     pub(crate) fn load(role: Role, path: &Path, shown: &str) -> Result<Option<Self>, Failure> {
         let shown = visible(shown);
+        if role == Role::Project && leads_out(path) {
+            return Err(Failure::at(
+                &shown,
+                "is a link that leads out of this folder",
+            ));
+        }
         let Some(text) = file::read(path, &shown)? else {
             return Ok(None);
         };

@@ -151,3 +151,19 @@ fn the_work_folder_stays_in_the_project() {
     // The flag comes first, so that the file's value does not matter.
     assert_eq!(scratch.haft(&["call", "ls", "--dir", "."]).code, Some(0));
 }
+
+#[test]
+fn a_project_file_that_is_a_link_to_elsewhere_is_not_read() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.home("secret"), "root:*:20228:0\n").unwrap();
+    std::os::unix::fs::symlink(scratch.home("secret"), scratch.work("haft.yaml")).unwrap();
+    let ended = scratch.haft(&["call", "ls"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("is a link that leads out of this folder"),
+        "{ended:?}"
+    );
+    assert!(!ended.err.contains("20228"), "{ended:?}");
+}

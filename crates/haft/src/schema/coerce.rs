@@ -129,7 +129,10 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
         ("number", Value::String(text)) => serde_json::from_str::<Number>(text.trim())
             .ok()
             .map(Value::Number),
-        ("string", Value::Number(number)) => Some(Value::String(number.to_string())),
+        // Only whole numbers: 1.10 and 1E5 do not come back as they were written.
+        ("string", Value::Number(number)) if !number.is_f64() => {
+            Some(Value::String(number.to_string()))
+        }
         ("string", Value::Bool(truth)) => Some(Value::String(truth.to_string())),
         ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
             "true" => Some(Value::Bool(true)),
@@ -145,7 +148,8 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
 /// A float that is a whole number, as an integer.
 fn whole(value: &Value) -> Option<Value> {
     let float = value.as_f64().filter(|float| float.fract() == 0.0)?;
-    // Beyond 2^63 the nearest integer we can hold; a range clamps it further.
+    // Beyond 2^63 the nearest integer we can hold, which is said: its text
+    // differs from what came.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the cast saturates, which is what is wanted"

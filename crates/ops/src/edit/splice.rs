@@ -20,31 +20,24 @@ pub(super) struct Place {
 /// Every place where `old` is, overlapping ones too: a text that occurs twice in
 /// an overlapping way is as ambiguous as any other.
 pub(super) fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
-    let exact = |needle: &[u8]| overlapping(bytes, needle);
+    let plain_old = old.replace("\r\n", "\n");
+    let plain_new = new.replace("\r\n", "\n");
     if old.contains('\r') {
-        // The caller sees the file's own endings and means them.
-        let found = exact(old.as_bytes());
+        // Endings that the caller wrote out are looked for as they are; the new
+        // text takes those of the place all the same.
+        let found = overlapping(bytes, old.as_bytes());
         if !found.is_empty() {
-            return found
-                .into_iter()
-                .map(|start| place(bytes, start..start + old.len(), old, new, Endings::AsGiven))
+            let spans = found.into_iter().map(|start| start..start + old.len());
+            return spans
+                .map(|span| place(bytes, span, &plain_old, &plain_new))
                 .collect();
         }
     }
-    let old = old.replace("\r\n", "\n");
-    let new = new.replace("\r\n", "\n");
     let view = View::of(bytes);
-    overlapping(&view.bytes, old.as_bytes())
+    overlapping(&view.bytes, plain_old.as_bytes())
         .into_iter()
-        .map(|start| {
-            place(
-                bytes,
-                view.raw(start)..view.raw(start + old.len()),
-                &old,
-                &new,
-                Endings::OfThePlace,
-            )
-        })
+        .map(|start| view.raw(start)..view.raw(start + plain_old.len()))
+        .map(|span| place(bytes, span, &plain_old, &plain_new))
         .collect()
 }
 
@@ -143,49 +136,25 @@ pub(super) fn line_of(bytes: &[u8], at: usize) -> usize {
     memchr::memchr_iter(b'\n', bytes.get(..at).unwrap_or_default()).count() + 1
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Endings {
-    AsGiven,
-    OfThePlace,
-}
-
 /// A match as a place: what old and new have in common at both ends is left
-/// alone, so that lines that only give context keep their own bytes.
-fn place(
-    bytes: &[u8],
-    whole: std::ops::Range<usize>,
-    old: &str,
-    new: &str,
-    endings: Endings,
-) -> Place {
-    let start = whole.start;
-    let new = match endings {
-        Endings::AsGiven => Cow::Borrowed(new),
-        Endings::OfThePlace => {
-            let head = common_head(old, new);
-            let (old_rest, new_rest) = (
-                old.get(head..).unwrap_or_default(),
-                new.get(head..).unwrap_or_default(),
-            );
-            let tail = common_tail(old_rest, new_rest);
-            let matched = bytes.get(whole.clone()).unwrap_or_default();
-            let begin = whole.start + raw_length(matched, head);
-            let end = whole.end - raw_length_back(matched, tail);
-            let middle = new_rest.get(..new_rest.len() - tail).unwrap_or_default();
-            let ending = ending_at(bytes, begin.min(end)..end.max(begin));
-            let middle = with_ending(middle, ending);
-            return Place {
-                start,
-                span: begin..end,
-                new: middle.into_owned().into_bytes(),
-                whole,
-            };
-        }
-    };
+/// alone, so that lines that only give context keep their own bytes. Both come
+/// with plain newlines.
+fn place(bytes: &[u8], whole: std::ops::Range<usize>, old: &str, new: &str) -> Place {
+    let head = common_head(old, new);
+    let (old_rest, new_rest) = (
+        old.get(head..).unwrap_or_default(),
+        new.get(head..).unwrap_or_default(),
+    );
+    let tail = common_tail(old_rest, new_rest);
+    let matched = bytes.get(whole.clone()).unwrap_or_default();
+    let begin = whole.start + raw_length(matched, head);
+    let end = whole.end - raw_length_back(matched, tail);
+    let middle = new_rest.get(..new_rest.len() - tail).unwrap_or_default();
+    let middle = with_ending(middle, ending_at(bytes, begin..end));
     Place {
-        start,
-        span: whole.clone(),
-        new: new.into_owned().into_bytes(),
+        start: whole.start,
+        span: begin..end,
+        new: middle.into_owned().into_bytes(),
         whole,
     }
 }

@@ -25,9 +25,13 @@ fn newlines_match_either_ending_and_become_that_of_the_place() {
         "the caller's own endings give way to the file's"
     );
     assert_eq!(
-        replaced("a\r\nb\n", "a\r\nb", "a\nb"),
-        "a\nb\n",
-        "unless it names what is there: then it means it"
+        replaced("a\r\nb\r\nc\r\n", "b\r\nc", "x\ny\nz"),
+        "a\r\nx\r\ny\r\nz\r\n"
+    );
+    assert_eq!(
+        find(b"x\ny\r\nx\r\ny", "x\r\ny", "z").len(),
+        1,
+        "endings that are written out count"
     );
 }
 
@@ -261,5 +265,21 @@ proptest! {
         let plain = file.replace("\r\n", "\n");
         let expected = (0..plain.len()).filter(|at| plain.get(*at..).is_some_and(|rest| rest.starts_with(&old))).count();
         prop_assert_eq!(find(file.as_bytes(), &old, "x").len(), expected);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_seen_is_told() {
+    for (file, old, told) in [
+        (b"a\nb".as_slice(), "b\n", "no newline at its end"),
+        (b"caf\xe9 x\n", "caf\u{fffd} x", "U+FFFD stands for bytes"),
+        (b"a\r\r\nb\n", "a\nb", "carriage returns"),
+    ] {
+        let (failed, after) = edit(file, old, "new", Occurrences::ExactlyOne).await;
+        assert_eq!(after, file);
+        let Error::TextNotFound { lesson, .. } = failed.unwrap_err() else {
+            panic!("{old:?}")
+        };
+        assert!(lesson.text.contains(told), "{old:?}: {}", lesson.text);
     }
 }

@@ -55,8 +55,8 @@ pub(crate) struct Said {
 
 impl Pattern {
     pub(crate) fn new(given: &str, anchored: Anchored, dots: Dots) -> Result<Self> {
-        let invalid = |reason: String| Error::InvalidPattern {
-            pattern: given.to_owned(),
+        let invalid = |reason: String| Error::InvalidGlob {
+            glob: given.to_owned(),
             reason,
         };
         let expanded = brace::expand(given).map_err(|error| invalid(error.to_string()))?;
@@ -349,7 +349,7 @@ mod tests {
     fn a_bad_glob_is_named() {
         for bad in ["[", "", "/", "a[", "{1..2000}"] {
             let error = Pattern::new(bad, Anchored::ToPath, Dots::Match).unwrap_err();
-            assert!(matches!(error, Error::InvalidPattern { .. }), "{bad}");
+            assert!(matches!(error, Error::InvalidGlob { .. }), "{bad}");
         }
     }
 }

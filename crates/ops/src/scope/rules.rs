@@ -243,7 +243,11 @@ impl Guard {
             return Ok(self.anchor(given, real, &Arc::new(root)));
         }
         if self.hides(&real) {
-            return Err(self.not_allowed(given, access));
+            let remedy = "it is a secret place; only `--sandbox off` opens those";
+            return Err(Error::NotAllowed {
+                path: given.to_owned(),
+                remedy: remedy.to_owned(),
+            });
         }
         let root = if writes {
             match self.rules.writing {
@@ -276,6 +280,7 @@ impl Guard {
             below,
             root,
             guard: Arc::clone(self),
+            was_there: false,
             was_file: false,
         }
     }
@@ -288,6 +293,7 @@ impl Guard {
             below,
             root: Arc::clone(root),
             guard: Arc::clone(self),
+            was_there: false,
             was_file: false,
         }
     }

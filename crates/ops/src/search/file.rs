@@ -106,9 +106,13 @@ impl Seeker {
     fn search(&mut self, below: &[u8], size: usize, reader: impl Read) -> End {
         let job = &*self.job;
         let bytes = self.buffer.get(..size).unwrap_or_default();
-        let mut lines = Lines::new(&self.matcher, job.max_matches, job.max_line, || {
-            job.may_show(below)
-        });
+        let mut lines = Lines::new(
+            &self.matcher,
+            job.max_matches,
+            job.max_line,
+            job.context,
+            || job.may_show(below),
+        );
         let failed = Cell::new(false);
         let utf16 = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
         let result = if size < SMALL && !utf16 {

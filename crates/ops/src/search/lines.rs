@@ -3,7 +3,7 @@
 use super::{Line, LineKind};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
-use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
+use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 use std::io;
 
 /// Takes the lines of one file from the searcher.
@@ -15,6 +15,9 @@ pub(super) struct Lines<'a, F> {
     collecting: bool,
     max_matches: u64,
     max_line: usize,
+    /// How far context reaches, and the last match that is shown.
+    context: u64,
+    last: u64,
     pub(super) lines: Vec<Line>,
     pub(super) held: u64,
     pub(super) matches: u64,
@@ -26,6 +29,7 @@ impl<'a, F: FnMut() -> bool> Lines<'a, F> {
         matcher: &'a RegexMatcher,
         max_matches: u64,
         max_line: usize,
+        context: usize,
         wanted: F,
     ) -> Self {
         Self {
@@ -34,6 +38,8 @@ impl<'a, F: FnMut() -> bool> Lines<'a, F> {
             collecting: false,
             max_matches,
             max_line,
+            context: context as u64,
+            last: 0,
             lines: Vec::new(),
             held: 0,
             matches: 0,
@@ -54,28 +60,37 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
     fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.ask();
         self.matches += 1;
-        if self.collecting && self.held < self.max_matches {
-            self.held += 1;
+        let number = found.line_number().unwrap_or(0);
+        let shown = self.held < self.max_matches;
+        // Beyond the limit it is still context of the last one that is shown.
+        let near = self.held > 0 && number <= self.last.saturating_add(self.context);
+        if self.collecting && (shown || near) {
             let line = without_ending(found.bytes());
             let place = self.matcher.find(line)?;
             let (from, to) = place.map_or((0, 0), |place| (place.start(), place.end()));
             let text = cut(line, from, to, self.max_line);
-            self.lines.push(Line {
-                number: found.line_number().unwrap_or(0),
-                text,
-                kind: LineKind::Match,
-            });
+            let kind = if shown {
+                LineKind::Match
+            } else {
+                LineKind::Context
+            };
+            self.lines.push(Line { number, text, kind });
+            if shown {
+                self.held += 1;
+                self.last = number;
+            }
         }
         Ok(true)
     }
 
     fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         self.ask();
-        let last = self.matches == self.max_matches && *context.kind() == SinkContextKind::After;
-        if self.collecting && (self.matches < self.max_matches || last) {
+        let number = context.line_number().unwrap_or(0);
+        let near = self.held < self.max_matches || number <= self.last.saturating_add(self.context);
+        if self.collecting && near {
             let text = cut(without_ending(context.bytes()), 0, 0, self.max_line);
             self.lines.push(Line {
-                number: context.line_number().unwrap_or(0),
+                number,
                 text,
                 kind: LineKind::Context,
             });
@@ -98,18 +113,18 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
 pub(super) fn trim(lines: &mut Vec<Line>, matches: u64, context: usize) {
     let mut left = matches;
     let mut last = 0;
-    let end = lines.iter().position(|line| match line.kind {
-        LineKind::Match if left == 0 => true,
-        LineKind::Match => {
-            left -= 1;
-            last = line.number;
-            false
+    lines.retain_mut(|line| {
+        if left > 0 {
+            if line.kind == LineKind::Match {
+                left -= 1;
+                last = line.number;
+            }
+            return true;
         }
-        LineKind::Context => left == 0 && line.number > last.saturating_add(context as u64),
+        // What matches beyond the limit may still be context.
+        line.kind = LineKind::Context;
+        line.number <= last.saturating_add(context as u64)
     });
-    if let Some(end) = end {
-        lines.truncate(end);
-    }
 }
 
 fn without_ending(line: &[u8]) -> &[u8] {

@@ -41,7 +41,7 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
         .nest_limit(200);
     let build = |builder: &mut RegexMatcherBuilder| match pattern {
         Pattern::Literal(text) => builder.fixed_strings(true).build(text),
-        Pattern::Regex(text) => builder.build(&unquote(text)),
+        Pattern::Regex(text) => builder.build(&translate(text)),
     };
     let built = match build(&mut builder) {
         // Whoever looks for `\r` wants to see it: lines end at `\n` alone.
@@ -79,35 +79,87 @@ fn explain(kind: &ErrorKind) -> String {
     // The library draws the place on lines of their own; the last one says it.
     let last = text.lines().last().unwrap_or_default();
     let reason = last.strip_prefix("error: ").unwrap_or(last);
-    format!("{reason}; to find this text as it is, escape special characters with a backslash")
+    let place = pointed_at(&text)
+        .map(|piece| format!(" at `{piece}`"))
+        .unwrap_or_default();
+    format!(
+        "{reason}{place}; to find this text as it is, escape special characters with a backslash"
+    )
 }
 
-/// Replaces Go's `\Q…\E` by the same text, escaped.
-fn unquote(pattern: &str) -> String {
+/// The piece of the pattern that carets stand under.
+fn pointed_at(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| line.contains('^') && line.trim_matches(['^', ' ']).is_empty())?;
+    let carets = lines.get(at)?;
+    let begin = carets.chars().take_while(|c| *c == ' ').count();
+    let length = carets.chars().filter(|c| *c == '^').count();
+    let piece: String = lines
+        .get(at.checked_sub(1)?)?
+        .chars()
+        .skip(begin)
+        .take(length)
+        .collect();
+    Some(piece.trim().to_owned()).filter(|piece| !piece.is_empty())
+}
+
+/// Go's dialect in Rust's: `\Q…\E` becomes the same text, escaped, and a brace
+/// that counts nothing is a brace (`interface{}`).
+fn translate(pattern: &str) -> String {
     let mut result = String::with_capacity(pattern.len());
-    let mut rest = pattern;
-    while let Some((before, after)) = split_quote(rest) {
-        result.push_str(before);
-        let (quoted, behind) = after.split_once("\\E").unwrap_or((after, ""));
-        quoted.chars().for_each(|c| escape(&mut result, c));
-        rest = behind;
+    let mut rest = pattern.chars();
+    let mut in_class = false;
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => match rest.next() {
+                Some('Q') => {
+                    let quoted = rest.as_str();
+                    let (quoted, behind) = quoted.split_once("\\E").unwrap_or((quoted, ""));
+                    quoted.chars().for_each(|c| escape(&mut result, c));
+                    rest = behind.chars();
+                }
+                Some(class @ ('p' | 'P' | 'x' | 'u' | 'U' | 'b')) => {
+                    result.extend(['\\', class]);
+                    // `\p{Greek}`, `\x{10FFFF}`, `\b{start}`: braces of another kind.
+                    if rest.as_str().starts_with('{') {
+                        result.extend(rest.by_ref().take_while(|c| *c != '}'));
+                        result.push('}');
+                    }
+                }
+                Some(other) => result.extend(['\\', other]),
+                None => result.push('\\'),
+            },
+            '[' if !in_class => {
+                in_class = true;
+                result.push('[');
+                // A bracket that comes first is one of the characters.
+                for first in ['^', ']'] {
+                    if rest.as_str().starts_with(first) {
+                        result.extend(rest.next());
+                    }
+                }
+            }
+            ']' => {
+                in_class = false;
+                result.push(']');
+            }
+            '{' if !in_class && !counts(rest.as_str()) => result.push_str("\\{"),
+            other => result.push(other),
+        }
     }
-    result.push_str(rest);
     result
 }
 
-/// Splits at the first `\Q` whose backslash is not itself escaped.
-fn split_quote(pattern: &str) -> Option<(&str, &str)> {
-    let mut chars = pattern.char_indices();
-    while let Some((at, c)) = chars.next() {
-        if c == '\\'
-            && let Some((_, 'Q')) = chars.next()
-        {
-            let (before, after) = pattern.split_at(at);
-            return Some((before, after.strip_prefix("\\Q").unwrap_or_default()));
-        }
-    }
-    None
+/// Whether what follows a brace makes it a count: `3}`, `3,}`, `3,5}`.
+fn counts(after: &str) -> bool {
+    let Some((inside, _)) = after.split_once('}') else {
+        return false;
+    };
+    let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    !least.is_empty() && digits(least) && digits(most)
 }
 
 fn escape(result: &mut String, c: char) {

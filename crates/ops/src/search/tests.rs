@@ -302,7 +302,7 @@ fn globs_choose_files() {
     request.glob = Some("[".to_owned());
     assert!(matches!(
         run(files(&tree.disk, request, &|_| ())),
-        Err(Error::InvalidPattern { .. })
+        Err(Error::InvalidGlob { .. })
     ));
 }
 

@@ -21,6 +21,11 @@ pub(super) fn parse(given: &[String]) -> Result<Arguments, Failure> {
     match given {
         [] => return Ok(Arguments::Given(Value::Object(Map::new()))),
         [only] if only == "-" => return Ok(Arguments::Stdin),
+        [first, ..] if first == "-" => {
+            return Err(Failure::usage(
+                "- stands alone: all arguments come from stdin then",
+            ));
+        }
         [only] if is_json(only) => return object(only, "the arguments").map(Arguments::Given),
         _ => {}
     }
@@ -64,7 +69,9 @@ fn object(text: &str, what: &str) -> Result<Value, Failure> {
     let value =
         haft::parse_arguments(text).map_err(|invalid| Failure::usage(invalid.to_string()))?;
     if value.is_object() {
-        return Ok(value);
+        // As text when it had to be repaired: the reply then says so.
+        let plain = serde_json::from_str::<Value>(text).is_ok();
+        return Ok(if plain { value } else { text.into() });
     }
     Err(Failure::usage(format!(
         "{what} must be a JSON object, like {{\"path\": \"notes.txt\"}}"

@@ -27,6 +27,7 @@ impl Tool for Edit {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let named = cx.named(&args.path);
         let request = edit::Replace {
             path: cx.resolve(&args.path, Access::Write)?,
             old: args.old_text,
@@ -35,12 +36,12 @@ impl Tool for Edit {
             no_change: NoChange::Refuse,
         };
         let edited = edit::replace(cx.backend(), request).await?;
-        let mut text = format!("Successfully replaced text in {}.", args.path);
+        let mut text = format!("Successfully replaced text in {named}.");
         if edited.links_broken > 0 {
             text.push_str(&super::broken_links(edited.links_broken));
         }
         Ok(Reply::from(text)
-            .detail("path", args.path)
+            .detail("path", named)
             .detail("diff", edited.diff)
             .detail("first_changed_line", edited.first_changed_line))
     }

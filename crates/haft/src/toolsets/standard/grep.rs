@@ -104,7 +104,9 @@ fn reply(searched: &Searched, cx: &Context, start: &Path, context: usize) -> Rep
     for file in &searched.files {
         lines(&mut text, file, cx, start, context);
     }
-    let text = if searched.total == 0 {
+    let text = if searched.total == 0 && searched.stopped.is_some() {
+        "No matches found so far".to_owned()
+    } else if searched.total == 0 {
         "No matches found".to_owned()
     } else {
         text

@@ -43,13 +43,34 @@ impl Tool for Ls {
         let mut entries = list::directory(cx.backend(), &request).await?;
         let count = entries.len();
         if entries.is_empty() {
-            return Ok(Reply::from("(empty directory)").detail("entries", 0));
+            return Ok(Reply::from(nothing(cx, request).await?).detail("entries", 0));
         }
         // Stable: within both halves the order by name stays.
         entries.sort_by_key(|entry| !is_directory(entry));
         let lines: Vec<String> = entries.iter().map(line).collect();
         Ok(Reply::from(lines.join("\n")).detail("entries", count))
     }
+}
+
+/// A folder with hidden entries alone is not empty, and that is said.
+async fn nothing(cx: &Context, request: list::List) -> Result<String, Error> {
+    let hidden = match request.hidden {
+        Hidden::Show => 0,
+        Hidden::Leave => list::directory(
+            cx.backend(),
+            &list::List {
+                hidden: Hidden::Show,
+                ..request
+            },
+        )
+        .await?
+        .len(),
+    };
+    Ok(match hidden {
+        0 => "(empty directory)".to_owned(),
+        1 => "(one hidden entry; use show_hidden)".to_owned(),
+        many => format!("({many} hidden entries; use show_hidden)"),
+    })
 }
 
 fn is_directory(entry: &Entry) -> bool {

@@ -67,10 +67,11 @@ fn text(path: &str, shown: Shown) -> Reply {
     let mut text = shown.text;
     if let Some(long) = shown.long_line {
         text.push_str(&format!(
-            "\n\n[Line {0} is {1}; its first {2} are shown. For the rest: sed -n '{0}p' FILE | tail -c +{3}, or grep for what you need]",
+            "\n\n[Line {0} is {1} bytes long; its first {2} bytes are shown. For the rest: sed -n '{0}p' {3} | tail -c +{4}; or use grep, which shows the text around a match]",
             long.number,
-            format_size(long.bytes),
-            format_size(long.shown),
+            long.bytes,
+            long.shown,
+            quoted(path),
             long.shown + 1
         ));
     }
@@ -115,4 +116,9 @@ fn image(picture: &picture::Picture) -> Reply {
     .detail("media_type", picture.media_type)
     .detail("width", picture.size.0)
     .detail("height", picture.size.1)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', "'\\''"))
 }

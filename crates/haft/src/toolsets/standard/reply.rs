@@ -38,7 +38,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
     let what = error.to_string();
     match error {
         E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
-        E::Protected { .. } => (what, "It may be read, but nothing may change it.".to_owned()),
+        E::Protected { .. } => (what, "It is never changed, whatever the mode.".to_owned()),
         E::NotFound { similar, .. } if similar.is_empty() => (what, "Use find or ls to see what is there.".to_owned()),
         E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
         E::IsDirectory { .. } => (what, "Use ls to list it.".to_owned()),

@@ -26,18 +26,20 @@ impl Tool for Write {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let bytes = args.content.len();
+        // Before it is written: afterwards `@name` might be there.
+        let named = cx.named(&args.path);
         let request = write::Write {
             path: cx.resolve(&args.path, Access::Write)?,
             content: args.content.into_bytes(),
             on_existing: OnExisting::Replace,
         };
         let written = write::file(cx.backend(), request).await?;
-        let mut text = format!("Successfully wrote {bytes} bytes to {}", args.path);
+        let mut text = format!("Successfully wrote {bytes} bytes to {named}");
         if written.links_broken > 0 {
             text.push_str(&super::broken_links(written.links_broken));
         }
         Ok(Reply::from(text)
-            .detail("path", args.path)
+            .detail("path", named)
             .detail("bytes", bytes)
             .detail("created", written.created))
     }
