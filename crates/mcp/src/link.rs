@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 /// How much may be under way, in KiB of requests. When it is used up, no more is
 /// read until something ends.
 const BUDGET: u32 = 64 << 10;
-/// What the smallest request counts for: at most 1024 are under way at a time.
-const LEAST: u32 = 64;
+/// What the smallest request counts for: at most 128 are under way at a time,
+/// because each may hold a reply of 50 KB that nobody reads.
+const LEAST: u32 = 512;
 /// How many calls run at a time; the others wait in their order.
 const RUNNING: usize = 64;
 

@@ -153,8 +153,19 @@ pub struct Entry {
 pub struct Target {
     /// The link's own text.
     pub path: PathBuf,
-    /// What is there; nothing for a broken link.
-    pub kind: Option<Kind>,
+    /// What is at its other end.
+    pub through: Through,
+}
+
+/// What a link leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// Something of this kind.
+    To(Kind),
+    /// Nothing.
+    Broken,
+    /// Out of reach: not even whether it is there is told.
+    Unseen,
 }
 
 /// Who follows a walk.

@@ -195,31 +195,34 @@ fn spliceable(path: &str, bytes: &[u8]) -> Result<()> {
 }
 
 fn places(request: &Replace, bytes: &[u8]) -> Result<Vec<Place>> {
-    let found = splice::find(bytes, &request.old, &request.new);
+    let found = splice::find(bytes, &request.old);
     let given = || request.path.given().to_owned();
-    if found.is_empty() {
-        return Err(Error::TextNotFound {
-            path: given(),
-            lesson: Box::new(lesson(bytes, &request.old, &request.new)),
-        });
-    }
-    match request.occurrences {
-        Occurrences::ExactlyOne if found.len() > 1 => {
+    let count = found.spans.len();
+    let chosen = match request.occurrences {
+        _ if count == 0 => {
+            let lesson = Box::new(lesson(bytes, &request.old, &request.new));
+            return Err(Error::TextNotFound {
+                path: given(),
+                lesson,
+            });
+        }
+        Occurrences::ExactlyOne if count > 1 => {
             let lines = found
+                .spans
                 .iter()
                 .take(20)
-                .map(|place| splice::line_of(bytes, place.start))
+                .map(|span| splice::line_of(bytes, span.start))
                 .collect();
-            Err(Error::Ambiguous {
+            return Err(Error::Ambiguous {
                 path: given(),
-                count: found.len(),
+                count,
                 lines,
-            })
+            });
         }
-        Occurrences::ExactlyOne => Ok(found),
-        Occurrences::First => Ok(found.into_iter().take(1).collect()),
-        Occurrences::All => Ok(splice::apart(found)),
-    }
+        Occurrences::ExactlyOne | Occurrences::First => found.first(),
+        Occurrences::All => found.apart(),
+    };
+    Ok(chosen.places(bytes, &request.new))
 }
 
 fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
@@ -259,11 +262,11 @@ fn already(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<u
     if length < 4 {
         return Vec::new();
     }
-    let found = splice::find(bytes, new, new);
+    let found = splice::find(bytes, new).spans;
     found
         .iter()
         .take(20)
-        .map(|place| splice::line_of(bytes, place.start))
+        .map(|span| splice::line_of(bytes, span.start))
         .filter(|line| telling(*line))
         .collect()
 }
@@ -278,9 +281,10 @@ fn unseen(bytes: &[u8], old: &str) -> Vec<&'static str> {
     }
     if let Some(open) = old.strip_suffix('\n')
         && !bytes.ends_with(b"\n")
-        && splice::find(bytes, open, "")
-            .iter()
-            .any(|place| place.whole.end == bytes.len())
+        && splice::find(bytes, open)
+            .spans
+            .last()
+            .is_some_and(|span| span.end == bytes.len())
     {
         reasons.push("the file has no newline at its end: leave out the last one");
     }

@@ -11,7 +11,7 @@ pub use pattern::{Anchored, Dots};
 use crate::backend::Kind;
 use crate::search::tree::disk::{self, Opener};
 use crate::search::tree::remote::Remote;
-use crate::search::tree::stop::blocking;
+use crate::search::tree::stop::{blocking, place};
 use crate::search::tree::{Judge, Met, Next, Passed, Visitor, supervise};
 use crate::{Backend, Error, FilePath, Result};
 use keep::Keep;
@@ -149,6 +149,7 @@ pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) ->
     let progress = || watch(keep.progress());
     let work = async {
         if backend.on_disk(&path).is_some() {
+            let _place = place().await;
             let (path, keep) = (path.clone(), Arc::clone(&keep));
             blocking(move || {
                 let judge = Judge::new(&path, ignored);

@@ -11,6 +11,7 @@ mod error;
 pub mod glob;
 pub mod list;
 pub mod picture;
+mod private;
 pub mod read;
 pub mod remove;
 pub mod scope;

@@ -4,6 +4,7 @@ use crate::{Error, Result};
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
+use std::sync::{Mutex, PoisonError};
 
 /// The longest side a picture is shown with.
 pub const MAX_SIDE: u32 = 2000;
@@ -14,7 +15,7 @@ const MAX_BYTES: usize = 3_600_000;
 
 /// Memory a picture may need to be decoded. A file of a few kilobytes can claim
 /// to be of any size.
-const MAX_DECODED: u64 = 512 << 20;
+const MAX_DECODED: u64 = 256 << 20;
 
 /// A picture to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,9 @@ pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<P
         size,
         kind: Some("damaged or oversized image"),
     };
+    // One at a time, so that many calls need no more memory than one.
+    static DECODING: Mutex<()> = Mutex::new(());
+    let _alone = DECODING.lock().unwrap_or_else(PoisonError::into_inner);
     // Decoded even when it is passed on as it is: one damaged picture makes a
     // model's service refuse every later request that carries it.
     let (decoded, turned) = decode(&bytes).map_err(broken)?;

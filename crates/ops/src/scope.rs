@@ -116,17 +116,22 @@ impl Scope {
         // A root was made real when it was opened, so only what lies below it is
         // looked at.
         let (known, rest) = self.guard.known(&absolute);
-        let (real, met) = links::real_below(known, rest, last, self.guard.rules().reading)
-            .map_err(|problem| match problem {
-                links::Problem::Magic => self.guard.not_allowed(given, access),
-                links::Problem::Loop => Error::InvalidPath {
+        let real = match links::real_below(known, rest, last, self.guard.rules().reading) {
+            Ok(real) => real,
+            Err(links::Problem::Magic) => return Err(self.guard.not_allowed(given, access)),
+            // Said only of a place that may be looked at.
+            Err(links::Problem::Loop(place)) => {
+                self.guard.admit(given, place, &[], access)?;
+                let reason = "too many levels of symbolic links";
+                return Err(Error::InvalidPath {
                     path: given.to_owned(),
-                    reason: "too many levels of symbolic links",
-                },
-            })?;
-        let mut path = self.guard.admit(given, real, access)?;
-        path.was_there = met.is_some();
-        path.was_file = met == Some(rustix::fs::FileType::RegularFile);
+                    reason,
+                });
+            }
+        };
+        let mut path = self.guard.admit(given, real.path, &real.aliases, access)?;
+        path.was_there = real.met.is_some();
+        path.was_file = real.met == Some(rustix::fs::FileType::RegularFile);
         // A slash at the end means a folder.
         if given.ends_with('/') && path.was_file {
             return Err(Error::NotADirectory {
@@ -255,6 +260,22 @@ impl FilePath {
     /// asked once, it spares a walk the question for every entry.
     pub(crate) fn hides_below(&self, folder: &Path) -> bool {
         self.guard.hides_below(folder)
+    }
+
+    /// Whether a link in this directory may be looked through: what lies out of
+    /// reach is told by nothing, not even by being there.
+    pub(crate) fn sees_through(&self, link: &std::ffi::OsStr) -> bool {
+        let real = links::real_below(
+            &self.real,
+            Path::new(link),
+            links::Last::Follow,
+            self.guard.rules().reading,
+        );
+        real.is_ok_and(|real| {
+            self.guard
+                .admit("", real.path, &real.aliases, Access::Read)
+                .is_ok()
+        })
     }
 
     /// Whether the rules hide `real`, an absolute path met while walking.

@@ -29,7 +29,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tree::disk::Opener;
 use tree::remote::Remote;
-use tree::stop::blocking;
+use tree::stop::{blocking, place};
 use tree::{Judge, Met, Next, Passed, Visitor, supervise};
 
 /// How many files of another backend are open at a time.
@@ -214,6 +214,7 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
         if stat.kind != Kind::Directory {
             one_file(backend, &path, &job).await
         } else if backend.on_disk(&path).is_some() {
+            let _place = place().await;
             let (path, job) = (path.clone(), Arc::clone(&job));
             blocking(move || {
                 let judge = Judge::new(&path, IgnoreFiles::Honour);

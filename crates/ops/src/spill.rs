@@ -3,7 +3,7 @@
 use crate::{Error, Result};
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -77,10 +77,7 @@ impl Spill {
         reason = "outputs lie in haft's own folder, outside every scope"
     )]
     fn put(&self, path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
+        crate::private::folder(&self.folder)?;
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)

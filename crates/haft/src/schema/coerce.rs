@@ -160,6 +160,10 @@ fn whole(value: &Value) -> Option<Value> {
 
 fn clamp(value: &Value, schema: &Value) -> Option<Value> {
     let number = value.as_f64()?;
+    // A fraction is no integer, in range or out of it.
+    if number.fract() != 0.0 && schema.get("type").is_some_and(|kind| kind == "integer") {
+        return None;
+    }
     let bound = |name: &str| schema.get(name).filter(|bound| bound.is_number());
     if let Some(minimum) = bound("minimum")
         && number < minimum.as_f64()?

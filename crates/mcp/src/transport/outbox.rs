@@ -9,7 +9,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
 /// When so much waits to be written, no more requests are taken on.
-const FULL: usize = 8 << 20;
+const FULL: usize = 1 << 20;
 /// Messages that wait are written together up to this size.
 const TOGETHER: usize = 64 << 10;
 

@@ -8,7 +8,7 @@ mod tests;
 
 pub use litter::Litter;
 
-use super::{Backend, Content, Entry, Expect, Kind, LIGHT, Stat, Target, Written};
+use super::{Backend, Content, Entry, Expect, Kind, LIGHT, Stat, Target, Through, Written};
 use crate::blocking::{self, Weight};
 use crate::{Error, FilePath, Result};
 use async_trait::async_trait;
@@ -232,7 +232,7 @@ fn list(path: &FilePath) -> Result<Vec<Entry>> {
         };
         let stat = describe(&stat);
         let target = if stat.kind == Kind::Link {
-            Some(target(&folder, name))
+            Some(target(&folder, name, path.sees_through(name)))
         } else {
             None
         };
@@ -246,14 +246,18 @@ fn list(path: &FilePath) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn target(folder: &impl AsFd, name: &OsStr) -> Target {
+fn target(folder: &impl AsFd, name: &OsStr, visible: bool) -> Target {
     let path = readlinkat(folder, name, Vec::new())
         .map(|target| PathBuf::from(OsString::from_vec(target.into_bytes())))
         .unwrap_or_default();
-    let kind = statat(folder, name, AtFlags::empty())
-        .ok()
-        .map(|stat| describe(&stat).kind);
-    Target { path, kind }
+    let there = || match statat(folder, name, AtFlags::empty()) {
+        Ok(stat) => Through::To(describe(&stat).kind),
+        Err(_) => Through::Broken,
+    };
+    Target {
+        path,
+        through: if visible { there() } else { Through::Unseen },
+    }
 }
 
 pub(crate) fn describe(stat: &rustix::fs::Stat) -> Stat {

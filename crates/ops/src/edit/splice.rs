@@ -3,57 +3,77 @@
 use crate::{Error, Result};
 use memchr::memmem;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A span of the file and what goes there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Where the match begins; for messages.
-    pub(super) start: usize,
     /// The bytes that go, within the match: what old and new share stays.
-    pub(super) span: std::ops::Range<usize>,
+    pub(super) span: Range<usize>,
     /// The bytes that come.
     pub(super) new: Vec<u8>,
-    /// The whole match.
-    pub(super) whole: std::ops::Range<usize>,
 }
 
-/// Every place where `old` is, overlapping ones too: a text that occurs twice in
-/// an overlapping way is as ambiguous as any other.
-pub(super) fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
-    let plain_old = old.replace("\r\n", "\n");
-    let plain_new = new.replace("\r\n", "\n");
+/// Where a text is, overlapping ones too: a text that occurs twice in an
+/// overlapping way is as ambiguous as any other.
+pub(super) struct Matches {
+    pub(super) spans: Vec<Range<usize>>,
+    /// The text that was looked for, with plain newlines.
+    plain: String,
+}
+
+/// Finds every match.
+pub(super) fn find(bytes: &[u8], old: &str) -> Matches {
+    let plain = old.replace("\r\n", "\n");
     if old.contains('\r') {
-        // Endings that the caller wrote out are looked for as they are; the new
-        // text takes those of the place all the same.
+        // Endings that the caller wrote out are looked for as they are.
         let found = overlapping(bytes, old.as_bytes());
         if !found.is_empty() {
-            let spans = found.into_iter().map(|start| start..start + old.len());
-            return spans
-                .map(|span| place(bytes, span, &plain_old, &plain_new))
+            let spans = found
+                .into_iter()
+                .map(|start| start..start + old.len())
                 .collect();
+            return Matches { spans, plain };
         }
     }
     let view = View::of(bytes);
-    overlapping(&view.bytes, plain_old.as_bytes())
+    let found = overlapping(&view.bytes, plain.as_bytes());
+    let spans = found
         .into_iter()
-        .map(|start| view.raw(start)..view.raw(start + plain_old.len()))
-        .map(|span| place(bytes, span, &plain_old, &plain_new))
-        .collect()
+        .map(|start| view.raw(start)..view.raw(start + plain.len()))
+        .collect();
+    Matches { spans, plain }
 }
 
-/// Only those that do not overlap an earlier one.
-pub(super) fn apart(places: Vec<Place>) -> Vec<Place> {
-    let mut end = 0;
-    places
-        .into_iter()
-        .filter(|place| {
-            let apart = place.whole.start >= end;
+impl Matches {
+    /// Only the first.
+    pub(super) fn first(mut self) -> Self {
+        self.spans.truncate(1);
+        self
+    }
+
+    /// Only those that do not overlap an earlier one.
+    pub(super) fn apart(mut self) -> Self {
+        let mut end = 0;
+        self.spans.retain(|span| {
+            let apart = span.start >= end;
             if apart {
-                end = place.whole.end;
+                end = span.end;
             }
             apart
-        })
-        .collect()
+        });
+        self
+    }
+
+    /// What goes where. The new text takes the endings of each place.
+    pub(super) fn places(self, bytes: &[u8], new: &str) -> Vec<Place> {
+        let new = new.replace("\r\n", "\n");
+        let mut endings = Endings::of(bytes);
+        self.spans
+            .into_iter()
+            .map(|span| place(bytes, span, &self.plain, &new, &mut endings))
+            .collect()
+    }
 }
 
 /// Puts the new bytes in. What lies between and around the spans is copied, and
@@ -109,7 +129,7 @@ pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Resul
         return Err(out_of_bounds);
     };
     let end = starts.get(last).copied().unwrap_or(bytes.len());
-    let ending = ending_at(bytes, start..end);
+    let ending = Endings::of(bytes).at(start..end);
     let mut content = with_ending(&new.replace("\r\n", "\n"), ending)
         .into_owned()
         .into_bytes();
@@ -124,10 +144,8 @@ pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Resul
         }
     }
     Ok(Place {
-        start,
         span: start..end,
         new: content,
-        whole: start..end,
     })
 }
 
@@ -139,7 +157,13 @@ pub(super) fn line_of(bytes: &[u8], at: usize) -> usize {
 /// A match as a place: what old and new have in common at both ends is left
 /// alone, so that lines that only give context keep their own bytes. Both come
 /// with plain newlines.
-fn place(bytes: &[u8], whole: std::ops::Range<usize>, old: &str, new: &str) -> Place {
+fn place(
+    bytes: &[u8],
+    whole: Range<usize>,
+    old: &str,
+    new: &str,
+    endings: &mut Endings<'_>,
+) -> Place {
     let head = common_head(old, new);
     let (old_rest, new_rest) = (
         old.get(head..).unwrap_or_default(),
@@ -150,12 +174,10 @@ fn place(bytes: &[u8], whole: std::ops::Range<usize>, old: &str, new: &str) -> P
     let begin = whole.start + raw_length(matched, head);
     let end = whole.end - raw_length_back(matched, tail);
     let middle = new_rest.get(..new_rest.len() - tail).unwrap_or_default();
-    let middle = with_ending(middle, ending_at(bytes, begin..end));
+    let middle = with_ending(middle, endings.at(begin..end));
     Place {
-        start: whole.start,
         span: begin..end,
         new: middle.into_owned().into_bytes(),
-        whole,
     }
 }
 
@@ -203,18 +225,53 @@ fn raw_length_back(raw: &[u8], count: usize) -> usize {
     raw.len() - at
 }
 
-/// The line ending in use around a span: its own first one, else that of the
-/// line it ends in, else that of the line before.
-fn ending_at(bytes: &[u8], span: std::ops::Range<usize>) -> &'static str {
-    let crlf_at = |newline: usize| newline > 0 && bytes.get(newline - 1) == Some(&b'\r');
-    let inside = memchr::memchr(b'\n', bytes.get(span.clone()).unwrap_or_default())
-        .map(|at| span.start + at);
-    let after =
-        || memchr::memchr(b'\n', bytes.get(span.end..).unwrap_or_default()).map(|at| span.end + at);
-    let before = || memchr::memrchr(b'\n', bytes.get(..span.start).unwrap_or_default());
-    match inside.or_else(after).or_else(before) {
-        Some(newline) if crlf_at(newline) => "\r\n",
-        _ => "\n",
+/// The line endings around spans that come in order. Each newline is looked for
+/// once, however many spans lie before it: a file may be one line of megabytes.
+struct Endings<'a> {
+    bytes: &'a [u8],
+    /// The first newline at or after the last span, once it is known.
+    after: Option<Option<usize>>,
+    /// The last newline of all, once there is none after a span.
+    before: Option<Option<usize>>,
+}
+
+impl<'a> Endings<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            after: None,
+            before: None,
+        }
+    }
+
+    /// That of the span's own first newline, else that of the line it ends in,
+    /// else that of the line before.
+    fn at(&mut self, span: Range<usize>) -> &'static str {
+        let bytes = self.bytes;
+        let inside = memchr::memchr(b'\n', bytes.get(span.clone()).unwrap_or_default())
+            .map(|at| span.start + at);
+        let newline = inside.or_else(|| self.after(span.end)).or_else(|| {
+            *self.before.get_or_insert_with(|| {
+                memchr::memrchr(b'\n', bytes.get(..span.start).unwrap_or_default())
+            })
+        });
+        match newline {
+            Some(newline) if newline > 0 && bytes.get(newline - 1) == Some(&b'\r') => "\r\n",
+            _ => "\n",
+        }
+    }
+
+    fn after(&mut self, end: usize) -> Option<usize> {
+        match self.after {
+            Some(None) => None,
+            Some(Some(newline)) if newline >= end => Some(newline),
+            _ => {
+                let found = memchr::memchr(b'\n', self.bytes.get(end..).unwrap_or_default())
+                    .map(|at| end + at);
+                self.after = Some(found);
+                found
+            }
+        }
     }
 }
 

@@ -1,8 +1,17 @@
-use super::splice::{apart, apply, find, line_of, lines};
+use super::splice::{Place, apply, line_of, lines};
 use super::*;
 use crate::backend::Memory;
 use crate::{Access, Scope};
 use proptest::prelude::*;
+
+/// Every match and what would go there.
+fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
+    splice::find(bytes, old).places(bytes, new)
+}
+
+fn apart(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
+    splice::find(bytes, old).apart().places(bytes, new)
+}
 
 fn replaced(file: &str, old: &str, new: &str) -> String {
     let found = find(file.as_bytes(), old, new);
@@ -55,11 +64,8 @@ fn a_lone_cr_is_a_character_like_any_other() {
 #[test]
 fn overlapping_occurrences_are_ambiguous_but_replaced_apart() {
     assert_eq!(find(b"aaa", "aa", "b").len(), 2);
-    assert_eq!(apart(find(b"aaaa", "aa", "b")).len(), 2);
-    assert_eq!(
-        apply(b"aaaa", &apart(find(b"aaaa", "aa", "b"))).unwrap(),
-        b"bb"
-    );
+    assert_eq!(apart(b"aaaa", "aa", "b").len(), 2);
+    assert_eq!(apply(b"aaaa", &apart(b"aaaa", "aa", "b")).unwrap(), b"bb");
 }
 
 #[test]
@@ -253,8 +259,8 @@ proptest! {
     /// Every match that is reported really is the text, newlines aside.
     #[test]
     fn matches_are_matches(file in file(), old in "[a-c\n]{1,3}") {
-        for place in find(&file, &old, "x") {
-            let matched = String::from_utf8(file[place.whole.clone()].to_vec()).unwrap();
+        for span in splice::find(&file, &old).spans {
+            let matched = String::from_utf8(file[span].to_vec()).unwrap();
             prop_assert_eq!(matched.replace("\r\n", "\n"), old.clone());
         }
     }
@@ -282,4 +288,24 @@ async fn what_cannot_be_seen_is_told() {
         };
         assert!(lesson.text.contains(told), "{old:?}: {}", lesson.text);
     }
+}
+
+/// A file that is one long line, with a match at every step.
+#[test]
+fn very_many_matches_on_one_line_take_no_longer_than_the_line() {
+    let file = "ab,".repeat(400_000);
+    let begun = std::time::Instant::now();
+    let edited = apply(file.as_bytes(), &apart(file.as_bytes(), "b", "x\ny")).unwrap();
+    assert_eq!(edited.len(), 400_000 * 5);
+    assert_eq!(
+        splice::find("a".repeat(2_000_000).as_bytes(), "aa")
+            .spans
+            .len(),
+        1_999_999
+    );
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
 }

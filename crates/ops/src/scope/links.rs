@@ -17,13 +17,25 @@ pub(super) enum Last {
     Keep,
 }
 
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Real {
+    /// The absolute path with every link resolved.
+    pub(super) path: PathBuf,
+    /// What is there; nothing when it does not exist.
+    pub(super) met: Option<FileType>,
+    /// The names it had on the way, one for each link that was followed: what
+    /// holds for a name holds for what it leads to.
+    pub(super) aliases: Vec<PathBuf>,
+}
+
 /// Why a path has no real form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Problem {
     /// A link of `/proc` that leads to an object rather than to a name.
     Magic,
-    /// Links that lead in a circle.
-    Loop,
+    /// Links that lead in a circle, and where they were met.
+    Loop(PathBuf),
 }
 
 /// `.` and `..` removed as text: for backends that know no links.
@@ -44,19 +56,19 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
 /// The absolute path with every link resolved, as the kernel would resolve it.
 /// What does not exist is kept as it is written, so that files can be created.
 pub(super) fn real_path(path: &Path, last: Last, reading: Reading) -> Result<PathBuf, Problem> {
-    real_below(Path::new("/"), path, last, reading).map(|(real, _)| real)
+    real_below(Path::new("/"), path, last, reading).map(|real| real.path)
 }
 
-/// The same for a path below a folder that is real already, and what kind of
-/// thing was last met there.
+/// The same for a path below a folder that is real already.
 pub(super) fn real_below(
     folder: &Path,
     path: &Path,
     last: Last,
     reading: Reading,
-) -> Result<(PathBuf, Option<FileType>), Problem> {
+) -> Result<Real, Problem> {
     let mut real = folder.to_owned();
     let mut met = None;
+    let mut aliases = Vec::new();
     let mut rest: VecDeque<OsString> = parts(path).collect();
     let mut links = 0;
     while let Some(name) = rest.pop_front() {
@@ -86,7 +98,7 @@ pub(super) fn real_below(
         }
         links += 1;
         if links > MAX_LINKS {
-            return Err(Problem::Loop);
+            return Err(Problem::Loop(next));
         }
         if reading != Reading::Anywhere && is_magic(&next) {
             return Err(Problem::Magic);
@@ -96,6 +108,7 @@ pub(super) fn real_below(
             continue;
         };
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        aliases.push(rest.iter().fold(next, |path, part| path.join(part)));
         if target.is_absolute() {
             real = PathBuf::from("/");
         }
@@ -103,7 +116,11 @@ pub(super) fn real_below(
             rest.push_front(part);
         }
     }
-    Ok((real, met))
+    Ok(Real {
+        path: real,
+        met,
+        aliases,
+    })
 }
 
 /// The parts that matter: names and `..`.

@@ -124,6 +124,8 @@ pub(super) struct Guard {
     whole: Option<Arc<Root>>,
     own: Vec<PathBuf>,
     homes: Vec<PathBuf>,
+    /// Where the secret places of the homes really are, when they are links.
+    secrets: Vec<PathBuf>,
     protect: Protect,
     detached: bool,
 }
@@ -168,6 +170,12 @@ impl Guard {
             .iter()
             .map(|path| real(path))
             .collect::<Result<Vec<_>>>()?;
+        let secrets = homes
+            .iter()
+            .chain(home.iter())
+            .flat_map(|home| SECRET.iter().map(|secret| home.join(secret)))
+            .filter_map(|secret| real(&secret).ok())
+            .collect();
         let protect = Protect::build(&roots, &own, protect);
         Ok(Self {
             rules,
@@ -176,6 +184,7 @@ impl Guard {
             whole,
             own,
             homes,
+            secrets,
             protect,
             detached: false,
         })
@@ -192,6 +201,7 @@ impl Guard {
             whole: None,
             own: Vec::new(),
             homes: Vec::new(),
+            secrets: Vec::new(),
             protect: Protect::nothing(),
             detached: true,
         }
@@ -224,10 +234,12 @@ impl Guard {
         self: &Arc<Self>,
         given: &str,
         real: PathBuf,
+        aliases: &[PathBuf],
         access: Access,
     ) -> Result<FilePath> {
         let writes = access != Access::Read;
-        if writes && self.protect.covers(&real) {
+        let named = || aliases.iter().chain([&real]);
+        if writes && named().any(|path| self.protect.covers(path)) {
             return Err(Error::Protected {
                 path: given.to_owned(),
             });
@@ -242,7 +254,7 @@ impl Guard {
             })?;
             return Ok(self.anchor(given, real, &Arc::new(root)));
         }
-        if self.hides(&real) {
+        if named().any(|path| self.hides(path)) {
             let remedy = "it is a secret place; only `--sandbox off` opens those";
             return Err(Error::NotAllowed {
                 path: given.to_owned(),
@@ -306,7 +318,8 @@ impl Guard {
         if self.own.iter().any(|own| real.starts_with(own)) {
             return !self.readable.iter().any(|folder| real.starts_with(folder));
         }
-        is_secret_proc(real)
+        self.secrets.iter().any(|secret| real.starts_with(secret))
+            || is_secret_proc(real)
             || self
                 .homes
                 .iter()
@@ -338,6 +351,7 @@ impl Guard {
         self.own.iter().any(|own| related(own))
             || related(Path::new("/proc"))
             || self.homes.iter().any(|home| in_home(home))
+            || self.secrets.iter().any(|secret| related(secret))
             || in_home(Path::new("/root"))
             || in_some_home
     }

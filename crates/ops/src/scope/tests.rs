@@ -462,6 +462,145 @@ fn extra_roots_have_the_rights_of_the_work_folder() {
     assert!(denied(&scope, "../elsewhere", Access::Write));
 }
 
+#[test]
+fn what_git_obeys_is_protected_behind_links_too() {
+    let yard = yard();
+    let w = |path: &str| yard.work.join(path);
+    let repository = |name: &str| {
+        fs::create_dir_all(w(name).join("objects")).unwrap();
+        fs::write(w(name).join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    };
+    repository("store");
+    symlink("store", w(".git")).unwrap();
+    let scope_now = || scope(&yard, Mode::Off);
+    for path in [
+        ".git/hooks/pre-commit",
+        ".git/config",
+        "store/config",
+        "store/hooks/x",
+        ".git/commondir",
+    ] {
+        assert!(protected(&scope_now(), path), "{path} with a linked .git");
+    }
+    fs::remove_file(w(".git")).unwrap();
+
+    // Parts of a real one are links.
+    repository(".git");
+    fs::create_dir_all(w("myhooks")).unwrap();
+    fs::create_dir_all(w("scripts")).unwrap();
+    symlink("../myhooks", w(".git/hooks")).unwrap();
+    symlink("../cfg", w(".git/config")).unwrap();
+    symlink("../scripts/pc", w("myhooks/pre-commit")).unwrap();
+    symlink("other.yaml", w("haft.yaml")).unwrap();
+    for path in [
+        ".git/hooks/post-commit",
+        ".git/config",
+        "cfg",
+        "myhooks/x",
+        "scripts/pc",
+        "haft.yaml",
+        "other.yaml",
+    ] {
+        assert!(protected(&scope_now(), path), "{path} with linked parts");
+    }
+    // A repository anywhere, bare or behind a `.git` file of a folder below.
+    repository("deep/bare.git");
+    for path in [
+        "deep/bare.git/config",
+        "deep/bare.git/hooks/x",
+        "deep/.git/commondir",
+    ] {
+        assert!(protected(&scope_now(), path), "{path}");
+    }
+    for path in [
+        "scripts/other",
+        "config",
+        "hooks/x",
+        "src/config",
+        "deep/bare.git/refs/x",
+    ] {
+        assert!(scope_now().resolve(path, Access::Write).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn secret_places_are_hidden_behind_links_too() {
+    let yard = yard();
+    let home = yard.base.join("home");
+    fs::create_dir_all(yard.base.join("keys")).unwrap();
+    fs::create_dir_all(yard.base.join("dot/gcloud")).unwrap();
+    fs::create_dir_all(&home).unwrap();
+    fs::write(yard.base.join("keys/id"), "key").unwrap();
+    fs::write(yard.base.join("dot/gcloud/x"), "key").unwrap();
+    symlink(yard.base.join("keys"), home.join(".ssh")).unwrap();
+    symlink("../dot", home.join(".config")).unwrap();
+    let scope = scope(&yard, Mode::Workspace);
+    for path in [
+        home.join(".ssh/id"),
+        home.join(".config/gcloud/x"),
+        yard.base.join("keys/id"),
+        yard.base.join("dot/gcloud/x"),
+    ] {
+        assert!(
+            denied(&scope, path.to_str().unwrap(), Access::Read),
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn hostile_pointers_of_git_hang_nothing() {
+    let yard = yard();
+    fs::create_dir(yard.work.join("store")).unwrap();
+    fs::write(yard.work.join(".git"), "gitdir: store\n").unwrap();
+    let common = yard.work.join("store/commondir");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &common,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    scope(&yard, Mode::Workspace);
+    fs::remove_file(&common).unwrap();
+    symlink("/dev/zero", &common).unwrap();
+    scope(&yard, Mode::Workspace);
+}
+
+#[test]
+fn a_loop_out_of_reach_reads_like_nothing() {
+    let yard = yard();
+    symlink("loop", yard.out.join("loop")).unwrap();
+    symlink("loop", yard.work.join("loop")).unwrap();
+    let strict = scope(&yard, Mode::Strict);
+    assert!(denied(&strict, "../out/loop", Access::Read));
+    assert!(matches!(
+        strict.resolve("loop", Access::Read),
+        Err(Error::InvalidPath { .. })
+    ));
+}
+
+#[test]
+fn a_slash_at_the_end_means_a_folder() {
+    let yard = yard();
+    let scope = scope(&yard, Mode::Workspace);
+    assert!(matches!(
+        scope.resolve("real.txt/", Access::Read),
+        Err(Error::NotADirectory { .. })
+    ));
+    assert!(matches!(
+        scope.resolve("real.txt/", Access::Write),
+        Err(Error::NotADirectory { .. })
+    ));
+    assert!(matches!(
+        scope.resolve("new/", Access::Write),
+        Err(Error::IsDirectory { .. })
+    ));
+    assert!(scope.resolve("sub/", Access::Read).is_ok());
+}
+
 mod paths {
     use super::*;
     use proptest::prelude::*;
@@ -527,6 +666,7 @@ mod paths {
                             prop_assert!(!kernel.starts_with(&yard.work), "{given} is inside and was refused");
                         }
                     }
+                    Err(Error::NotADirectory { .. }) => prop_assert!(given.ends_with('/'), "{given}"),
                     Err(other) => prop_assert!(false, "{given}: {other}"),
                 }
                 Ok(())

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::truncate::format_size;
-use haft_ops::backend::{Entry, Kind};
+use haft_ops::backend::{Entry, Kind, Through};
 use haft_ops::list::{self, Hidden};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -47,8 +47,14 @@ impl Tool for Ls {
         }
         // Stable: within both halves the order by name stays.
         entries.sort_by_key(|entry| !is_directory(entry));
-        let lines: Vec<String> = entries.iter().map(line).collect();
-        Ok(Reply::from(lines.join("\n")).detail("entries", count))
+        // One at a time: a folder may have very many.
+        let mut text = String::new();
+        for entry in entries {
+            text.push_str(&line(&entry));
+            text.push('\n');
+        }
+        text.pop();
+        Ok(Reply::from(text).detail("entries", count))
     }
 }
 
@@ -74,11 +80,10 @@ async fn nothing(cx: &Context, request: list::List) -> Result<String, Error> {
 }
 
 fn is_directory(entry: &Entry) -> bool {
-    let kind = entry
-        .target
-        .as_ref()
-        .map_or(Some(entry.stat.kind), |target| target.kind);
-    kind == Some(Kind::Directory)
+    match &entry.target {
+        None => entry.stat.kind == Kind::Directory,
+        Some(target) => target.through == Through::To(Kind::Directory),
+    }
 }
 
 fn line(entry: &Entry) -> String {
@@ -88,7 +93,7 @@ fn line(entry: &Entry) -> String {
     }
     if let Some(target) = &entry.target {
         name.push_str(&format!(" -> {}", visible(&target.path.to_string_lossy())));
-        if target.kind.is_none() {
+        if target.through == Through::Broken {
             name.push_str(" (broken)");
         }
     }

@@ -4,17 +4,20 @@
 //! its temporary files there before it makes them. A file whose lock can be had
 //! belongs to a process that is gone: what it lists is removed.
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// How the temporary files of a write are named.
 pub(super) const PREFIX: &str = ".haft-";
 pub(super) const SUFFIX: &str = ".tmp";
+
+/// More than any process has under way.
+const MAX_NOTES: u64 = 4 << 20;
 
 /// Whether a name is one that a write uses for its temporary file.
 pub(super) fn is_temporary(name: &[u8]) -> bool {
@@ -53,6 +56,10 @@ impl Litter {
         reason = "haft's own notes, not files of a session"
     )]
     pub fn sweep(&self) -> usize {
+        // Notes in a folder that is not ours could name anything.
+        if crate::private::check(&self.folder).is_err() {
+            return 0;
+        }
         let Ok(entries) = std::fs::read_dir(&self.folder) else {
             return 0;
         };
@@ -85,10 +92,7 @@ impl Litter {
         reason = "haft's own notes, not files of a session"
     )]
     fn open(&self) -> io::Result<Notes> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)?;
+        crate::private::folder(&self.folder)?;
         let path = self.folder.join(super::replace::random_name());
         let file = OpenOptions::new()
             .append(true)
@@ -158,7 +162,19 @@ impl Drop for Noted<'_> {
     reason = "haft's own notes, and the temporary files they list"
 )]
 fn sweep_notes(path: &Path) -> io::Result<usize> {
-    let mut file = OpenOptions::new().read(true).open(path)?;
+    // Nothing that waits, nothing that leads elsewhere, nothing of others.
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let stat = file.metadata()?;
+    if !stat.is_file()
+        || stat.uid() != rustix::process::geteuid().as_raw()
+        || stat.len() > MAX_NOTES
+    {
+        return Ok(0);
+    }
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(0);
     }

@@ -12,8 +12,8 @@ use crate::{Error, FilePath, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     Access, AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, accessat,
-    fchmod, fchown, fgetxattr, flistxattr, flock, fsetxattr, fstat, fsync, openat, renameat,
-    renameat_with, statat, unlinkat,
+    fchmod, fchown, fgetxattr, flistxattr, flock, fremovexattr, fsetxattr, fstat, fsync, openat,
+    renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -66,7 +66,11 @@ pub(super) fn replace(
     )
     .and_then(|()| swap(path, &folder, &temporary, &name, old.as_ref(), expect));
     if written.is_err() {
-        let _ = unlinkat(&folder, temporary.as_str(), AtFlags::empty());
+        match unlinkat(&folder, temporary.as_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            // It stays noted, so that a later start tries again.
+            Err(_) => std::mem::forget(noted),
+        }
     }
     written?;
     fsync(&folder).map_err(fail)?;
@@ -134,34 +138,48 @@ fn keep_metadata(
     fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777)).map_err(fail)
 }
 
-/// Copies extended attributes, access control lists among them. Those of the
-/// kernel's security modules are set by the kernel itself where we may not.
+/// Copies extended attributes, access control lists among them, and takes away
+/// what the new file has and the old one had not: a folder may give its files a
+/// list of its own. Those of the kernel's security modules are set by the kernel
+/// itself where we may not; only capabilities of a program would be a loss.
 fn copy_attributes(folder: &OwnedFd, name: &OsStr, new: &std::fs::File) -> rustix::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(old) = openat(folder, name, flags, Mode::empty()) else {
-        return Ok(());
-    };
-    let mut names = vec![0; 64 << 10];
-    let length = match flistxattr(&old, &mut names) {
-        Ok(length) => length,
-        Err(Errno::NOTSUP) => return Ok(()),
-        Err(errno) => return Err(errno),
-    };
-    for name in names
-        .get(..length)
-        .unwrap_or_default()
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
+    let old = openat(folder, name, flags, Mode::empty())?;
+    let kept = attributes(&old)?;
+    for name in attributes(new)?.iter().filter(|name| !kept.contains(name)) {
+        match fremovexattr(new, name.as_slice()) {
+            Err(_) if name.starts_with(b"security.") => {}
+            other => other?,
+        }
+    }
+    for name in &kept {
         let mut value = vec![0; 64 << 10];
-        let length = fgetxattr(&old, name, &mut value)?;
+        let length = fgetxattr(&old, name.as_slice(), &mut value)?;
         let value = value.get(..length).unwrap_or_default();
-        match fsetxattr(new, name, value, XattrFlags::empty()) {
-            Err(_) if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {}
+        let by_the_kernel = name.starts_with(b"security.") || name.starts_with(b"trusted.");
+        match fsetxattr(new, name.as_slice(), value, XattrFlags::empty()) {
+            Err(_) if by_the_kernel && name != b"security.capability" => {}
             other => other?,
         }
     }
     Ok(())
+}
+
+fn attributes(file: &impl AsFd) -> rustix::io::Result<Vec<Vec<u8>>> {
+    let mut names = vec![0; 64 << 10];
+    let length = match flistxattr(file, &mut names) {
+        Ok(length) => length,
+        Err(Errno::NOTSUP) => 0,
+        Err(errno) => return Err(errno),
+    };
+    let names = names
+        .get(..length)
+        .unwrap_or_default()
+        .split(|byte| *byte == 0);
+    Ok(names
+        .filter(|name| !name.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect())
 }
 
 /// Renames the temporary file over the target, unless the target changed since

@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 /// Longer ignore files are taken up to here: compiling them costs more memory
 /// than anyone's rules are worth.
-pub(crate) const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 128 << 10;
+
+/// Nor more lines of one file.
+const MAX_LINES: usize = 2_000;
 
 /// What ignore files a folder has, by their content.
 #[derive(Debug, Default)]
@@ -103,7 +106,7 @@ impl Drop for Level {
 fn compile(bytes: &[u8]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new("");
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    for line in bytes.split(|byte| *byte == b'\n') {
+    for line in bytes.split(|byte| *byte == b'\n').take(MAX_LINES) {
         if let Ok(line) = std::str::from_utf8(line) {
             let _ = builder.add_line(None, line);
         }

@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 /// How often progress is told.
@@ -112,4 +113,11 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+}
+
+/// A place among the walks that go on at a time. Each has threads of its own, so
+/// a hundred calls at once would only be in each other's way.
+pub(crate) async fn place() -> Option<SemaphorePermit<'static>> {
+    static WALKS: Semaphore = Semaphore::const_new(4);
+    WALKS.acquire().await.ok()
 }

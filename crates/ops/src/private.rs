@@ -1,0 +1,75 @@
+//! Folders that only their owner may look into, whatever the umask says.
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, chmodat, mkdirat, statat};
+use rustix::io::Errno;
+use std::io;
+use std::path::Path;
+
+/// Makes a folder, and those above it that are missing, for their owner alone;
+/// one that is there already is closed to others. A link is refused, and so is a
+/// folder of somebody else: what lies in it could be anybody's.
+pub(crate) fn folder(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path
+        .ancestors()
+        .take_while(|folder| {
+            statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW)
+                .is_err_and(|errno| errno == Errno::NOENT)
+        })
+        .collect();
+    for folder in missing.into_iter().rev() {
+        match mkdirat(CWD, folder, Mode::RWXU) {
+            // The umask may have taken away what the owner needs.
+            Ok(()) => chmodat(CWD, folder, Mode::RWXU, AtFlags::empty())?,
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    check(path)
+}
+
+/// Whether a folder is there and its owner's alone; it is made so where it is
+/// ours.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Err(io::Error::other("it is not a folder"));
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    if stat.st_mode & 0o777 != 0o700 {
+        chmodat(CWD, path, Mode::RWXU, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests look at the disk themselves"
+)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    #[test]
+    fn made_or_found_it_is_closed_to_others() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let inner = temp.path().join("a/b");
+        folder(&inner).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&inner), mode(&temp.path().join("a"))), (0o700, 0o700));
+        std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o777)).unwrap();
+        folder(&inner).unwrap();
+        assert_eq!(mode(&inner), 0o700);
+    }
+
+    #[test]
+    fn links_and_files_are_refused() {
+        let temp = tempfile::TempDir::new().unwrap();
+        symlink("/tmp", temp.path().join("link")).unwrap();
+        std::fs::write(temp.path().join("file"), "x").unwrap();
+        assert!(folder(&temp.path().join("link")).is_err());
+        assert!(folder(&temp.path().join("file")).is_err());
+    }
+}
