@@ -22,6 +22,8 @@ Flags, before or after the command (explained by `haft call --help`):
 #[derive(Debug, Parser)]
 #[command(
     name = "haft",
+    // Else the name that it was started by, which is anybody's.
+    bin_name = "haft",
     version,
     verbatim_doc_comment,
     disable_help_subcommand = true,
@@ -136,6 +138,19 @@ pub(crate) enum Command {
         after_help = "Examples:\n  haft demo\n  NO_COLOR=1 haft demo"
     )]
     Demo,
+    /// Show the help of a command.
+    // Our own: the one of the parser has no examples. Not listed, as every
+    // command takes --help.
+    #[command(
+        verbatim_doc_comment,
+        hide = true,
+        after_help = "Examples:\n  haft help\n  haft help config show"
+    )]
+    Help {
+        /// The command; haft itself if there is none
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+    },
 }
 
 #[derive(Debug, Args)]

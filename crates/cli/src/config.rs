@@ -20,9 +20,10 @@ use crate::env;
 use crate::exit::Failure;
 use haft::ops::scope::FileRules;
 use keys::Standing;
+use places::Named;
 use serde_json::Value;
 use sources::{Given, Origin, Sources};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use yaml::{Content, Node};
 
@@ -36,6 +37,7 @@ pub(crate) struct Settings {
     /// Zero for none.
     pub(crate) timeout: Duration,
     pub(crate) roots: Vec<PathBuf>,
+    /// What the person lists, and every file that may be configuration.
     pub(crate) protect: Vec<PathBuf>,
     pub(crate) rules: FileRules,
     pub(crate) log: String,
@@ -66,8 +68,9 @@ pub(crate) fn folder(flags: &Shared) -> Result<PathBuf, Failure> {
 fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure> {
     let given = sources.first("tools.preset")?;
     if let (Some(given), Some(toolset)) = (&given, haft::toolsets::by_name(toolset))
-        && let Err(error) = toolset.preset(Some(text(given)))
+        && let Err(mut error) = toolset.preset(Some(text(given)))
     {
+        error.name = written(given).to_owned();
         return Err(Failure::usage(format!("{}: {error}", given.from)));
     }
     Ok(given)
@@ -88,52 +91,51 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let toolset = given_or(sources.first("tools.toolset")?, "standard".into());
     show(
         "tools.toolset",
-        toolset.value.clone(),
+        toolset.written.clone(),
         toolset.from.to_string(),
     );
     let preset = preset(&sources, text(&toolset))?;
     let own = haft::toolsets::by_name(text(&toolset))
         .and_then(|toolset| toolset.presets.first().map(|preset| preset.name));
     let in_force = given_or(preset.clone(), own.into());
-    show("tools.preset", in_force.value, in_force.from.to_string());
+    show("tools.preset", in_force.written, in_force.from.to_string());
 
     let (work_dir, from) = places::work_dir(&sources, here, home)?;
-    show("tools.work_dir", path(&work_dir), from.to_string());
+    show("tools.work_dir", work_dir.shown.into(), from.to_string());
+    let work_dir = work_dir.path;
     let timeout = timeout(&sources, &mut warnings)?;
     show(
         "tools.timeout",
-        timeout.value.clone(),
+        timeout.written.clone(),
         timeout.from.to_string(),
     );
     let (roots, from) = places::roots(&sources, home, &mut warnings)?;
-    show(
-        "tools.roots",
-        roots.iter().map(|root| path(root)).collect(),
-        from.to_string(),
-    );
+    show("tools.roots", places_shown(&roots), from.to_string());
     let mut bases = vec![work_dir.as_path()];
     if started != work_dir {
         bases.push(&started);
     }
     let (protect, from) = places::protect(&sources, &bases, home)?;
-    show(
-        "tools.protect",
-        protect.iter().map(|root| path(root)).collect(),
-        joined(&from),
-    );
+    show("tools.protect", places_shown(&protect), joined(&from));
 
     let concurrency = given_or(sources.first("max_tool_concurrency")?, 4.into());
+    let protect = protect
+        .into_iter()
+        .map(|place| place.path)
+        // A tool that writes settings would decide what the next start allows.
+        .chain(sources.looked_at.iter().cloned())
+        .collect();
     show(
         "max_tool_concurrency",
-        concurrency.value.clone(),
+        concurrency.written.clone(),
         concurrency.from.to_string(),
     );
     let (rules, mode, from) = mode(&sources, &mut warnings)?;
     show("sandbox", mode.into(), joined(&from));
     let log = given_or(sources.first("log")?, "warn".into());
-    show("log", log.value.clone(), log.from.to_string());
+    show("log", log.written.clone(), log.from.to_string());
     let quiet = given_or(sources.first("quiet")?, false.into());
-    show("quiet", quiet.value.clone(), quiet.from.to_string());
+    show("quiet", quiet.written.clone(), quiet.from.to_string());
     shown.extend(shown_without_effect(&sources));
 
     Ok(Settings {
@@ -142,7 +144,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         work_dir,
         timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
             .unwrap_or_default(),
-        roots,
+        roots: roots.into_iter().map(|root| root.path).collect(),
         protect,
         rules,
         log: text(&log).to_owned(),
@@ -167,24 +169,24 @@ fn mode(
     let person = given_or(person, "workspace".into());
     let rules = sandbox::rules(text(&person));
     let Some(project) = project else {
-        return Ok((rules, text(&person).to_owned(), vec![person.from]));
+        return Ok((rules, written(&person).to_owned(), vec![person.from]));
     };
     let both = rules.tightened(sandbox::rules(text(&project)));
     if both == rules && text(&project) != text(&person) {
         warnings.push(format!(
             "{}: sandbox {} is ignored: a project's file may only tighten",
             project.from,
-            text(&project),
+            written(&project),
         ));
-        return Ok((rules, text(&person).to_owned(), vec![person.from]));
+        return Ok((rules, written(&person).to_owned(), vec![person.from]));
     }
-    let name = sandbox::together(text(&person), text(&project));
-    let from = if name == text(&project) {
-        vec![project.from]
+    // Only one pair of modes makes something that is no mode itself.
+    Ok(if both == sandbox::rules(text(&project)) {
+        (both, written(&project).to_owned(), vec![project.from])
     } else {
-        vec![person.from, project.from]
-    };
-    Ok((both, name, from))
+        let name = format!("{} and {}", written(&person), written(&project));
+        (both, name, vec![person.from, project.from])
+    })
 }
 
 /// The time limit: the person's, made shorter by the project if it likes.
@@ -268,6 +270,7 @@ fn brief(key: &str, node: &Node) -> String {
 
 fn given_or(given: Option<Given>, default: Value) -> Given {
     given.unwrap_or(Given {
+        written: default.clone(),
         value: default,
         from: Origin::Default,
     })
@@ -277,8 +280,19 @@ fn text(given: &Given) -> &str {
     given.value.as_str().unwrap_or_default()
 }
 
-fn path(path: &Path) -> Value {
-    path.to_string_lossy().into()
+fn written(given: &Given) -> &str {
+    given.written.as_str().unwrap_or_default()
+}
+
+/// Places as they are shown, each once: one text may mean two of them.
+fn places_shown(places: &[Named]) -> Value {
+    let mut shown: Vec<&str> = Vec::new();
+    for place in places {
+        if !shown.contains(&place.shown.as_str()) {
+            shown.push(&place.shown);
+        }
+    }
+    shown.into()
 }
 
 fn joined(origins: &[Origin]) -> String {

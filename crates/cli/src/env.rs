@@ -7,7 +7,8 @@
 )]
 
 use crate::exit::Failure;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// A variable. One that is empty counts as not set, as people unset them so.
@@ -28,7 +29,22 @@ pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
 
 /// The person's folders. None is created here.
 pub(crate) fn folders() -> haft::Folders {
-    let home = absolute("HOME");
+    folders_of(account_home(), absolute)
+}
+
+fn folders_of(
+    account: Option<PathBuf>,
+    absolute: impl Fn(&str) -> Option<PathBuf>,
+) -> haft::Folders {
+    let given = absolute("HOME");
+    // Also where the variables point elsewhere: another start, without them,
+    // reads its settings there.
+    let own = given
+        .iter()
+        .chain(&account)
+        .flat_map(|home| [".config/haft", ".local/state/haft"].map(|below| home.join(below)))
+        .collect();
+    let home = given.or(account);
     let below_home = |below: &str| home.as_ref().map(|home| home.join(below));
     haft::Folders {
         config: absolute("XDG_CONFIG_HOME")
@@ -38,7 +54,29 @@ pub(crate) fn folders() -> haft::Folders {
             .or_else(|| below_home(".local/state"))
             .map(|folder| folder.join("haft")),
         home,
+        own,
     }
+}
+
+/// The home folder of the account. Only what the system's file says: to ask a
+/// directory service would take the C library.
+fn account_home() -> Option<PathBuf> {
+    let passwd = std::fs::read("/etc/passwd").ok()?;
+    home_of(rustix::process::getuid().as_raw(), &passwd)
+}
+
+fn home_of(uid: u32, passwd: &[u8]) -> Option<PathBuf> {
+    let uid = uid.to_string();
+    passwd
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| {
+            let mut fields = line.split(|byte| *byte == b':');
+            let is_it = fields.nth(2)? == uid.as_bytes();
+            // The group and the name in between.
+            let home = fields.nth(2)?;
+            is_it.then(|| PathBuf::from(OsStr::from_bytes(home)))
+        })
+        .filter(|home| home.is_absolute())
 }
 
 /// The XDG specification wants relative values ignored; for `HOME` it is as wise.
@@ -51,4 +89,36 @@ fn absolute(name: &str) -> Option<PathBuf> {
 /// Whether colour is welcome where a terminal could show it.
 pub(crate) fn colour_welcome() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|term| term != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_stands_in_for_a_home_that_is_not_set() {
+        let nothing = folders_of(Some("/account".into()), |_| None);
+        assert_eq!(nothing.home, Some("/account".into()));
+        assert_eq!(nothing.config, Some("/account/.config/haft".into()));
+        assert_eq!(nothing.state, Some("/account/.local/state/haft".into()));
+        let all = folders_of(Some("/account".into()), |name| {
+            Some(format!("/{name}").into())
+        });
+        assert_eq!(all.home, Some("/HOME".into()));
+        assert_eq!(all.config, Some("/XDG_CONFIG_HOME/haft".into()));
+        for own in ["/HOME/.config/haft", "/account/.local/state/haft"] {
+            assert!(all.own.contains(&own.into()), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn the_account_is_found_by_its_number() {
+        let passwd = b"root:x:0:0:root:/root:/bin/sh\n+\n\nbad:x:7\n\
+            a:x:1000:1001:Name \xff,,:/home/\xff:/bin/sh\nb:x:1000:1:::\nc:x:7:7::here:\n";
+        let home = |uid| home_of(uid, passwd);
+        assert_eq!(home(0), Some("/root".into()));
+        assert_eq!(home(1000), Some(OsStr::from_bytes(b"/home/\xff").into()));
+        assert_eq!(home(1001), None);
+        assert_eq!(home(7), None);
+    }
 }

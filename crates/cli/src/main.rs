@@ -21,16 +21,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help goes to stdout, mistakes to stderr. If nobody reads it, so be it.
-            let _ = error.print();
-            let exit = if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Done
-            };
-            return exit.into();
-        }
+        Err(error) => return output::usage(&error).into(),
     };
     match run(cli) {
         Ok(exit) => exit.into(),
@@ -52,5 +43,6 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Config { command }) => commands::config::run(shared, &command),
         Some(Command::Completions { shell }) => commands::completions::run(shell),
         Some(Command::Demo) => commands::demo::run(shared),
+        Some(Command::Help { command }) => commands::help::run(&command),
     }
 }

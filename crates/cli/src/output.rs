@@ -2,7 +2,7 @@
 //! else to stderr.
 
 use crate::env;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use haft::ops::text::decode::visible;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -55,6 +55,20 @@ pub(crate) fn failure(failure: &Failure) {
     note(&failure.message);
     for hint in &failure.hints {
         note(&format!("hint: {hint}"));
+    }
+}
+
+/// Says what the parser of the command line has to say, help or a mistake.
+pub(crate) fn usage(error: &clap::Error) -> Exit {
+    if error.use_stderr() {
+        // Without the parser's colours: it repeats what was typed, and that
+        // could hold others.
+        note(error.render().to_string().trim_end());
+        Exit::Usage
+    } else {
+        // If nobody reads it, so be it.
+        let _ = error.print();
+        Exit::Done
     }
 }
 

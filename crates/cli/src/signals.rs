@@ -1,6 +1,7 @@
 //! Signals that ask haft to end, and the one that must not.
 
 use crate::exit::{Exit, Failure};
+use std::os::unix::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGXFSZ, which kills by default. With a handler, writing beyond a file-size
@@ -38,11 +39,19 @@ impl Signals {
     }
 }
 
+/// Whether as many files can be open as tokio needs to start. It would panic
+/// where it cannot make the pair of sockets that tells it of signals.
+fn room_to_start() -> std::io::Result<()> {
+    let pairs: std::io::Result<Vec<_>> = (0..4).map(|_| UnixStream::pair()).collect();
+    pairs.map(drop)
+}
+
 /// Runs asynchronous work to its end, and waits for nothing it left behind: a
 /// thread that reads a slow disk does not keep an interrupted haft alive.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     // One thread for what waits; tools that work on files have threads of their
     // own. More would only hand each call from one to the next.
+    room_to_start().map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,12 +1,43 @@
 //! Folders: where haft works, where else it may, what it never writes.
 
 use super::layer::{Layer, Role};
-use super::sources::{Origin, Sources, in_layer};
+use super::sources::{Given, Origin, Sources, in_layer};
 use super::yaml::{Node, Place};
 use crate::args::Shared;
 use crate::env;
 use crate::exit::Failure;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// A file or folder that is named somewhere.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) path: PathBuf,
+    /// How it is shown: as it is written, if there are variables in it.
+    pub(crate) shown: String,
+}
+
+impl Named {
+    fn new(path: PathBuf, text: &Text) -> Self {
+        let shown = if text.value == text.written {
+            path.to_string_lossy().into_owned()
+        } else {
+            text.written.clone()
+        };
+        Self { path, shown }
+    }
+
+    fn plain(path: PathBuf) -> Self {
+        Self::new(path, &Text::default())
+    }
+}
+
+/// A text of a file: with its variables expanded, and as it is written there.
+#[derive(Debug, Default)]
+struct Text {
+    value: String,
+    written: String,
+}
 
 /// The folder haft was told to work in, or was started in.
 pub(crate) fn here(flags: &Shared, current: &Path) -> Result<(PathBuf, Origin), Failure> {
@@ -31,31 +62,32 @@ pub(crate) fn work_dir(
     sources: &Sources<'_>,
     here: (PathBuf, Origin),
     home: Option<&Path>,
-) -> Result<(PathBuf, Origin), Failure> {
+) -> Result<(Named, Origin), Failure> {
     if here.1 != Origin::Default {
-        return Ok(here);
+        return Ok((Named::plain(here.0), here.1));
     }
     for layer in &sources.layers {
         if let Some(node) = layer.get("tools.work_dir") {
             let given = in_layer(layer, "tools.work_dir", node)?;
-            let text = given.value.as_str().unwrap_or(".");
-            let dir = below(&layer.folder, text, home, layer, node.at)?;
-            return Ok((usable(layer, node, &dir, text)?, given.from));
+            let text = text(&given.value, &given.written);
+            let dir = below(&layer.folder, &text, home, layer, node.at)?;
+            let dir = usable(layer, node, &dir, &text.written)?;
+            return Ok((Named::new(dir, &text), given.from));
         }
     }
-    Ok(here)
+    Ok((Named::plain(here.0), here.1))
 }
 
 #[expect(
     clippy::disallowed_methods,
     reason = "the work folder is judged before there is a scope"
 )]
-fn usable(layer: &Layer, node: &Node, dir: &Path, text: &str) -> Result<PathBuf, Failure> {
+fn usable(layer: &Layer, node: &Node, dir: &Path, written: &str) -> Result<PathBuf, Failure> {
     let real = std::fs::canonicalize(dir).ok().filter(|real| real.is_dir());
     let Some(real) = real else {
         return Err(layer.problem(
             node.at,
-            &format!("tools.work_dir: there is no folder {text}"),
+            &format!("tools.work_dir: there is no folder {written}"),
         ));
     };
     if layer.role == Role::Project {
@@ -63,7 +95,7 @@ fn usable(layer: &Layer, node: &Node, dir: &Path, text: &str) -> Result<PathBuf,
         let project = std::fs::canonicalize(&layer.folder).unwrap_or_else(|_| layer.folder.clone());
         if !real.starts_with(&project) {
             let message = format!(
-                "tools.work_dir {text} is outside this folder, where a project's file may not lead"
+                "tools.work_dir {written} is outside this folder, where a project's file may not lead"
             );
             return Err(layer.problem(node.at, &message));
         }
@@ -77,7 +109,7 @@ pub(crate) fn roots(
     sources: &Sources<'_>,
     home: Option<&Path>,
     warnings: &mut Vec<String>,
-) -> Result<(Vec<PathBuf>, Origin), Failure> {
+) -> Result<(Vec<Named>, Origin), Failure> {
     for layer in &sources.layers {
         let Some(node) = layer.get("tools.roots") else {
             continue;
@@ -91,14 +123,13 @@ pub(crate) fn roots(
         }
         let given = in_layer(layer, "tools.roots", node)?;
         let mut roots = Vec::new();
-        for text in texts(&given.value) {
+        for text in texts(&given) {
             let root = below(&layer.folder, &text, home, layer, node.at)?;
             if !root.is_dir() {
-                return Err(
-                    layer.problem(node.at, &format!("tools.roots: there is no folder {text}"))
-                );
+                let message = format!("tools.roots: there is no folder {}", text.written);
+                return Err(layer.problem(node.at, &message));
             }
-            roots.push(root);
+            roots.push(Named::new(root, &text));
         }
         return Ok((roots, given.from));
     }
@@ -110,57 +141,65 @@ pub(crate) fn protect(
     sources: &Sources<'_>,
     bases: &[&Path],
     home: Option<&Path>,
-) -> Result<(Vec<PathBuf>, Vec<Origin>), Failure> {
-    let mut paths = Vec::new();
+) -> Result<(Vec<Named>, Vec<Origin>), Failure> {
+    let mut places: Vec<Named> = Vec::new();
     let mut origins = Vec::new();
     for layer in &sources.layers {
         let Some(node) = layer.get("tools.protect") else {
             continue;
         };
         let given = in_layer(layer, "tools.protect", node)?;
-        for text in texts(&given.value) {
+        for text in texts(&given) {
             // From every folder it may mean: a project that moves the work
             // folder must not thereby lose what the person protects.
             for base in bases {
                 let path = below(base, &text, home, layer, node.at)?;
-                if !paths.contains(&path) {
-                    paths.push(path);
+                if !places.iter().any(|known| known.path == path) {
+                    places.push(Named::new(path, &text));
                 }
             }
         }
         origins.push(given.from);
     }
-    Ok((paths, origins))
+    Ok((places, origins))
 }
 
-fn texts(value: &serde_json::Value) -> Vec<String> {
-    value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|item| item.as_str().map(str::to_owned))
-        .filter(|text| !text.is_empty())
+fn text(value: &Value, written: &Value) -> Text {
+    let own = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Text {
+        value: own(value),
+        written: own(written),
+    }
+}
+
+fn texts(given: &Given) -> Vec<Text> {
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    items(&given.value)
+        .iter()
+        .zip(&items(&given.written))
+        .map(|(value, written)| text(value, written))
+        .filter(|text| !text.value.is_empty())
         .collect()
 }
 
 /// A path of a configuration file: absolute, from the home folder, or from a base.
 fn below(
     base: &Path,
-    text: &str,
+    text: &Text,
     home: Option<&Path>,
     layer: &Layer,
     at: Place,
 ) -> Result<PathBuf, Failure> {
-    let rest = match text.strip_prefix('~') {
+    let rest = match text.value.strip_prefix('~') {
         Some("") => "",
         Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
-        _ => return Ok(base.join(text)),
+        _ => return Ok(base.join(&text.value)),
     };
     match home {
         Some(home) => Ok(home.join(rest)),
         None => Err(layer.problem(
             at,
-            &format!("{text} needs a home folder, and HOME is not set"),
+            &format!("{} needs a home folder, and HOME is not set", text.written),
         )),
     }
 }

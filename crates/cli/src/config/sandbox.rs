@@ -1,4 +1,4 @@
-//! Sandbox modes by name, and what comes of two of them.
+//! Sandbox modes by name.
 
 use haft::Mode;
 use haft::ops::scope::FileRules;
@@ -14,19 +14,6 @@ pub(crate) fn rules(name: &str) -> FileRules {
     .rules()
 }
 
-/// The name of what two modes make together. Only one pair makes something that
-/// is no mode itself.
-pub(crate) fn together(first: &str, second: &str) -> String {
-    let both = rules(first).tightened(rules(second));
-    if both == rules(first) {
-        first.to_owned()
-    } else if both == rules(second) {
-        second.to_owned()
-    } else {
-        format!("{first} and {second}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,12 +26,5 @@ mod tests {
                 assert_ne!(rules(name), rules(other), "{name} {other}");
             }
         }
-    }
-
-    #[test]
-    fn the_stricter_one_names_both() {
-        assert_eq!(together("workspace", "off"), "workspace");
-        assert_eq!(together("off", "strict"), "strict");
-        assert_eq!(together("strict", "read-only"), "strict and read-only");
     }
 }

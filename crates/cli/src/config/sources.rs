@@ -40,6 +40,10 @@ impl fmt::Display for Origin {
 #[derive(Debug, Clone)]
 pub(crate) struct Given {
     pub(crate) value: Value,
+    /// The value as it is written, with the names of variables in it. This is
+    /// what is shown: a variable may hold a secret, and the file that names it
+    /// need not be the person's.
+    pub(crate) written: Value,
     pub(crate) from: Origin,
 }
 
@@ -49,6 +53,8 @@ pub(crate) struct Sources<'a> {
     flags: &'a Shared,
     /// The strongest first.
     pub(crate) layers: Vec<Layer>,
+    /// Every file that was looked at, there or not, and the links on the way.
+    pub(crate) looked_at: Vec<PathBuf>,
 }
 
 impl<'a> Sources<'a> {
@@ -60,6 +66,7 @@ impl<'a> Sources<'a> {
         config: Option<&Path>,
     ) -> Result<Self, Failure> {
         let mut layers = Vec::new();
+        let mut looked_at = Vec::new();
         let user = config.map(|folder| folder.join(FILE));
         let named = flags
             .config
@@ -67,11 +74,14 @@ impl<'a> Sources<'a> {
             .or_else(|| env::variable("HAFT_CONFIG").map(PathBuf::from));
         if let Some(named) = named {
             let shown = named.to_string_lossy();
-            let layer = Layer::load(Role::Named, &current.join(&named), &shown)?
+            let path = current.join(&named);
+            looked_at.extend(with_links(&path));
+            let layer = Layer::load(Role::Named, &path, &shown)?
                 .ok_or_else(|| Failure::at(&shown, "there is no such file"))?;
             layers.push(layer);
         } else {
             let path = here.join(FILE);
+            looked_at.extend(with_links(&path));
             let shown = path
                 .strip_prefix(current)
                 .unwrap_or(&path)
@@ -81,9 +91,14 @@ impl<'a> Sources<'a> {
             }
         }
         if let Some(user) = user {
+            looked_at.extend(with_links(&user));
             layers.extend(Layer::load(Role::User, &user, &user.to_string_lossy())?);
         }
-        Ok(Self { flags, layers })
+        Ok(Self {
+            flags,
+            layers,
+            looked_at,
+        })
     }
 
     /// The value of a key: the first there is.
@@ -134,15 +149,38 @@ impl<'a> Sources<'a> {
     }
 }
 
+/// A path and, if it is a link, what it leads to, link by link.
+fn with_links(path: &Path) -> Vec<PathBuf> {
+    let mut all = vec![path.to_owned()];
+    let mut path = path.to_owned();
+    // The kernel follows as many.
+    for _ in 0..40 {
+        let (Ok(target), Some(folder)) = (std::fs::read_link(&path), path.parent()) else {
+            break;
+        };
+        path = folder.join(target);
+        all.push(path.clone());
+    }
+    all
+}
+
 /// The value of a key in one file, with its variables expanded.
 pub(crate) fn in_layer(layer: &Layer, name: &str, node: &Node) -> Result<Given, Failure> {
     let expanded = expanded(layer, name, node)?;
     if let Some(key) = keys::key(name) {
-        value::check(key, &expanded).map_err(|wrong| layer.problem(wrong.at, &wrong.message))?;
+        value::check(key, &expanded).map_err(|wrong| {
+            // As written it was checked before, so a variable is to blame.
+            let written = node.text().unwrap_or_default();
+            let wanted = key.kind.wanted();
+            let message =
+                format!("{name} must be {wanted}, which the value of \"{written}\" is not");
+            layer.problem(wrong.at, &message)
+        })?;
     }
     Ok(Given {
         from: Origin::File(layer.shown.clone(), node.at.line),
         value: plain(&expanded),
+        written: plain(node),
     })
 }
 
@@ -190,7 +228,7 @@ fn from_text(key: &Key, spelled: &str, text: &str, from: Origin) -> Result<Given
             key.kind.wanted()
         ))
     };
-    let value = match key.kind {
+    let value: Value = match key.kind {
         Kind::Truth => match text.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => true.into(),
             "0" | "false" | "no" | "off" => false.into(),
@@ -200,5 +238,9 @@ fn from_text(key: &Key, spelled: &str, text: &str, from: Origin) -> Result<Given
         Kind::Choice(_) => text.trim().into(),
         _ => text.into(),
     };
-    Ok(Given { value, from })
+    Ok(Given {
+        written: value.clone(),
+        value,
+        from,
+    })
 }

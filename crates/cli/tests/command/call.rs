@@ -214,7 +214,7 @@ fn a_full_disk_behind_stdout_is_a_failure() {
 }
 
 /// What the command writes to a terminal.
-fn on_a_terminal(scratch: &Scratch, args: &[&str]) -> String {
+pub(crate) fn on_a_terminal(scratch: &Scratch, args: &[&str]) -> String {
     let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     rustix::pty::grantpt(&ours).unwrap();
     rustix::pty::unlockpt(&ours).unwrap();
@@ -224,7 +224,13 @@ fn on_a_terminal(scratch: &Scratch, args: &[&str]) -> String {
         .write(true)
         .open(name.to_str().unwrap())
         .unwrap();
-    let mut child = scratch.command(args).stdout(theirs).spawn().unwrap();
+    let mut child = scratch
+        .command(args)
+        .env("TERM", "xterm")
+        .stdout(theirs.try_clone().unwrap())
+        .stderr(theirs)
+        .spawn()
+        .unwrap();
     // Before the end is awaited: a terminal holds only so much.
     let reading = std::thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -88,8 +88,6 @@ fn the_files_are_found_by_the_xdg_rules() {
         scratch.shown("log", &[("XDG_CONFIG_HOME", "xdg")], &[]).0,
         "warn"
     );
-    // Without a home there is no file of the person's, and that is fine.
-    assert_eq!(scratch.shown("log", &[("HOME", "")], &[]).0, "warn");
 }
 
 #[test]
@@ -128,10 +126,12 @@ fn variables_expand_where_they_are_needed() {
         "api_key: ${NOT_SET}\ntools:\n  work_dir: \"${WHERE}\"\nlog: ${LEVEL}\n",
     );
     let variables = [("WHERE", "sub"), ("LEVEL", "info"), ("HAFT_QUIET", "1")];
+    // The value is used, and what is shown is the text of the file.
     let (dir, from) = scratch.shown("tools.work_dir", &variables, &[]);
-    assert!(dir.as_str().unwrap().ends_with("/sub"), "{dir}");
-    assert_eq!(from, "haft.yaml:3");
-    assert_eq!(scratch.shown("log", &variables, &[]).0, "info");
+    assert_eq!((dir, from), (json!("${WHERE}"), "haft.yaml:3".to_owned()));
+    assert_eq!(scratch.shown("log", &variables, &[]).0, "${LEVEL}");
+    let listed = scratch.haft_with(&variables, &["call", "ls"]);
+    assert!(listed.out.starts_with("x  "), "{listed:?}");
     // Overridden, so it is not needed.
     assert_eq!(
         scratch
@@ -144,6 +144,99 @@ fn variables_expand_where_they_are_needed() {
     assert_eq!(ended.code, Some(2));
     assert!(
         ended.err.contains("haft.yaml:4:6: log must be"),
+        "{ended:?}"
+    );
+    assert!(ended.err.contains("\"${LEVEL}\""), "{ended:?}");
+}
+
+#[test]
+fn the_value_of_a_variable_is_never_shown() {
+    let scratch = Scratch::new();
+    scratch.file("sk-secret/x", "");
+    let variables = [
+        ("WORD", "sk-secret"),
+        ("HOMELY", "~/sk-secret"),
+        ("ABOVE", "../sk-secret"),
+        ("MODE", "strict"),
+        ("PRESET", "readonly"),
+        ("LOOSE", "off"),
+    ];
+    std::fs::create_dir(scratch.work("../sk-secret")).unwrap();
+    for (yaml, code) in [
+        ("sandbox: \"${WORD}\"\n", 2),
+        ("log: \"${WORD}\"\n", 2),
+        ("log: \"x${WORD}\"\n", 2),
+        ("tools: {toolset: \"${WORD}\"}\n", 2),
+        ("tools: {preset: \"${WORD}\"}\n", 2),
+        ("tools: {preset: \"a ${WORD}\"}\n", 2),
+        ("tools: {work_dir: \"none/${WORD}\"}\n", 2),
+        ("tools: {work_dir: \"${ABOVE}\"}\n", -1),
+        ("tools: {work_dir: \"${WORD}\"}\n", 0),
+        ("tools: {protect: [\"${WORD}\", \"\", plain]}\n", 0),
+        ("tools: {protect: [\"${HOMELY}\"]}\n", 0),
+        ("tools: {roots: [\"none/${WORD}\"]}\n", -1),
+        ("tools: {roots: [\"${WORD}\"]}\n", -1),
+        ("model: \"${WORD}\"\n", 0),
+    ] {
+        let named = [("HAFT_CONFIG", "haft.yaml")];
+        for role in ["project", "named", "user"] {
+            let _ = std::fs::remove_file(scratch.work("haft.yaml"));
+            let _ = std::fs::remove_file(scratch.home(".config/haft/haft.yaml"));
+            let mut variables = variables.to_vec();
+            match role {
+                "user" => scratch.user(yaml),
+                _ => scratch.file("haft.yaml", yaml),
+            }
+            if role == "named" {
+                variables.extend(named);
+            }
+            for args in [
+                &["config", "show"][..],
+                &["config", "show", "--json"],
+                &["call", "ls", "path=none"],
+            ] {
+                let ended = scratch.haft_with(&variables, args);
+                assert!(
+                    !ended.out.contains("sk-secret") && !ended.err.contains("sk-secret"),
+                    "{role} {yaml:?} {ended:?}"
+                );
+                if code >= 0
+                    && args[0] == "config"
+                    && !(role == "user" && yaml.contains("work_dir"))
+                {
+                    assert_eq!(ended.code, Some(code), "{role} {yaml:?} {ended:?}");
+                }
+            }
+        }
+        let _ = std::fs::remove_file(scratch.home(".config/haft/haft.yaml"));
+    }
+    // Values that are fine count, and are shown by their names all the same.
+    scratch.file(
+        "haft.yaml",
+        "sandbox: ${MODE}\ntools: {preset: \"${PRESET}\", protect: [a, \"${MODE}\"]}\n",
+    );
+    assert_eq!(scratch.shown("sandbox", &variables, &[]).0, "${MODE}");
+    assert_eq!(
+        scratch.shown("tools.preset", &variables, &[]).0,
+        "${PRESET}"
+    );
+    let protect = scratch.shown("tools.protect", &variables, &[]).0;
+    assert!(
+        protect[0].as_str().unwrap().ends_with("/work/a"),
+        "{protect}"
+    );
+    assert_eq!(protect[1], "${MODE}");
+    let tools = scratch.haft_with(&variables, &["tools"]);
+    assert!(!tools.out.contains("write"), "{tools:?}");
+    scratch.user("sandbox: read-only\n");
+    assert_eq!(
+        scratch.shown("sandbox", &variables, &[]).0,
+        "read-only and ${MODE}"
+    );
+    scratch.file("haft.yaml", "sandbox: ${LOOSE}\n");
+    let ended = scratch.haft_with(&variables, &["tools"]);
+    assert!(
+        ended.err.contains("sandbox ${LOOSE} is ignored"),
         "{ended:?}"
     );
 }

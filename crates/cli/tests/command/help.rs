@@ -1,5 +1,6 @@
 //! Help: small enough for any terminal, and its examples work.
 
+use crate::call::on_a_terminal;
 use crate::scratch::{Ended, Scratch};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,6 +16,7 @@ const COMMANDS: &[&[&str]] = &[
     &["config", "schema"],
     &["completions"],
     &["demo"],
+    &["help"],
 ];
 
 fn help(command: &[&str]) -> String {
@@ -127,4 +129,53 @@ fn completions_know_the_commands() {
         .unwrap();
     assert!(checked.success());
     assert_eq!(scratch.haft(&["completions", "bsh"]).code, Some(2));
+}
+
+#[test]
+fn help_is_also_a_command() {
+    let scratch = Scratch::new();
+    for command in COMMANDS {
+        let mut args = vec!["help"];
+        args.extend(*command);
+        let ended = scratch.haft(&args);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+        assert_eq!(ended.out, help(command));
+    }
+    let ended = scratch.haft(&["help", "nope"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+    // Help never runs anything.
+    let ended = scratch.haft(&["help", "--", "init", "--"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let ended = scratch.haft(&["help", "--", "call", "write", "--", "path=a", "content=b"]);
+    assert_ne!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(std::fs::read_dir(scratch.work("")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_wrong_argument_cannot_act_on_the_terminal() {
+    let scratch = Scratch::new();
+    for args in [
+        &["--x\x1b[2J"][..],
+        &["\x1b]0;title\x07"],
+        &["call", "read", "--y\u{9b}2J"],
+        &["--sandbox", "\x1b[31m\u{202e}"],
+        &["completions", "\x1b[2J"],
+        &["help", "\x1b[2J"],
+        &["call", "\x1b[2J"],
+    ] {
+        let ended = scratch.haft(args);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(
+            !ended.err.contains(['\x1b', '\x07', '\u{9b}', '\u{202e}']),
+            "{ended:?}"
+        );
+        assert!(ended.err.starts_with("error: "), "{ended:?}");
+        assert!(ended.err.ends_with('\n'), "{ended:?}");
+        let shown = on_a_terminal(&scratch, args);
+        assert!(shown.starts_with("error: "), "{shown:?}");
+        assert!(
+            !shown.contains(['\x1b', '\x07', '\u{9b}', '\u{202e}']),
+            "{shown:?}"
+        );
+    }
 }

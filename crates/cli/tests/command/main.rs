@@ -9,6 +9,7 @@
 
 mod bad_config;
 mod call;
+mod closed;
 mod config;
 mod help;
 mod scratch;

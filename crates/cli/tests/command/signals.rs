@@ -103,3 +103,33 @@ fn a_file_size_limit_is_an_error_not_death() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(!scratch.work("a.txt").exists());
 }
+
+#[test]
+fn few_files_at_a_time_are_an_error_not_a_panic() {
+    let scratch = Scratch::new();
+    scratch.file("a.txt", "text");
+    let script = r#"ulimit -n "$1"; shift; exec "$0" "$@""#;
+    // With less, the command cannot even be loaded.
+    for limit in 5..=24 {
+        for args in [&["call", "read", "path=a.txt"][..], &["mcp"], &["demo"]] {
+            let output = std::process::Command::new("/bin/sh")
+                .args(["-c", script, env!("CARGO_BIN_EXE_haft")])
+                .arg(limit.to_string())
+                .args(args)
+                .current_dir(scratch.work(""))
+                .env("HOME", scratch.home(""))
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            assert!(
+                matches!(output.status.code(), Some(0..=2)),
+                "{limit} {args:?} {output:?}"
+            );
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("panic"), "{limit} {args:?} {said}");
+            if limit == 8 {
+                assert!(said.starts_with("error: "), "{args:?} {said}");
+            }
+        }
+    }
+}

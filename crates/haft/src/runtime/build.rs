@@ -26,6 +26,8 @@ pub struct Folders {
     pub config: Option<PathBuf>,
     /// haft's state: outputs, and notes of temporary files.
     pub state: Option<PathBuf>,
+    /// More folders that are haft's own, closed to tools as the others are.
+    pub own: Vec<PathBuf>,
 }
 
 /// Why there is no session.
@@ -249,6 +251,7 @@ impl Builder {
                     own: [&self.folders.config, &self.folders.state]
                         .into_iter()
                         .flatten()
+                        .chain(&self.folders.own)
                         .cloned()
                         .collect(),
                     home: self.folders.home,
