@@ -207,12 +207,13 @@ fn places(request: &Replace, bytes: &[u8]) -> Result<Vec<Place>> {
             });
         }
         Occurrences::ExactlyOne if count > 1 => {
-            let lines = found
+            let mut lines: Vec<usize> = found
                 .spans
                 .iter()
                 .take(20)
                 .map(|span| splice::line_of(bytes, span.start))
                 .collect();
+            lines.dedup();
             return Err(Error::Ambiguous {
                 path: given(),
                 count,

@@ -63,7 +63,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             (format!("old_text not found in {path}"), next)
         }
         E::Ambiguous { path, count, lines } => {
-            let more = if *count > lines.len() { ", …" } else { "" };
+            let more = if *count > 20 { ", …" } else { "" };
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             (
                 format!("old_text found {count} times in {path} (lines {}{more})", lines.join(", ")),
