@@ -18,6 +18,7 @@ pub use tree::IgnoreFiles;
 pub use tree::stop::Stopped;
 
 use crate::backend::Kind;
+use crate::backend::local::Bounded;
 use crate::glob::pattern::{Anchored, Dots, Memory, Pattern as Glob};
 use crate::{Backend, Error, FilePath, Result};
 use board::Job;
@@ -344,7 +345,7 @@ impl Opener for Seeking {
                 self.seeker.seek(below, file);
             }
             (Ok(file), Some(limit)) => {
-                self.seeker.seek(below, file::Endless::new(file, limit));
+                self.seeker.seek(below, Bounded::new(file, limit));
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
             (Err(_), _) => self.pass(Passed::Unreadable),

@@ -105,10 +105,7 @@ pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
     let weight = weight(&file, &opened);
     let file = std::fs::File::from(file);
     let reader: Box<dyn Read + Send> = if is_pseudo(path.real()) {
-        Box::new(Bounded {
-            inner: file,
-            left: PSEUDO_LIMIT,
-        })
+        Box::new(Bounded::new(file, PSEUDO_LIMIT))
     } else {
         Box::new(file)
     };
@@ -186,9 +183,15 @@ fn is_pseudo(real: &Path) -> bool {
 }
 
 /// A reader that fails rather than go on for ever.
-struct Bounded<R> {
+pub(crate) struct Bounded<R> {
     inner: R,
     left: u64,
+}
+
+impl<R> Bounded<R> {
+    pub(crate) fn new(inner: R, limit: u64) -> Self {
+        Self { inner, left: limit }
+    }
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -260,8 +263,9 @@ fn target(folder: &impl AsFd, name: &OsStr, visible: bool) -> Target {
     }
 }
 
-pub(crate) fn describe(stat: &rustix::fs::Stat) -> Stat {
-    let kind = match FileType::from_raw_mode(stat.st_mode) {
+/// What kind of thing the system says it is.
+pub(crate) fn kind(file_type: FileType) -> Kind {
+    match file_type {
         FileType::RegularFile => Kind::File,
         FileType::Directory => Kind::Directory,
         FileType::Symlink => Kind::Link,
@@ -270,7 +274,11 @@ pub(crate) fn describe(stat: &rustix::fs::Stat) -> Stat {
         FileType::CharacterDevice => Kind::Other("character device"),
         FileType::BlockDevice => Kind::Other("block device"),
         FileType::Unknown => Kind::Other("special file"),
-    };
+    }
+}
+
+pub(crate) fn describe(stat: &rustix::fs::Stat) -> Stat {
+    let kind = kind(FileType::from_raw_mode(stat.st_mode));
     let size = if kind == Kind::Directory {
         0
     } else {

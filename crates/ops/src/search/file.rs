@@ -175,26 +175,3 @@ impl<R: Read> Read for Stoppable<'_, R> {
             .inspect_err(|_| self.failed.set(true))
     }
 }
-
-/// A reader that fails rather than go on for ever.
-pub(super) struct Endless<R> {
-    inner: R,
-    left: u64,
-}
-
-impl<R> Endless<R> {
-    pub(super) fn new(inner: R, limit: u64) -> Self {
-        Self { inner, left: limit }
-    }
-}
-
-impl<R: Read> Read for Endless<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.left = self
-            .left
-            .checked_sub(read as u64)
-            .ok_or_else(|| io::Error::other("it has no end"))?;
-        Ok(read)
-    }
-}

@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use unit::{Files, Folder, Unit, kind};
+use unit::{Files, Folder, Unit};
 
 const COMMON: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
@@ -208,10 +208,10 @@ impl<'w, V: Opener> Worker<'w, V> {
             }
             let kind = match entry.file_type() {
                 FileType::Unknown => match statat(handle, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => kind(FileType::from_raw_mode(stat.st_mode)),
+                    Ok(stat) => local::kind(FileType::from_raw_mode(stat.st_mode)),
                     Err(_) => continue,
                 },
-                known => kind(known),
+                known => local::kind(known),
             };
             if name.starts_with(b".") {
                 special.note(name, kind);

@@ -1,9 +1,7 @@
 //! What is left to do: folders to list and files to open.
 
 use super::super::Rules;
-use crate::backend::Kind;
 use rustix::fd::OwnedFd;
-use rustix::fs::FileType;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -63,17 +61,4 @@ pub(super) enum Unit {
         from: usize,
         to: usize,
     },
-}
-
-pub(super) fn kind(file_type: FileType) -> Kind {
-    match file_type {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Link,
-        FileType::Fifo => Kind::Other("FIFO"),
-        FileType::Socket => Kind::Other("socket"),
-        FileType::CharacterDevice => Kind::Other("character device"),
-        FileType::BlockDevice => Kind::Other("block device"),
-        FileType::Unknown => Kind::Other("special file"),
-    }
 }
