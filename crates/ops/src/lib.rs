@@ -8,10 +8,12 @@ pub mod backend;
 pub mod blocking;
 pub mod edit;
 mod error;
+pub mod executor;
 pub mod glob;
 pub mod list;
 pub mod picture;
 pub mod read;
+pub mod processes;
 pub mod remove;
 pub mod scope;
 pub mod search;
@@ -21,4 +23,5 @@ pub mod write;
 
 pub use backend::Backend;
 pub use error::{Error, Lesson, Result};
+pub use executor::Executor;
 pub use scope::{Access, FilePath, Scope};
