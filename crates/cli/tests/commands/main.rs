@@ -12,5 +12,6 @@
 mod bench;
 mod ends;
 mod output;
+mod processes;
 mod stage;
 mod trees;

@@ -43,6 +43,8 @@ struct Sizes {
     head: u64,
     /// Everything that went into the second file.
     round: u64,
+    /// Everything.
+    total: u64,
 }
 
 impl Log {
@@ -78,7 +80,7 @@ impl Log {
     #[must_use]
     pub fn len(&self) -> u64 {
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        sizes.head + sizes.round
+        sizes.total
     }
 
     /// Whether there is none yet.
@@ -131,6 +133,7 @@ impl Writer {
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
         log.file.write_all_at(first, sizes.head)?;
         sizes.head += first.len() as u64;
+        sizes.total += first.len() as u64;
         if rest.is_empty() {
             return Ok(());
         }
@@ -148,6 +151,7 @@ impl Writer {
             round.write_all_at(last.get(from..to).unwrap_or_default(), at)
         })?;
         sizes.round += rest.len() as u64;
+        sizes.total += rest.len() as u64;
         Ok(())
     }
 

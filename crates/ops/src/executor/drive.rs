@@ -3,7 +3,7 @@
 
 use super::capture::Capture;
 use super::disk::Log;
-use super::job::Job;
+use super::job::{Held, Job};
 use super::prompt::{self, Asks};
 use super::sample::{self, Sample};
 use super::wire::{Left, Report};
@@ -39,8 +39,8 @@ pub(super) struct Orders<'a> {
     pub(super) cancel: &'a CancellationToken,
     /// Requests to end it, with the time it has to end by itself.
     pub(super) stop: mpsc::UnboundedReceiver<Duration>,
-    /// What ends the processes that the command leaves behind.
-    pub(super) over: CancellationToken,
+    /// Where the processes go that the command leaves behind.
+    pub(super) held: Held,
 }
 
 pub(super) struct Drive {
@@ -158,7 +158,7 @@ impl Drive {
             }
         }
         self.drain(&mut chunk, orders.watch).await;
-        Ok(self.finish(orders.over).await)
+        Ok(self.finish(&orders.held).await)
     }
 
     async fn end(&mut self, ended: Ended, grace: Duration) {
@@ -249,7 +249,7 @@ impl Drive {
         }
     }
 
-    async fn finish(self, over: CancellationToken) -> Finished {
+    async fn finish(self, held: &Held) -> Finished {
         // Left, or not to be killed in time.
         let lives = self.left == Left::Some || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
         let survivors = if lives {
@@ -259,7 +259,7 @@ impl Drive {
             Vec::new()
         };
         if self.left == Left::Some {
-            self.job.hold(over);
+            self.job.hold(held);
         } else {
             drop(self.job);
         }

@@ -2,7 +2,7 @@
 //! command writes to.
 
 use super::wire::{self, Order, Report, Stage};
-use super::{Launch, Program, Refusal, Stream, Streams, tree};
+use super::{GRACE, Launch, Program, Refusal, Stream, Streams, tree};
 use crate::{Error, Result};
 use std::ffi::OsString;
 use std::io;
@@ -14,6 +14,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// How much a pipe holds, if the system grants it: fewer turns for a flood.
 pub(super) const PIPE: usize = 1 << 20;
@@ -108,9 +109,10 @@ impl Job {
     }
 
     /// Lets the supervisor hold what the command left, until that ends or
-    /// `over` is cancelled.
-    pub(super) fn hold(mut self, over: CancellationToken) {
-        tokio::spawn(async move {
+    /// `held` is over.
+    pub(super) fn hold(mut self, held: &Held) {
+        let over = held.over.clone();
+        held.tasks.spawn(async move {
             let Self { line, pipes, .. } = &mut self;
             let read = async {
                 let mut chunk = Vec::with_capacity(IDLE_READ);
@@ -122,10 +124,46 @@ impl Job {
             };
             tokio::select! {
                 () = over.cancelled() => {}
-                () = async { while line.report().await.is_some() {} } => {}
+                () = line.silence() => return,
                 () = read => {}
             }
+            line.end(GRACE).await;
+            let _ = tokio::time::timeout(GRACE * 2, line.silence()).await;
         });
+    }
+}
+
+/// What commands left running, and how it is ended.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    over: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Held {
+    pub(super) fn new() -> Self {
+        Self {
+            over: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// A part of it that can be ended alone.
+    pub(super) fn part(&self) -> Self {
+        Self {
+            over: self.over.child_token(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    pub(super) fn over(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// Waits until everything is gone.
+    pub(super) async fn gone(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 }
 
@@ -142,6 +180,11 @@ impl Line {
                 Ok(_) => {}
             }
         }
+    }
+
+    /// Waits until the supervisor is gone, whatever it still has to say.
+    async fn silence(&mut self) {
+        while self.report().await.is_some() {}
     }
 
     /// Asks for the end of the tree. If nobody listens, it has ended.

@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::drive::{Drive, Orders};
-use super::job::{Binary, Job};
+use super::job::{Binary, Held, Job};
 use super::running::{Pulse, Running};
 use super::{Executor, Finished, Launch, Stream, Streams, Watch};
 use crate::Result;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Local {
     binary: Binary,
-    over: CancellationToken,
+    held: Held,
 }
 
 impl Local {
@@ -32,8 +32,14 @@ impl Local {
                 path: supervisor,
                 arguments,
             },
-            over: CancellationToken::new(),
+            held: Held::new(),
         }
+    }
+
+    /// Ends what commands left running, and returns when it is gone.
+    pub async fn close(&self) {
+        self.held.over().cancel();
+        self.held.gone().await;
     }
 
     async fn begin(&self, launch: &Launch) -> Result<Drive> {
@@ -50,7 +56,7 @@ impl Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        self.over.cancel();
+        self.held.over().cancel();
     }
 }
 
@@ -71,7 +77,7 @@ impl Executor for Local {
             watch,
             cancel,
             stop,
-            over: self.over.clone(),
+            held: self.held.clone(),
         };
         drive.to_end(orders).await
     }
@@ -86,15 +92,16 @@ impl Executor for Local {
         });
         let finished = watch::Sender::new(None);
         let (stop, stopped) = mpsc::unbounded_channel();
+        let held = self.held.part();
         let running = Running {
             pid,
+            held: held.clone(),
             output,
             error,
             pulse: pulse.subscribe(),
             finished: finished.subscribe(),
             stop,
         };
-        let over = self.over.clone();
         tokio::spawn(async move {
             let beat = |_: Stream, bytes: &[u8]| {
                 pulse.send_modify(|pulse| {
@@ -106,9 +113,9 @@ impl Executor for Local {
                 limit: launch.limit,
                 prompts: launch.prompts,
                 watch: &beat,
-                cancel: &over,
+                cancel: held.over(),
                 stop: stopped,
-                over: over.clone(),
+                held: held.clone(),
             };
             let ended = drive.to_end(orders).await;
             finished.send_replace(Some(Arc::new(ended)));

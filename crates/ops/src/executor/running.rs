@@ -1,6 +1,7 @@
 //! A command that goes on beside whoever started it.
 
 use super::disk::Log;
+use super::job::Held;
 use super::{Finished, Stream};
 use crate::Result;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub struct Running {
     pub(super) error: Option<Arc<Log>>,
     pub(super) pulse: watch::Receiver<Pulse>,
     pub(super) finished: watch::Receiver<Option<Arc<Result<Finished>>>>,
+    pub(super) held: Held,
     pub(super) stop: mpsc::UnboundedSender<Duration>,
 }
 
@@ -62,9 +64,21 @@ impl Running {
         self.finished.clone()
     }
 
-    /// Asks its whole tree to end, and kills it after `grace`.
-    pub fn kill(&self, grace: Duration) {
+    /// Asks its whole tree to end, and kills it after `grace`. Returns when it is
+    /// gone, or cannot be ended. What it left behind, if it had ended before, is
+    /// ended too.
+    pub async fn kill(&self, grace: Duration) {
         // Nobody there to be asked: it has ended.
-        let _ = self.stop.send(grace);
+        if self.stop.send(grace).is_ok() {
+            let _ = self.end().wait_for(Option::is_some).await;
+        }
+        self.held.over().cancel();
+        self.held.gone().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.held.over().cancel();
     }
 }
