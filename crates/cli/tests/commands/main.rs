@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod confined;
 mod ends;
 mod output;
 mod processes;
