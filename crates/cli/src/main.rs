@@ -26,7 +26,10 @@ const SUPERVISE: &str = "__supervise";
 fn main() -> ExitCode {
     // Before anything else: every command that is run waits for this.
     #[cfg(target_os = "linux")]
-    if std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == SUPERVISE)
+    {
         return haft_ops::executor::supervise(unconfined);
     }
     let cli = match Cli::try_parse() {

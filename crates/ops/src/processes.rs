@@ -189,7 +189,9 @@ impl Processes {
         let mut table = self.table();
         table.forget();
         let found = table.entries.iter().find(|entry| entry.id == id);
-        found.cloned().ok_or_else(|| Error::NoProcess { id: id.to_owned() })
+        found
+            .cloned()
+            .ok_or_else(|| Error::NoProcess { id: id.to_owned() })
     }
 
     /// What is known of a process.
@@ -288,7 +290,9 @@ impl Entry {
                 by: *ended,
                 at: at(),
             },
-            Some(Err(Error::CannotStart { refusal, detail, .. })) => State::Failed {
+            Some(Err(Error::CannotStart {
+                refusal, detail, ..
+            })) => State::Failed {
                 refusal: *refusal,
                 detail: detail.clone(),
                 at: at(),

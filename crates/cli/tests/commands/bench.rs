@@ -27,7 +27,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
 /// The most memory this process has had, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -61,7 +64,9 @@ async fn flood() {
         raw(&format!("yes | head -c {size} | cat > /dev/null"));
         let plain = begun.elapsed();
         let begun = Instant::now();
-        let finished = stage.run(stage.bash(&format!("yes | head -c {size}"))).await;
+        let finished = stage
+            .run(stage.bash(&format!("yes | head -c {size}")))
+            .await;
         let ours = begun.elapsed();
         let ratio = plain.as_secs_f64() / ours.as_secs_f64();
         let grown = peak() - before;

@@ -63,14 +63,21 @@ async fn no_descriptor_of_ours_reaches_a_command() {
         .output()
         .unwrap();
     let inherited = String::from_utf8(inherited.stdout).unwrap();
-    assert_eq!(count(&text(&finished)), count(&inherited), "{}", text(&finished));
+    assert_eq!(
+        count(&text(&finished)),
+        count(&inherited),
+        "{}",
+        text(&finished)
+    );
     drop(beside);
 }
 
 #[tokio::test]
 async fn words_reach_a_program_without_a_shell() {
     let stage = Stage::new();
-    let finished = stage.run(stage.direct(&["printf", "%s|", "$(id)", "; id", ""])).await;
+    let finished = stage
+        .run(stage.direct(&["printf", "%s|", "$(id)", "; id", ""]))
+        .await;
     assert_eq!(text(&finished), "$(id)|; id||");
     let finished = stage.run(stage.direct(&["/bin/sh", "-c", "echo $0"])).await;
     assert_eq!(text(&finished), "/bin/sh\n");
@@ -137,7 +144,11 @@ async fn what_does_not_begin_says_why() {
 #[tokio::test]
 async fn a_supervisor_that_is_none_is_an_error() {
     let stage = Stage::new();
-    for (path, argument) in [("/no/such/haft", "x"), ("/bin/true", "x"), ("/bin/sleep", "0.1")] {
+    for (path, argument) in [
+        ("/no/such/haft", "x"),
+        ("/bin/true", "x"),
+        ("/bin/sleep", "0.1"),
+    ] {
         let local = haft_ops::executor::Local::new(path.into(), vec![argument.into()]);
         let error = local.start(stage.bash("true")).await.unwrap_err();
         let Error::CannotStart { refusal, .. } = error else {

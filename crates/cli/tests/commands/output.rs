@@ -15,7 +15,10 @@ async fn bytes_pass_as_they_are() {
     assert_eq!(finished.output.total_lines, 1);
     assert_eq!(finished.status, Exit::Code(7));
     let nothing = stage.run(stage.bash("")).await;
-    assert_eq!((nothing.output.total_bytes, nothing.output.total_lines), (0, 0));
+    assert_eq!(
+        (nothing.output.total_bytes, nothing.output.total_lines),
+        (0, 0)
+    );
 }
 
 #[tokio::test]
@@ -100,7 +103,12 @@ async fn a_full_disk_costs_the_file_and_not_the_reply() {
 #[tokio::test]
 async fn an_endless_command_returns_what_it_said_when_its_time_is_over() {
     let stage = Stage::new();
-    for script in ["yes", "yes >&2 & yes", "cat /dev/urandom", "echo hi; sleep 300"] {
+    for script in [
+        "yes",
+        "yes >&2 & yes",
+        "cat /dev/urandom",
+        "echo hi; sleep 300",
+    ] {
         let mut launch = stage.bash(script);
         launch.limit = Some(Duration::from_millis(300));
         launch.keep.disk.as_mut().unwrap().max = 8 << 20;
@@ -141,7 +149,9 @@ async fn memory_stays_flat_under_a_flood() {
     let cancel = tokio_util::sync::CancellationToken::new();
     let mut launch = stage.bash("yes | head -c 300M");
     launch.keep.disk.as_mut().unwrap().max = 64 << 20;
-    let finished = haft_ops::Executor::run(&stage.local, launch, &watch, &cancel).await.unwrap();
+    let finished = haft_ops::Executor::run(&stage.local, launch, &watch, &cancel)
+        .await
+        .unwrap();
     assert_eq!(finished.output.total_bytes, 300 << 20);
     assert_eq!(finished.output.total_lines, 150 << 20);
     // Other tests run beside this one, in the same memory.

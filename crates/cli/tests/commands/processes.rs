@@ -31,13 +31,19 @@ impl Table {
     }
 
     async fn start(&self, script: &str) -> String {
-        let status = self.processes.start(script.to_owned(), self.script(script)).await;
+        let status = self
+            .processes
+            .start(script.to_owned(), self.script(script))
+            .await;
         status.unwrap().id
     }
 
     async fn wait(&self, id: &str, until: Until, limit: Duration) -> Waited {
         let cancel = CancellationToken::new();
-        self.processes.wait(id, &until, limit, &cancel).await.unwrap()
+        self.processes
+            .wait(id, &until, limit, &cancel)
+            .await
+            .unwrap()
     }
 
     fn state(&self, id: &str) -> State {
@@ -48,14 +54,19 @@ impl Table {
 #[tokio::test]
 async fn a_life_from_start_to_list() {
     let table = table();
-    let id = table.start("echo out; echo err >&2; echo > ready; sleep 300").await;
+    let id = table
+        .start("echo out; echo err >&2; echo > ready; sleep 300")
+        .await;
     assert_eq!(id, "proc-1");
     table.stage.wait_for("ready").await;
     table.wait(&id, Until::Log("out".into()), LONG).await;
     table.wait(&id, Until::Log("err".into()), LONG).await;
     assert_eq!(table.state(&id), State::Running);
     let log = table.processes.log(&id, 4096).await.unwrap();
-    assert_eq!((log.output, log.error), (b"out\n".to_vec(), b"err\n".to_vec()));
+    assert_eq!(
+        (log.output, log.error),
+        (b"out\n".to_vec(), b"err\n".to_vec())
+    );
     let killed = table.processes.kill(&id).await.unwrap();
     let State::Ended { status, by, at } = killed.state.clone() else {
         panic!("{killed:?}");
@@ -83,12 +94,27 @@ async fn one_that_ends_at_once_has_ended() {
     assert_eq!((status, by), (Exit::Code(3), Ended::Itself));
 
     let missing = table.stage.direct(&["no-such-program"]);
-    let error = table.processes.start("x".into(), missing).await.unwrap_err();
-    assert!(matches!(error, Error::CannotStart { refusal: Refusal::Missing, .. }));
+    let error = table
+        .processes
+        .start("x".into(), missing)
+        .await
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        Error::CannotStart {
+            refusal: Refusal::Missing,
+            ..
+        }
+    ));
     assert_eq!(table.processes.list().len(), 1);
     let mut confined = table.script("touch ran");
     confined.confinement = Some(Vec::new());
-    let id = table.processes.start("x".into(), confined).await.unwrap().id;
+    let id = table
+        .processes
+        .start("x".into(), confined)
+        .await
+        .unwrap()
+        .id;
     let waited = table.wait(&id, Until::Exit, LONG).await;
     let State::Failed { refusal, .. } = waited.status.state else {
         panic!("{waited:?}");
@@ -107,8 +133,17 @@ async fn the_whole_tree_is_killed_however_deaf() {
     let begun = Instant::now();
     let killed = table.processes.kill(&id).await.unwrap();
     let took = begun.elapsed();
-    assert!(took > Duration::from_millis(1900) && took < Duration::from_millis(3000), "{took:?}");
-    assert!(matches!(killed.state, State::Ended { status: Exit::Signal(9), .. }));
+    assert!(
+        took > Duration::from_millis(1900) && took < Duration::from_millis(3000),
+        "{took:?}"
+    );
+    assert!(matches!(
+        killed.state,
+        State::Ended {
+            status: Exit::Signal(9),
+            ..
+        }
+    ));
     assert_eq!(marked(&table.stage.mark), Vec::<String>::new());
 }
 
@@ -119,7 +154,13 @@ async fn what_an_ended_one_left_is_killed_too() {
     table.wait(&id, Until::Exit, LONG).await;
     assert_eq!(marked(&table.stage.mark).len(), 1);
     let killed = table.processes.kill(&id).await.unwrap();
-    assert!(matches!(killed.state, State::Ended { status: Exit::Code(5), .. }));
+    assert!(matches!(
+        killed.state,
+        State::Ended {
+            status: Exit::Code(5),
+            ..
+        }
+    ));
     assert_eq!(marked(&table.stage.mark), Vec::<String>::new());
 }
 
@@ -142,13 +183,22 @@ async fn no_more_than_sixteen_and_an_end_makes_room() {
     for _ in 0..MAX_ACTIVE {
         table.start("sleep 300").await;
     }
-    let error = table.processes.start("x".into(), table.script("true")).await.unwrap_err();
+    let error = table
+        .processes
+        .start("x".into(), table.script("true"))
+        .await
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "too many active processes (16/16), kill some before starting new ones"
     );
     let active = |state: &State| *state == State::Running;
-    let running = table.processes.list().iter().filter(|one| active(&one.state)).count();
+    let running = table
+        .processes
+        .list()
+        .iter()
+        .filter(|one| active(&one.state))
+        .count();
     assert_eq!(running, 16);
     table.processes.kill("proc-3").await.unwrap();
     assert_eq!(table.start("sleep 300").await, "proc-17");
@@ -165,11 +215,15 @@ async fn waiting_for_a_line() {
         .start("printf 'listen'; until [ -e go ]; do sleep 0.01; done; echo ing on 80; until [ -e end ]; do sleep 0.01; done; echo last words >&2")
         .await;
     let short = Duration::from_millis(200);
-    let waited = table.wait(&id, Until::Log("listening on \\d+".into()), short).await;
+    let waited = table
+        .wait(&id, Until::Log("listening on \\d+".into()), short)
+        .await;
     assert_eq!(waited.met, Met::NotYet);
     assert!(waited.waited >= short);
     std::fs::write(table.stage.path("go"), "").unwrap();
-    let waited = table.wait(&id, Until::Log("^listening on \\d+$".into()), LONG).await;
+    let waited = table
+        .wait(&id, Until::Log("^listening on \\d+$".into()), LONG)
+        .await;
     assert_eq!(waited.met, Met::Yes);
     std::fs::write(table.stage.path("end"), "").unwrap();
     let never = table.wait(&id, Until::Log("nowhere".into()), LONG).await;
@@ -188,14 +242,22 @@ async fn waiting_for_a_port_and_for_silence() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let id = table.start("for i in 1 2 3 4 5; do echo $i; sleep 0.05; done; sleep 300").await;
+    let id = table
+        .start("for i in 1 2 3 4 5; do echo $i; sleep 0.05; done; sleep 300")
+        .await;
     let short = Duration::from_millis(150);
-    assert_eq!(table.wait(&id, Until::Port(port), short).await.met, Met::NotYet);
+    assert_eq!(
+        table.wait(&id, Until::Port(port), short).await.met,
+        Met::NotYet
+    );
     let _server = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     assert_eq!(table.wait(&id, Until::Port(port), LONG).await.met, Met::Yes);
     let quiet = Until::Idle(Duration::from_millis(300));
     assert_eq!(table.wait(&id, quiet.clone(), LONG).await.met, Met::Yes);
-    assert_eq!(table.processes.log(&id, 100).await.unwrap().output, b"1\n2\n3\n4\n5\n");
+    assert_eq!(
+        table.processes.log(&id, 100).await.unwrap().output,
+        b"1\n2\n3\n4\n5\n"
+    );
     let waited = table.wait(&id, Until::Exit, short).await;
     assert_eq!(waited.met, Met::NotYet);
     let (waited, _) = tokio::join!(

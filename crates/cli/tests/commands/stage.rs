@@ -133,7 +133,10 @@ pub(crate) fn marked(mark: &str) -> Vec<String> {
         }
         let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
         let environment = read("environ");
-        if environment.split(|&byte| byte == 0).any(|part| part == wanted.as_bytes()) {
+        if environment
+            .split(|&byte| byte == 0)
+            .any(|part| part == wanted.as_bytes())
+        {
             found.push(format!(
                 "{} {}",
                 name.to_string_lossy(),

@@ -13,11 +13,26 @@ const SOON: Duration = Duration::from_secs(1);
 /// Trees that are hard to end. Each says `ready` when it stands.
 const STUBBORN: [(&str, &str); 8] = [
     ("plain", "sleep 1000 & sleep 1000 & echo > ready; wait"),
-    ("setsid", "setsid sleep 1000 & setsid bash -c 'setsid sleep 1000 & echo > ready; wait' & wait"),
-    ("nohup", "nohup sleep 1000 & nohup bash -c 'sleep 1000 & wait' & echo > ready; wait"),
-    ("twice", "(setsid bash -c '(sleep 1000 &) ; (setsid sleep 1000 &)' &) ; echo > ready; sleep 1000"),
-    ("deaf", "trap '' TERM HUP INT; (trap '' TERM; setsid sleep 1000) & echo > ready; while :; do sleep 1000; done"),
-    ("stopped", "setsid bash -c 'echo > ready; kill -STOP $$' & wait; sleep 1000"),
+    (
+        "setsid",
+        "setsid sleep 1000 & setsid bash -c 'setsid sleep 1000 & echo > ready; wait' & wait",
+    ),
+    (
+        "nohup",
+        "nohup sleep 1000 & nohup bash -c 'sleep 1000 & wait' & echo > ready; wait",
+    ),
+    (
+        "twice",
+        "(setsid bash -c '(sleep 1000 &) ; (setsid sleep 1000 &)' &) ; echo > ready; sleep 1000",
+    ),
+    (
+        "deaf",
+        "trap '' TERM HUP INT; (trap '' TERM; setsid sleep 1000) & echo > ready; while :; do sleep 1000; done",
+    ),
+    (
+        "stopped",
+        "setsid bash -c 'echo > ready; kill -STOP $$' & wait; sleep 1000",
+    ),
     (
         "chain",
         "f() { setsid bash -c \"$1\" & exit; }; \
@@ -54,8 +69,7 @@ async fn a_tree_dies_when_the_caller_cancels() {
             Instant::now()
         };
         let launch = stage.bash(script);
-        let (finished, asked) =
-            tokio::join!(stage.local.run(launch, &|_, _| {}, &cancel), stop);
+        let (finished, asked) = tokio::join!(stage.local.run(launch, &|_, _| {}, &cancel), stop);
         let finished = finished.unwrap();
         assert_eq!(finished.ended, Ended::Cancelled, "{name}");
         assert!(asked.elapsed() < SOON, "{name} took {:?}", asked.elapsed());
@@ -101,7 +115,11 @@ async fn a_child_that_holds_the_pipe_delays_nothing_and_is_named() {
     assert!(took < Duration::from_millis(600), "{took:?}");
     assert_eq!(text(&finished), "hi\n");
     assert_eq!(finished.ended, Ended::Itself);
-    let names: Vec<_> = finished.survivors.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<_> = finished
+        .survivors
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
     assert_eq!(names, ["sleep"]);
     let pid = finished.survivors[0].pid.to_string();
     assert!(marked(&stage.mark)[0].starts_with(&pid), "it was let live");
@@ -169,7 +187,10 @@ async fn nothing_outlives_haft_when_it_is_killed() {
     for (name, script) in STUBBORN {
         let stage = Stage::new();
         let mut helper = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "trees::helper_that_runs_a_command_until_it_is_killed"])
+            .args([
+                "--exact",
+                "trees::helper_that_runs_a_command_until_it_is_killed",
+            ])
             .args(["--nocapture"])
             .env("HAFT_TEST_HELPER", &stage.mark)
             .env("HAFT_TEST_SCRIPT", script)
@@ -191,7 +212,11 @@ async fn two_hundred_runs_leave_nothing() {
     // Alone in a process, so that what is counted is its own.
     if std::env::var_os("HAFT_TEST_ALONE").is_none() {
         let mut alone = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "trees::two_hundred_runs_leave_nothing", "--nocapture"])
+            .args([
+                "--exact",
+                "trees::two_hundred_runs_leave_nothing",
+                "--nocapture",
+            ])
             .env("HAFT_TEST_ALONE", "1")
             .stdout(Stdio::piped())
             .spawn()
@@ -207,7 +232,11 @@ async fn two_hundred_runs_leave_nothing() {
     quiet().await;
     let before = descriptors();
     for round in 0..200 {
-        let script = ["true", "echo some; exit 3", "sleep 0 & sleep 0 | cat; kill -9 $$"][round % 3];
+        let script = [
+            "true",
+            "echo some; exit 3",
+            "sleep 0 & sleep 0 | cat; kill -9 $$",
+        ][round % 3];
         stage.run(stage.bash(script)).await;
     }
     quiet().await;
@@ -241,5 +270,8 @@ fn children() -> Vec<String> {
 /// The supervisors below this thread's tests.
 fn supervisors() -> Vec<String> {
     let list = std::fs::read_to_string("/proc/thread-self/children");
-    list.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    list.unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
 }

@@ -144,7 +144,9 @@ impl Writer {
                 log.round.get_or_init(|| file)
             }
         };
-        let skip = rest.len().saturating_sub(usize::try_from(log.round_max).unwrap_or(usize::MAX));
+        let skip = rest
+            .len()
+            .saturating_sub(usize::try_from(log.round_max).unwrap_or(usize::MAX));
         let last = rest.get(skip..).unwrap_or_default();
         let begin = sizes.round + skip as u64;
         around(begin, last.len() as u64, log.round_max, |at, from, to| {
@@ -239,7 +241,10 @@ fn trouble(path: &Path, error: &io::Error) -> String {
 )]
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
     }
     File::options()
         .read(true)
@@ -296,7 +301,10 @@ mod tests {
                 assert_eq!((&file, kept.omitted), (&whole, 0));
             } else {
                 assert!(file.starts_with(&whole[..500]), "{lines} {chunk}");
-                assert!(file.ends_with(&whole[whole.len() - 250..]), "{lines} {chunk}");
+                assert!(
+                    file.ends_with(&whole[whole.len() - 250..]),
+                    "{lines} {chunk}"
+                );
                 assert_eq!(kept.omitted, whole.len() as u64 - 750);
                 assert!(file.len() < 1000);
             }

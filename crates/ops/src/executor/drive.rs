@@ -128,7 +128,7 @@ impl Drive {
         (self.output.log(), self.error.log())
     }
 
-    pub(super) async fn to_end(mut self, mut orders: Orders<'_>) -> Result<Finished> {
+    pub(super) async fn follow(mut self, mut orders: Orders<'_>) -> Result<Finished> {
         let mut chunk = Vec::with_capacity(CHUNK);
         let deadline = orders.limit.and_then(|limit| self.begun.checked_add(limit));
         while !matches!(self.phase, Phase::Over) {
@@ -251,7 +251,8 @@ impl Drive {
 
     async fn finish(self, held: &Held) -> Finished {
         // Left, or not to be killed in time.
-        let lives = self.left == Left::Some || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
+        let lives = self.left == Left::Some
+            || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
         let survivors = if lives {
             let nodes = tree::descendants(self.job.supervisor);
             nodes.into_iter().take(NAMED).map(Survivor::from).collect()

@@ -79,7 +79,7 @@ impl Executor for Local {
             stop,
             held: self.held.clone(),
         };
-        drive.to_end(orders).await
+        drive.follow(orders).await
     }
 
     async fn start(&self, launch: Launch) -> Result<Running> {
@@ -117,7 +117,7 @@ impl Executor for Local {
                 stop: stopped,
                 held: held.clone(),
             };
-            let ended = drive.to_end(orders).await;
+            let ended = drive.follow(orders).await;
             finished.send_replace(Some(Arc::new(ended)));
         });
         Ok(running)

@@ -163,9 +163,8 @@ pub(super) fn reads_from_person(pid: u32) -> bool {
     target.starts_with(b"/dev/tty")
         || target.starts_with(b"/dev/pts/")
         || (target.starts_with(b"/")
-            && rustix::fs::stat(&fd).is_ok_and(|stat| {
-                rustix::fs::FileType::from_raw_mode(stat.st_mode).is_fifo()
-            }))
+            && rustix::fs::stat(&fd)
+                .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_fifo()))
 }
 
 #[expect(
