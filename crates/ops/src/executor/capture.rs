@@ -10,6 +10,12 @@ use std::sync::Arc;
 /// A last line longer than this is no question.
 const QUESTION: usize = 200;
 
+/// What is written where it is.
+const SMALL: usize = 16 << 10;
+
+/// How much is put together before it is written.
+const BATCH: usize = 512 << 10;
+
 pub(super) struct Capture {
     head: Vec<u8>,
     head_max: usize,
@@ -27,6 +33,8 @@ enum Place {
     /// To this file, once memory is not enough.
     Later(PathBuf, u64),
     Open(Box<Writer>),
+    /// To a file nobody reads before the end, in large pieces.
+    Batched(Box<Writer>, Vec<u8>),
     /// Not kept, and why.
     Failed(String),
 }
@@ -80,7 +88,7 @@ impl Capture {
     /// What of it can be read while it grows.
     pub(super) fn log(&self) -> Option<Arc<Log>> {
         match &self.disk {
-            Place::Open(writer) => Some(writer.log()),
+            Place::Open(writer) | Place::Batched(writer, _) => Some(writer.log()),
             _ => None,
         }
     }
@@ -109,40 +117,47 @@ impl Capture {
                 Ok(writer)
             });
             self.disk = match opened.await {
-                Ok(Ok(writer)) => Place::Open(Box::new(writer)),
+                Ok(Ok(writer)) => Place::Batched(Box::new(writer), Vec::new()),
                 Ok(Err(trouble)) => Place::Failed(trouble),
                 Err(error) => Place::Failed(error.to_string()),
             };
         }
         self.remember(chunk);
-        if let Place::Open(_) = self.disk {
-            self.write(chunk).await;
-        }
+        self.write(chunk).await;
         chunk.clear();
     }
 
+    /// Handing work to another thread costs more than a small write, so those
+    /// are done here, or put together.
     async fn write(&mut self, chunk: &mut Vec<u8>) {
-        let Place::Open(mut writer) = std::mem::replace(&mut self.disk, Place::Nowhere) else {
-            return;
-        };
-        // A page is quicker written than handed over.
-        if chunk.len() <= 4096 {
-            writer.write(chunk);
-            self.disk = Place::Open(writer);
-            return;
-        }
-        let bytes = std::mem::take(chunk);
-        let written = tokio::task::spawn_blocking(move || {
-            writer.write(&bytes);
-            (writer, bytes)
-        });
-        match written.await {
-            Ok((writer, bytes)) => {
-                self.disk = Place::Open(writer);
-                *chunk = bytes;
+        self.disk = match std::mem::replace(&mut self.disk, Place::Nowhere) {
+            Place::Open(mut writer) if chunk.len() <= SMALL => {
+                writer.write(chunk);
+                Place::Open(writer)
             }
-            Err(error) => self.disk = Place::Failed(error.to_string()),
-        }
+            Place::Open(writer) => match write_elsewhere(writer, std::mem::take(chunk)).await {
+                Ok((writer, bytes)) => {
+                    *chunk = bytes;
+                    Place::Open(writer)
+                }
+                Err(trouble) => Place::Failed(trouble),
+            },
+            Place::Batched(writer, mut batch) => {
+                batch.extend_from_slice(chunk);
+                if batch.len() < BATCH {
+                    Place::Batched(writer, batch)
+                } else {
+                    match write_elsewhere(writer, batch).await {
+                        Ok((writer, mut batch)) => {
+                            batch.clear();
+                            Place::Batched(writer, batch)
+                        }
+                        Err(trouble) => Place::Failed(trouble),
+                    }
+                }
+            }
+            other => other,
+        };
     }
 
     fn count(&mut self, chunk: &[u8]) {
@@ -182,19 +197,37 @@ impl Capture {
         match self.disk {
             Place::Nowhere | Place::Later(..) => {}
             Place::Failed(trouble) => captured.trouble = Some(trouble),
-            Place::Open(writer) => {
-                match tokio::task::spawn_blocking(move || writer.finish()).await {
-                    Ok(kept) => {
-                        captured.spill = kept.path;
-                        captured.omitted = kept.omitted;
-                        captured.trouble = kept.trouble;
-                    }
-                    Err(error) => captured.trouble = Some(error.to_string()),
-                }
-            }
+            Place::Open(writer) => close(writer, Vec::new(), &mut captured).await,
+            Place::Batched(writer, batch) => close(writer, batch, &mut captured).await,
         }
         captured
     }
+}
+
+async fn close(mut writer: Box<Writer>, rest: Vec<u8>, captured: &mut Captured) {
+    let closed = tokio::task::spawn_blocking(move || {
+        writer.write(&rest);
+        writer.finish()
+    });
+    match closed.await {
+        Ok(kept) => {
+            captured.spill = kept.path;
+            captured.omitted = kept.omitted;
+            captured.trouble = kept.trouble;
+        }
+        Err(error) => captured.trouble = Some(error.to_string()),
+    }
+}
+
+async fn write_elsewhere(
+    mut writer: Box<Writer>,
+    bytes: Vec<u8>,
+) -> Result<(Box<Writer>, Vec<u8>), String> {
+    let written = tokio::task::spawn_blocking(move || {
+        writer.write(&bytes);
+        (writer, bytes)
+    });
+    written.await.map_err(|error| error.to_string())
 }
 
 /// The last bytes of a stream.
