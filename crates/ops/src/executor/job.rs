@@ -3,7 +3,7 @@
 
 use super::wire::{self, Order, Report, Stage};
 use super::{GRACE, Launch, Program, Refusal, Stream, Streams, tree};
-use crate::{Error, Result};
+use crate::Error;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -52,20 +52,12 @@ pub(super) struct Pipes {
 }
 
 impl Job {
-    /// Starts a supervisor and gives it its order.
-    pub(super) async fn begin(binary: &Binary, launch: &Launch) -> Result<Self> {
-        let program = named(&launch.program);
-        let fault = |error: io::Error| cannot(&program, Refusal::NoSupervisor, error.to_string());
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(fault)?;
-        ours.set_nonblocking(true).map_err(fault)?;
-        let (output, output_end) = pipe().map_err(fault)?;
-        let (error, error_end) = match launch.streams {
-            Streams::Merged => (None, output_end.try_clone().map_err(fault)?),
-            Streams::Apart => {
-                let (error, end) = pipe().map_err(fault)?;
-                (Some(error), end)
-            }
-        };
+    /// Starts a supervisor, which then waits for its order.
+    pub(super) fn prepare(binary: &Binary) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (output, output_end) = pipe()?;
+        let (error, error_end) = pipe()?;
         #[expect(clippy::disallowed_methods, reason = "this is an executor")]
         let mut command = Command::new(&binary.path);
         command
@@ -75,27 +67,39 @@ impl Job {
             .stdin(OwnedFd::from(theirs))
             .stdout(output_end)
             .stderr(error_end);
-        let child = command.spawn().map_err(fault)?;
+        let child = command.spawn()?;
         // It holds our copies of the pipes.
         drop(command);
-        let mut job = Self {
+        Ok(Self {
             line: Line {
-                stream: UnixStream::from_std(ours).map_err(fault)?,
+                stream: UnixStream::from_std(ours)?,
                 arrived: Vec::new(),
             },
             pipes: Pipes {
                 output: Some(output),
-                error,
+                error: Some(error),
             },
             supervisor: child.id().unwrap_or(0),
             child: Some(child),
-            program,
-        };
-        let order = order(launch).to_bytes();
+            program: String::new(),
+        })
+    }
+
+    /// Whether its supervisor still waits.
+    pub(super) fn waits(&mut self) -> bool {
+        let child = self.child.as_mut();
+        child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Gives the supervisor its order.
+    pub(super) async fn begin(&mut self, launch: &Launch) {
+        self.program = named(&launch.program);
+        if launch.streams == Streams::Merged {
+            self.pipes.error = None;
+        }
         // If it cannot be written, the supervisor has ended, and its silence is
         // heard where reports are.
-        let _ = job.line.stream.write_all(&order).await;
-        Ok(job)
+        let _ = self.line.stream.write_all(&order(launch).to_bytes()).await;
     }
 
     pub(super) fn refused(&self, refusal: Refusal, detail: String) -> Error {
@@ -266,6 +270,7 @@ fn order(launch: &Launch) -> Order {
     };
     Order {
         stage: Stage::Supervise,
+        streams: launch.streams,
         argv,
         dir: launch.dir.clone(),
         environment: launch.environment.clone(),
@@ -274,7 +279,7 @@ fn order(launch: &Launch) -> Order {
 }
 
 /// What a failure calls the program.
-fn named(program: &Program) -> String {
+pub(super) fn named(program: &Program) -> String {
     let path = match program {
         Program::Shell { shell, .. } => shell.as_path(),
         Program::Direct(words) => words.first().map_or(Path::new(""), Path::new),
@@ -282,7 +287,7 @@ fn named(program: &Program) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn cannot(program: &str, refusal: Refusal, detail: String) -> Error {
+pub(super) fn cannot(program: &str, refusal: Refusal, detail: String) -> Error {
     Error::CannotStart {
         program: program.to_owned(),
         refusal,

@@ -2,24 +2,47 @@
 
 use super::capture::Capture;
 use super::drive::{Drive, Orders};
-use super::job::{Binary, Held, Job};
+use super::job::{self, Binary, Held, Job};
 use super::running::{Pulse, Running};
-use super::{Executor, Finished, Launch, Stream, Streams, Watch};
+use super::{Executor, Finished, Launch, Refusal, Stream, Streams, Watch};
 use crate::Result;
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Runs commands here, each below a supervisor of its own. Dropping it ends what
 /// it started, and so does the end of this process, whatever ended it.
-#[derive(Debug)]
 pub struct Local {
     binary: Binary,
     held: Held,
+    spare: Arc<Mutex<Spare>>,
+}
+
+/// A supervisor that waits for the next command: starting one takes about as
+/// long as starting a shell. The first command gets none, since it may be the
+/// only one.
+#[derive(Default)]
+struct Spare {
+    job: Option<Job>,
+    used: Option<Instant>,
+    /// Whether somebody is there who takes it away when it is not used.
+    kept: bool,
+}
+
+/// How long a spare supervisor waits.
+const WAITS: Duration = Duration::from_secs(2);
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local")
+            .field("binary", &self.binary)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Local {
@@ -33,6 +56,7 @@ impl Local {
                 arguments,
             },
             held: Held::new(),
+            spare: Arc::default(),
         }
     }
 
@@ -42,9 +66,37 @@ impl Local {
         self.held.gone().await;
     }
 
+    fn take(&self) -> Option<Job> {
+        let mut job = lock(&self.spare).job.take()?;
+        job.waits().then_some(job)
+    }
+
+    /// Starts the next supervisor while this command runs.
+    fn provide(&self) {
+        let mut spare = lock(&self.spare);
+        let before = spare.used.replace(Instant::now());
+        if spare.job.is_some() || before.is_none_or(|before| before.elapsed() > WAITS) {
+            return;
+        }
+        // Without one the next command takes longer, that is all.
+        spare.job = Job::prepare(&self.binary).ok();
+        if !std::mem::replace(&mut spare.kept, true) {
+            tokio::spawn(expire(Arc::clone(&self.spare)));
+        }
+    }
+
     async fn begin(&self, launch: &Launch) -> Result<Drive> {
         let begun = Instant::now();
-        let job = Job::begin(&self.binary, launch).await?;
+        let spare = self.take();
+        let mut job = match spare {
+            Some(job) => job,
+            None => Job::prepare(&self.binary).map_err(|error| {
+                let program = job::named(&launch.program);
+                job::cannot(&program, Refusal::NoSupervisor, error.to_string())
+            })?,
+        };
+        job.begin(launch).await;
+        self.provide();
         let output = Capture::new(&launch.keep, Stream::Output);
         let error = match launch.streams {
             Streams::Merged => Capture::nothing(),
@@ -54,8 +106,30 @@ impl Local {
     }
 }
 
+fn lock(spare: &Mutex<Spare>) -> MutexGuard<'_, Spare> {
+    spare.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a spare supervisor away that nobody wanted.
+async fn expire(spare: Arc<Mutex<Spare>>) {
+    loop {
+        let next = {
+            let mut spare = lock(&spare);
+            let used = spare.used.unwrap_or_else(Instant::now);
+            if used.elapsed() >= WAITS {
+                spare.job = None;
+                spare.kept = false;
+                return;
+            }
+            used + WAITS
+        };
+        tokio::time::sleep_until(next).await;
+    }
+}
+
 impl Drop for Local {
     fn drop(&mut self) {
+        lock(&self.spare).job = None;
         self.held.over().cancel();
     }
 }

@@ -10,7 +10,7 @@ mod begin;
 mod sweep;
 
 use super::wire::{self, Left, Order, Report, Stage};
-use super::{Confine, Exit, GRACE};
+use super::{Confine, Exit, GRACE, Streams};
 use begin::Begun;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions};
@@ -37,6 +37,10 @@ pub fn supervise(confine: Confine) -> ExitCode {
 }
 
 fn serve(confine: Confine) -> io::Result<()> {
+    // At once: it may be a while until there is an order, and a Ctrl-C meanwhile
+    // is not for us. Only a group's leader is refused, and that is right as well:
+    // it is about to become a command, in a session that has a leader.
+    let _ = rustix::process::setsid();
     let mut line = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     let body = wire::read(&mut line)?;
     let order = Order::parse(&body).ok_or(io::ErrorKind::InvalidData)?;
@@ -52,10 +56,11 @@ fn serve(confine: Confine) -> io::Result<()> {
 }
 
 fn watch_over(order: &Order, mut line: UnixStream, null: &File) -> io::Result<()> {
-    // Only a group's leader is refused, and then somebody started this by hand.
-    let _ = rustix::process::setsid();
     let me = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(me))?;
+    if order.streams == Streams::Merged {
+        rustix::stdio::dup2_stderr(rustix::stdio::stdout())?;
+    }
     let begun = begin::spawn(order);
     // From here on only the tree holds the output open.
     rustix::stdio::dup2_stdout(null)?;

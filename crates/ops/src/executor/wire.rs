@@ -2,7 +2,7 @@
 //! each a length and then fields. Both ends are the same binary, so there is no
 //! version in it.
 
-use super::{Exit, Refusal};
+use super::{Exit, Refusal, Streams};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,6 +15,7 @@ const MAX_FRAME: usize = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) stage: Stage,
+    pub(super) streams: Streams,
     pub(super) argv: Vec<OsString>,
     pub(super) dir: PathBuf,
     pub(super) environment: Vec<(OsString, OsString)>,
@@ -69,6 +70,7 @@ impl Order {
             Stage::Supervise => b'S',
             Stage::Become => b'B',
         });
+        frame.byte(u8::from(self.streams == Streams::Merged));
         frame.bytes(self.dir.as_os_str().as_bytes());
         frame.number(count(self.argv.len()));
         for word in &self.argv {
@@ -96,6 +98,10 @@ impl Order {
             b'B' => Stage::Become,
             _ => return None,
         };
+        let streams = match fields.byte()? {
+            0 => Streams::Apart,
+            _ => Streams::Merged,
+        };
         let dir = PathBuf::from(fields.text()?);
         let argv = (0..fields.number()?)
             .map(|_| fields.text())
@@ -109,6 +115,7 @@ impl Order {
         };
         Some(Self {
             stage,
+            streams,
             argv,
             dir,
             environment,
@@ -283,6 +290,7 @@ mod tests {
     fn order() -> Order {
         Order {
             stage: Stage::Become,
+            streams: Streams::Merged,
             argv: vec!["bash".into(), "-c".into(), OsString::from_vec(vec![0xff])],
             dir: "/some/where".into(),
             environment: vec![("A".into(), "1".into()), ("A".into(), "".into())],
