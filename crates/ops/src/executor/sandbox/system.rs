@@ -1,0 +1,69 @@
+//! The two system calls that have no safe wrapper.
+#![expect(
+    unsafe_code,
+    reason = "`mount_setattr` has no wrapper at all, and `unshare` only one that is marked unsafe"
+)]
+
+use rustix::io::{Errno, Result};
+use rustix::thread::UnshareFlags;
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What is set on every mount of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attributes {
+    /// Nothing that happens to mounts outside is seen here, nor the reverse.
+    Private,
+    /// No device works, no set-id bit counts.
+    Tame,
+    /// The same, and nothing can be written.
+    ReadOnly,
+}
+
+/// Sets the attributes on a mount and all mounts below it at once. Unlike a
+/// remount of each, it touches no file system: a dead network mount cannot make
+/// it wait.
+pub(super) fn set_mount_attributes(
+    folder: BorrowedFd<'_>,
+    path: &CStr,
+    attributes: Attributes,
+) -> Result<()> {
+    let mut wanted = libc::mount_attr {
+        attr_set: 0,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let tame = libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOSUID;
+    match attributes {
+        Attributes::Private => wanted.propagation = libc::MS_PRIVATE,
+        Attributes::Tame => wanted.attr_set = tame,
+        Attributes::ReadOnly => wanted.attr_set = tame | libc::MOUNT_ATTR_RDONLY,
+    }
+    let flags = libc::AT_RECURSIVE | libc::AT_EMPTY_PATH;
+    // SAFETY: the kernel reads a string that ends in NUL and a structure of the
+    // size given, both alive during the call, and writes to neither.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            folder.as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const wanted,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        let error = std::io::Error::last_os_error();
+        Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+    }
+}
+
+/// Leaves the namespaces that haft is in.
+pub(super) fn leave_namespaces(flags: UnshareFlags) -> Result<()> {
+    // SAFETY: the table of open files stays shared, which is the one thing that
+    // could make a descriptor of another thread mean something else.
+    unsafe { rustix::thread::unshare_unsafe(flags - UnshareFlags::FILES) }
+}
