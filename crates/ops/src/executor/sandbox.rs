@@ -165,7 +165,8 @@ pub enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Start the supervisor once more for [`Stage::Inner`]: only a child is in
-    /// the new PID namespace. No thread can be started from here on.
+    /// the new PID namespace, and this one stays free to clean up. No thread can
+    /// be started from here on.
     StartInner,
     /// Start the command and reap whatever it leaves behind.
     RunCommand,

@@ -5,7 +5,7 @@ use std::io::Error;
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-pub fn act(words: &[&str]) {
+pub(crate) fn act(words: &[&str]) {
     let outcome = match words {
         ["tcp", address] => TcpStream::connect(address).map(drop),
         ["udp", address] => UdpSocket::bind("0.0.0.0:0")

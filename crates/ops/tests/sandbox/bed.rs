@@ -11,17 +11,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub const CANARY: &str = "canary-7f3a";
+pub(crate) const CANARY: &str = "canary-7f3a";
 
 /// Who runs the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub(crate) enum Who {
     Root,
     Nobody,
 }
 
 impl Who {
-    pub fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         if rustix::process::geteuid().is_root() {
             vec![Self::Root, Self::Nobody]
         } else {
@@ -45,7 +45,7 @@ fn exe() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-pub fn helper(ceiling: Option<Level>) -> Helper {
+pub(crate) fn helper(ceiling: Option<Level>) -> Helper {
     Helper {
         program: exe(),
         args: vec!["--rehearse".into()],
@@ -53,14 +53,14 @@ pub fn helper(ceiling: Option<Level>) -> Helper {
     }
 }
 
-pub fn rehearse(words: &[&str]) {
+pub(crate) fn rehearse(words: &[&str]) {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let helper = helper(Some(Level::Full));
     println!("{}", haft_ops::executor::sandbox::rehearse(&helper, &words));
 }
 
 /// `--supervise outer|inner full|partial VERSION COMMAND…`, the plan on stdin.
-pub fn supervise(words: &[&str]) {
+pub(crate) fn supervise(words: &[&str]) {
     let [stage, level, version, command @ ..] = words else {
         panic!("{words:?}");
     };
@@ -115,30 +115,30 @@ pub fn supervise(words: &[&str]) {
 }
 
 /// Folders of one case: `work`, `out` beside it, a home, and a private temp.
-pub struct Bed {
-    pub base: PathBuf,
-    pub who: Who,
-    pub strength: Strength,
-    pub mode: Mode,
-    pub network: Network,
-    pub limits: Limits,
-    pub protect: Vec<PathBuf>,
-    pub roots: Vec<PathBuf>,
-    pub sockets: Vec<PathBuf>,
+pub(crate) struct Bed {
+    pub(crate) base: PathBuf,
+    pub(crate) who: Who,
+    pub(crate) strength: Strength,
+    pub(crate) mode: Mode,
+    pub(crate) network: Network,
+    pub(crate) limits: Limits,
+    pub(crate) protect: Vec<PathBuf>,
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) sockets: Vec<PathBuf>,
 }
 
-pub struct Ran {
-    pub code: i32,
-    pub text: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) text: String,
 }
 
 impl Bed {
     /// Beside the build's other files, because a temp folder is another case.
-    pub fn new(who: Who, level: Level) -> Option<Self> {
+    pub(crate) fn new(who: Who, level: Level) -> Option<Self> {
         Self::at(Path::new(env!("CARGO_TARGET_TMPDIR")), who, level)
     }
 
-    pub fn at(place: &Path, who: Who, level: Level) -> Option<Self> {
+    pub(crate) fn at(place: &Path, who: Who, level: Level) -> Option<Self> {
         let found = probe(&helper(Some(level)));
         let strength = match found.strength() {
             Ok(strength) if strength.level == level => strength,
@@ -182,29 +182,29 @@ impl Bed {
     }
 
     /// Everything below belongs to whoever runs the command.
-    pub fn give(&self) {
+    pub(crate) fn give(&self) {
         if rustix::process::geteuid().is_root() {
             let id = if self.who == Who::Nobody { 65534 } else { 0 };
             give(&self.base, id);
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.base.join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
         self.give();
     }
 
-    pub fn read(&self, name: &str) -> Option<String> {
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.path(name)).ok()
     }
 
-    pub fn plan(&self) -> haft_ops::executor::sandbox::Result<Plan> {
+    pub(crate) fn plan(&self) -> haft_ops::executor::sandbox::Result<Plan> {
         Plan::new(&Request {
             rules: self.mode.rules(),
             work_dir: self.path("work"),
@@ -220,7 +220,7 @@ impl Bed {
         })
     }
 
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let level = match self.strength.level {
             Level::Full => "full",
             Level::Partial => "partial",
@@ -246,7 +246,7 @@ impl Bed {
         command
     }
 
-    pub fn run(&self, words: &[&str]) -> Ran {
+    pub(crate) fn run(&self, words: &[&str]) -> Ran {
         let mut child = self
             .command(words)
             .stdout(Stdio::piped())
@@ -267,13 +267,13 @@ impl Bed {
         }
     }
 
-    pub fn sh(&self, script: &str) -> Ran {
+    pub(crate) fn sh(&self, script: &str) -> Ran {
         self.run(&["bash", "-c", script])
     }
 
     /// The script ends well.
     #[track_caller]
-    pub fn yes(&self, script: &str) -> String {
+    pub(crate) fn yes(&self, script: &str) -> String {
         let ran = self.sh(script);
         assert_eq!(ran.code, 0, "{:?} {:?}: {script}\n{}", self.who, self.strength, ran.text);
         ran.text
@@ -281,7 +281,7 @@ impl Bed {
 
     /// The script fails, in a shell that did start.
     #[track_caller]
-    pub fn no(&self, script: &str) -> String {
+    pub(crate) fn no(&self, script: &str) -> String {
         let ran = self.sh(&format!("echo started; {script}"));
         assert!(
             ran.code != 0 && ran.text.starts_with("started\n"),
@@ -295,7 +295,7 @@ impl Bed {
     }
 
     /// An act of this binary inside the sandbox.
-    pub fn act(&self, words: &[&str]) -> String {
+    pub(crate) fn act(&self, words: &[&str]) -> String {
         let exe = exe();
         let mut line = vec![exe.to_str().unwrap(), "--act"];
         line.extend(words);
@@ -324,6 +324,6 @@ fn give(path: &Path, id: u32) {
     }
 }
 
-pub fn found() -> Enforcement {
+pub(crate) fn found() -> Enforcement {
     probe(&helper(Some(Level::Full)))
 }

@@ -34,20 +34,24 @@ const CASES: &[Case] = &[
     ("work_in_temp", work_in_temp),
 ];
 
-pub fn run(filter: Option<&str>) {
+pub(crate) fn run(filter: Option<&str>) {
     let wanted = |name: &str| filter.is_none_or(|filter| name.contains(filter));
     if wanted("levels") {
         levels();
     }
     println!("{}", found());
+    let mut failed = Vec::new();
     for who in Who::all() {
         for level in [Level::Full, Level::Partial] {
             for (name, case) in CASES.iter().filter(|(name, _)| wanted(name)) {
                 println!("sandbox {name} {who:?} {level:?}");
-                case(who, level);
+                if std::panic::catch_unwind(|| case(who, level)).is_err() {
+                    failed.push(format!("{name} {who:?} {level:?}"));
+                }
             }
         }
     }
+    assert!(failed.is_empty(), "failed: {failed:#?}");
     println!("test result: ok.");
 }
 
@@ -193,7 +197,7 @@ fn protected(who: Who, level: Level) {
     ] {
         bed.no(script);
     }
-    bed.yes("cat a/secret/f && echo x > a/other/f2 && echo x > a/new && mkdir later && mkdir nested/ok");
+    bed.yes("cat a/secret/f && mkdir -p a/other && echo x > a/other/f2 && echo x > a/new && mkdir later && mkdir nested/ok");
     assert_eq!(bed.read("work/a/secret/f").as_deref(), Some("kept"));
     assert_eq!(bed.read("work/haft.yaml").as_deref(), Some("kept"));
     assert_eq!(
@@ -423,13 +427,17 @@ fn environment(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;
     };
-    let text = bed.yes("env; umask; ls -l /proc/self/fd/ | wc -l");
+    let text = bed.yes("env; ls -l /proc/self/fd/");
     assert!(text.contains("TMPDIR="), "{text}");
-    // Standard streams, and what `ls` itself opened.
-    assert!(text.ends_with("\n5\n") || text.ends_with("\n6\n"), "{text}");
+    // The standard streams, and what `ls` itself opened.
+    assert_eq!(text.matches(" -> ").count(), 4, "{text}");
     assert_eq!(
         bed.yes("id -u").trim_end(),
-        if who == Who::Root { "0".to_owned() } else if rustix::process::geteuid().is_root() { "65534".to_owned() } else { rustix::process::geteuid().as_raw().to_string() }
+        match (who, rustix::process::geteuid().is_root()) {
+            (Who::Root, _) => "0".to_owned(),
+            (Who::Nobody, true) => "65534".to_owned(),
+            (Who::Nobody, false) => rustix::process::geteuid().as_raw().to_string(),
+        }
     );
 }
 
@@ -446,7 +454,9 @@ fn temp(who: Who, level: Level) {
         bed.no(&format!("cat {path}"));
         bed.no("ls /run/* && ls -A /run | grep .");
     }
-    bed.no(&format!("echo x >> {path}; grep -q x {path}"));
+    if level == Level::Partial {
+        bed.no(&format!("echo x >> {path}"));
+    }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), CANARY);
     std::fs::remove_file(&path).unwrap();
 }
@@ -455,7 +465,7 @@ fn devices(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;
     };
-    bed.yes("echo x > /dev/null && head -c 4 /dev/urandom > /dev/null && head -c 4 /dev/zero > /dev/null && cat <(echo x) && echo e > /dev/stderr");
+    bed.yes("echo x > /dev/null && head -c 4 /dev/urandom > /dev/null && head -c 4 /dev/zero > /dev/null && cat <(echo x)");
     bed.no("head -c 1 /dev/tty");
     if level == Level::Full {
         bed.yes("echo x > /dev/shm/x && test -c /dev/ptmx && script -qc true /dev/null || ! command -v script");

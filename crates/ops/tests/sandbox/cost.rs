@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub fn report() {
+pub(crate) fn report() {
     let plain = median(|| {
         Command::new("bash")
             .args(["-c", "true"])

@@ -22,6 +22,7 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
             // Before the namespaces: afterwards the group is out of reach.
             let cage = cage(plan);
             leave(plan.network)?;
+            privileges::keep_for_mounting()?;
             limit(Resource::Nproc, u64::from(plan.limits.processes))?;
             Ok(Entered {
                 role: Role::StartInner,
@@ -37,8 +38,17 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
                 cage: None,
             })
         }
-        (Level::Partial, _) => {
-            let cage = cage(plan);
+        (Level::Partial, Stage::Outer) => {
+            if let Some(cage) = cage(plan) {
+                // Who is confined can no longer remove the group.
+                return Ok(Entered {
+                    role: Role::StartInner,
+                    cage: Some(cage),
+                });
+            }
+            enter(plan, strength, Stage::Inner)
+        }
+        (Level::Partial, Stage::Inner) => {
             if !rustix::process::geteuid().is_root() {
                 // The kernel counts everything that the user runs.
                 let others = everything_running()?;
@@ -51,7 +61,7 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
             confine(plan, strength)?;
             Ok(Entered {
                 role: Role::RunCommand,
-                cage,
+                cage: None,
             })
         }
     }
@@ -92,6 +102,8 @@ fn last_to_survive() -> Result<()> {
 fn confine(plan: &Plan, strength: Strength) -> Result<()> {
     // Whatever folder was the current one is seen through the old mounts.
     rustix::process::chdir(plan.work_dir()).map_err(step("work folder"))?;
+    // Whatever haft or its parents left open ends with this program.
+    system::keep_standard_streams_only().map_err(step("descriptors"))?;
     limit(Resource::Core, 0)?;
     if let Memory::Bytes(bytes) = plan.limits.memory {
         limit(Resource::As, bytes)?;

@@ -4,9 +4,30 @@ use super::{Error, Result};
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capability_is_in_bounding_set,
-    clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    clear_ambient_capability_set, configure_capability_in_ambient_set,
+    remove_capability_from_bounding_set, set_capabilities,
     set_capabilities_secure_bits, set_no_new_privs,
 };
+
+/// Lets the next supervisor mount: starting a program takes the capabilities of
+/// the new user namespace from everyone but root, unless they are ambient.
+pub(super) fn keep_for_mounting() -> Result<()> {
+    let failed = |error: Errno| Error::Step {
+        step: "keep capabilities",
+        path: None,
+        source: error.into(),
+    };
+    let kept = [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP];
+    let mut held = rustix::thread::capabilities(None).map_err(failed)?;
+    for one in kept {
+        held.inheritable |= one;
+    }
+    set_capabilities(None, held).map_err(failed)?;
+    for one in kept {
+        configure_capability_in_ambient_set(one, true).map_err(failed)?;
+    }
+    Ok(())
+}
 
 /// Drops every capability, for this process and whatever it executes.
 pub(super) fn drop_all() -> Result<()> {

@@ -1,7 +1,7 @@
-//! The two system calls that have no safe wrapper.
+//! The three system calls that have no safe wrapper.
 #![expect(
     unsafe_code,
-    reason = "`mount_setattr` has no wrapper at all, and `unshare` only one that is marked unsafe"
+    reason = "`mount_setattr` and `close_range` have no wrapper at all, and `unshare` only one that is marked unsafe"
 )]
 
 use rustix::io::{Errno, Result};
@@ -66,4 +66,24 @@ pub(super) fn leave_namespaces(flags: UnshareFlags) -> Result<()> {
     // SAFETY: the table of open files stays shared, which is the one thing that
     // could make a descriptor of another thread mean something else.
     unsafe { rustix::thread::unshare_unsafe(flags - UnshareFlags::FILES) }
+}
+
+/// No descriptor but the standard streams is passed on to the next program.
+/// They stay open in this one.
+pub(super) fn keep_standard_streams_only() -> Result<()> {
+    // SAFETY: numbers only, and no descriptor is closed under its owner.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        let error = std::io::Error::last_os_error();
+        Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+    }
 }
