@@ -1,4 +1,5 @@
-//! What the start of a command costs.
+//! What the start of a command costs. The kinds take turns, so that whatever
+//! else the machine does hits all of them alike.
 
 use crate::bed::{Bed, Who};
 use haft_ops::executor::sandbox::Level;
@@ -6,43 +7,59 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+const ROUNDS: usize = 50;
+
 pub(crate) fn report() {
-    let plain = median(|| {
-        Command::new("bash")
-            .args(["-c", "true"])
-            .stdin(Stdio::null())
-            .status()
-            .unwrap();
-    });
-    println!("plain {plain:?}");
+    let mut beds = Vec::new();
     for who in Who::all() {
         for level in [Level::Partial, Level::Full] {
-            let Some(bed) = Bed::new(who, level) else {
-                continue;
-            };
-            let planned = median(|| drop(bed.plan().unwrap()));
-            let bytes = bed.plan().unwrap().to_bytes();
-            let taken = median(|| {
-                let mut child = bed.command(&["bash", "-c", "true"]).spawn().unwrap();
-                child.stdin.take().unwrap().write_all(&bytes).unwrap();
-                assert!(child.wait().unwrap().success());
-            });
-            println!(
-                "{who:?} {level:?} {taken:?} ({:.1} x plain), of it the plan {planned:?} twice",
-                taken.as_secs_f64() / plain.as_secs_f64()
-            );
+            beds.extend(Bed::new(who, level));
         }
     }
+    let mut plain = Vec::new();
+    let mut planned = Vec::new();
+    let mut taken: Vec<Vec<Duration>> = beds.iter().map(|_| Vec::new()).collect();
+    for _ in 0..ROUNDS {
+        plain.push(time(|| {
+            Command::new("bash")
+                .args(["-c", "true"])
+                .stdin(Stdio::null())
+                .status()
+                .unwrap();
+        }));
+        for (bed, taken) in beds.iter().zip(&mut taken) {
+            planned.push(time(|| drop(bed.plan().unwrap())));
+            let bytes = bed.plan().unwrap().to_bytes();
+            let mut command = bed.command(&["bash", "-c", "true"]);
+            taken.push(time(|| {
+                let mut child = command.spawn().unwrap();
+                child.stdin.take().unwrap().write_all(&bytes).unwrap();
+                assert!(child.wait().unwrap().success());
+            }));
+        }
+    }
+    let (median, least) = of(&mut plain);
+    println!("plain: p50 {median:?}, least {least:?}");
+    for (bed, taken) in beds.iter().zip(&mut taken) {
+        let (p50, min) = of(taken);
+        println!(
+            "{:?} {:?}: p50 {p50:?} ({:.1} x), least {min:?} ({:.1} x)",
+            bed.who,
+            bed.strength.level,
+            p50.as_secs_f64() / median.as_secs_f64(),
+            min.as_secs_f64() / least.as_secs_f64()
+        );
+    }
+    println!("plan: p50 {:?}", of(&mut planned).0);
 }
 
-fn median(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..50)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed()
-        })
-        .collect();
+fn time(run: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    run();
+    start.elapsed()
+}
+
+fn of(times: &mut [Duration]) -> (Duration, Duration) {
     times.sort();
-    times[25]
+    (times[times.len() / 2], times[0])
 }

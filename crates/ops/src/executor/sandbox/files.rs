@@ -9,6 +9,7 @@ use landlock::{
     PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
     Scope,
 };
+use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 
 /// The newest version whose rights were tried out here.
@@ -98,9 +99,12 @@ fn allow(
     let Ok(place) = PathFd::new(path) else {
         return Ok(rules);
     };
-    let rights = match places::kind(&places::real(path)) {
-        Kind::Folder => rights,
-        _ => rights & AccessFs::from_file(ABI::V7),
+    let is_folder = rustix::fs::fstat(&place)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+    let rights = if is_folder {
+        rights
+    } else {
+        rights & AccessFs::from_file(ABI::V7)
     };
     if rights.is_empty() {
         return Ok(rules);

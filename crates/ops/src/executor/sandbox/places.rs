@@ -94,15 +94,20 @@ pub(super) fn names(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The secret places of the homes given and of every other home that can be
-/// entered.
+/// entered, as real paths whether they exist or not.
 pub(super) fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
-    let mut all = homes.to_vec();
+    let mut all: Vec<PathBuf> = homes.iter().map(|home| real(home)).collect();
     all.push(PathBuf::from("/root"));
     all.extend(names(Path::new("/home")));
     all.sort();
     all.dedup();
     all.iter()
         .flat_map(|home| SECRET.iter().map(move |secret| home.join(secret)))
+        // Most do not exist, and following their names costs more than asking.
+        .map(|path| match kind(&path) {
+            Kind::Nothing => path,
+            _ => real(&path),
+        })
         .collect()
 }
 

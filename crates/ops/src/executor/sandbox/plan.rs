@@ -75,11 +75,7 @@ impl Plan {
         let readable: Vec<_> = existing(request.readable.iter().map(|path| places::real(path)));
 
         let own = request.own.iter().map(|path| places::real(path));
-        let secrets = places::secrets(&request.homes);
-        // A link into a secret place hides what it leads to, and a secret place
-        // that is a link hides its target.
-        let secrets = secrets.iter().map(|path| places::real(path));
-        let all: Vec<_> = own.chain(secrets).collect();
+        let all: Vec<_> = own.chain(places::secrets(&request.homes)).collect();
         if let Some(root) = roots
             .iter()
             .find(|root| all.iter().any(|hidden| root.starts_with(hidden)))
