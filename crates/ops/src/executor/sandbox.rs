@@ -38,7 +38,7 @@ mod system;
 #[cfg(target_os = "linux")]
 pub use cgroup::Cage;
 #[cfg(target_os = "linux")]
-pub use enter::enter;
+pub use enter::{enter, split};
 pub use plan::{Plan, Request};
 pub use probe::{Enforcement, Helper, Processes, probe, processes, rehearse};
 
@@ -125,11 +125,24 @@ pub enum Memory {
     Bytes(u64),
 }
 
+/// When processes are counted. An ordinary user's are always, at no cost; those
+/// of root only in a control group, and moving a process into one waits for
+/// every other processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// Also root's.
+    Always,
+    /// Only where it costs nothing.
+    WhereFree,
+}
+
 /// What a command may use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Processes and threads alive at a time.
     pub processes: u32,
+    /// Whether that is worth waiting for.
+    pub counting: Counting,
     /// Memory of each process.
     pub memory: Memory,
 }
@@ -164,7 +177,8 @@ pub enum Stage {
 /// What the calling process has to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Start the supervisor once more for [`Stage::Inner`]: only a child is in
+    /// Make another process for [`Stage::Inner`], with [`split`] or by starting
+    /// the binary again: only a child is in
     /// the new PID namespace, and this one stays free to clean up. No thread can
     /// be started from here on.
     StartInner,

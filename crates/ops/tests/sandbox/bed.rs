@@ -1,15 +1,16 @@
 //! A supervisor as small as can be, and the folders that the cases play in.
 
 use haft_ops::executor::sandbox::{
-    Enforcement, Helper, Level, Limits, Memory, Network, Plan, Request, Role, Stage, Strength,
-    enter, probe,
+    Counting, Enforcement, Helper, Level, Limits, Memory, Network, Plan, Request, Role, Stage, Strength,
+    enter, probe, split,
 };
 use haft_ops::scope::Mode;
 use rustix::fs::{Gid, Uid};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use rustix::process::WaitOptions;
+use std::process::{Child, Command, Stdio};
 
 pub(crate) const CANARY: &str = "canary-7f3a";
 
@@ -59,9 +60,9 @@ pub(crate) fn rehearse(words: &[&str]) {
     println!("{}", haft_ops::executor::sandbox::rehearse(&helper, &words));
 }
 
-/// `--supervise outer|inner full|partial VERSION COMMAND…`, the plan on stdin.
+/// `--supervise split|restart outer|inner full|partial VERSION COMMAND…`, the plan on stdin.
 pub(crate) fn supervise(words: &[&str]) {
-    let [stage, level, version, command @ ..] = words else {
+    let [way, stage, level, version, command @ ..] = words else {
         panic!("{words:?}");
     };
     let strength = Strength {
@@ -86,9 +87,27 @@ pub(crate) fn supervise(words: &[&str]) {
         }
     };
     let mut child = match entered.role {
+        Role::StartInner if *way == "split" => match split().unwrap() {
+            Some(child) => {
+                let (_, status) = rustix::process::waitpid(Some(child), WaitOptions::empty())
+                    .unwrap()
+                    .unwrap();
+                drop(entered);
+                std::process::exit(status.exit_status().unwrap_or(255));
+            }
+            None => {
+                if let Err(error) = enter(&plan, strength, Stage::Inner) {
+                    eprintln!("{error}");
+                    std::process::exit(125);
+                }
+                // The group belongs to the other one.
+                std::mem::forget(entered);
+                command_of(command)
+            }
+        },
         Role::StartInner => {
             let mut child = Command::new("/proc/self/exe")
-                .args(["--supervise", "inner", level, version])
+                .args(["--supervise", way, "inner", level, version])
                 .args(command)
                 .stdin(Stdio::piped())
                 .spawn()
@@ -97,27 +116,32 @@ pub(crate) fn supervise(words: &[&str]) {
             pipe.write_all(&plan.to_bytes()).unwrap();
             child
         }
-        Role::RunCommand => match Command::new(command[0])
-            .args(&command[1..])
-            .stdin(Stdio::null())
-            .spawn()
-        {
-            Ok(child) => child,
-            Err(error) => {
-                eprintln!("{error}");
-                std::process::exit(126);
-            }
-        },
+        Role::RunCommand => command_of(command),
     };
     let status = child.wait().unwrap();
-    drop(entered);
     std::process::exit(status.code().unwrap_or(128 + status.signal().unwrap_or(0)));
+}
+
+fn command_of(words: &[&str]) -> Child {
+    match Command::new(words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .spawn()
+    {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(126);
+        }
+    }
 }
 
 /// Folders of one case: `work`, `out` beside it, a home, and a private temp.
 pub(crate) struct Bed {
     pub(crate) base: PathBuf,
     pub(crate) who: Who,
+    /// How the second supervisor comes to be.
+    pub(crate) way: &'static str,
     pub(crate) strength: Strength,
     pub(crate) mode: Mode,
     pub(crate) network: Network,
@@ -166,11 +190,13 @@ impl Bed {
         let bed = Self {
             base,
             who,
+            way: "split",
             strength,
             mode: Mode::Workspace,
             network: Network::Off,
             limits: Limits {
                 processes: 200,
+                counting: Counting::WhereFree,
                 memory: Memory::Unlimited,
             },
             protect: Vec::new(),
@@ -228,7 +254,7 @@ impl Bed {
         let mut line = self.who.prefix();
         line.push(exe().to_str().unwrap().to_owned());
         line.extend(
-            ["--supervise", "outer", level, &self.strength.landlock.to_string()]
+            ["--supervise", self.way, "outer", level, &self.strength.landlock.to_string()]
                 .map(str::to_owned),
         );
         line.extend(words.iter().map(|word| (*word).to_owned()));

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, CANARY, Who, found, helper};
 use haft_ops::executor::sandbox::{
-    Enforcement, Error, Level, Memory, Network, Plan, Processes, probe, processes,
+    Counting, Enforcement, Error, Level, Limits, Memory, Network, Plan, Processes, probe, processes,
 };
 use haft_ops::scope::Mode;
 use std::net::{TcpListener, UdpSocket};
@@ -14,6 +14,7 @@ type Case = (&'static str, fn(Who, Level));
 
 const CASES: &[Case] = &[
     ("files", files),
+    ("restarted", restarted),
     ("secrets", secrets),
     ("protected", protected),
     ("git", git),
@@ -66,7 +67,14 @@ fn levels() {
         "sandbox: partial — protected folders inside the workspace are not enforced for commands"
     );
     assert_eq!(partial.strength().unwrap().level, Level::Partial);
-    let counted = processes(&helper(Some(Level::Full)), &found(), 100);
+    let limits = |counting| Limits {
+        processes: 100,
+        counting,
+        memory: Memory::Unlimited,
+    };
+    let here = helper(Some(Level::Full));
+    println!("{}", processes(&here, &found(), limits(Counting::WhereFree)));
+    let counted = processes(&here, &found(), limits(Counting::Always));
     println!("{counted}");
     match counted {
         Processes::Limited(count) => assert_eq!(count, 100),
@@ -122,6 +130,20 @@ fn files(who: Who, level: Level) {
     assert_eq!(bed.read("out/canary.txt").as_deref(), Some(CANARY));
     assert_eq!(std::fs::read_dir(bed.path("out")).unwrap().count(), 1);
     assert_eq!(bed.yes("pwd").trim_end(), bed.path("work").to_str().unwrap());
+}
+
+/// The second supervisor as a program of its own.
+fn restarted(who: Who, level: Level) {
+    let Some(mut bed) = Bed::new(who, level) else {
+        return;
+    };
+    bed.way = "restart";
+    for counting in [Counting::Always, Counting::WhereFree] {
+        bed.limits.counting = counting;
+        bed.yes("echo hi > new");
+        bed.no("echo x > $BASE/out/new");
+        assert_eq!(bed.act(&["unshare"]), r#"Some("EPERM")"#);
+    }
 }
 
 fn secrets(who: Who, level: Level) {
@@ -387,10 +409,10 @@ fn fork_bomb(who: Who, level: Level) {
         return;
     };
     bed.limits.processes = 40;
-    let limited = who == Who::Nobody
-        || processes(&helper(Some(Level::Full)), &found(), 40) == Processes::Limited(40);
-    if !limited {
-        println!("skipped: {}", processes(&helper(Some(Level::Full)), &found(), 40));
+    bed.limits.counting = Counting::Always;
+    let counted = processes(&helper(Some(Level::Full)), &found(), bed.limits);
+    if who == Who::Root && counted != Processes::Limited(40) {
+        println!("skipped: {counted}");
         return;
     }
     let text = bed.act(&["fork", "150"]);

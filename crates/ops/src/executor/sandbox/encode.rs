@@ -1,7 +1,7 @@
 //! A plan on its way to the supervisor: length-prefixed, versioned, bounded.
 //! Whatever does not read exactly is refused.
 
-use super::{Error, Limits, Memory, Network, Plan, Result};
+use super::{Counting, Error, Limits, Memory, Network, Plan, Result};
 use crate::scope::{Reading, Writing};
 use std::ffi::OsString;
 use std::io::Read;
@@ -36,6 +36,10 @@ impl Plan {
         body.push(match self.network {
             Network::Off => 0,
             Network::On => 1,
+        });
+        body.push(match self.limits.counting {
+            Counting::Always => 0,
+            Counting::WhereFree => 1,
         });
         body.extend(self.limits.processes.to_le_bytes());
         let memory = match self.limits.memory {
@@ -166,6 +170,11 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         1 => Network::On,
         _ => return Err(Error::Malformed("unknown network policy")),
     };
+    let counting = match cursor.byte()? {
+        0 => Counting::Always,
+        1 => Counting::WhereFree,
+        _ => return Err(Error::Malformed("unknown way of counting")),
+    };
     let processes = u32::from_le_bytes(cursor.array()?);
     let memory = match u64::from_le_bytes(cursor.array()?) {
         0 => Memory::Unlimited,
@@ -191,7 +200,11 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         hidden: cursor.paths()?,
         sockets: cursor.paths()?,
         network,
-        limits: Limits { processes, memory },
+        limits: Limits {
+            processes,
+            counting,
+            memory,
+        },
     };
     if cursor.0.is_empty() {
         Ok(plan)
@@ -218,6 +231,7 @@ mod tests {
             network: Network::Off,
             limits: Limits {
                 processes: 100,
+                counting: Counting::Always,
                 memory: Memory::Bytes(1 << 40),
             },
         }
@@ -244,7 +258,7 @@ mod tests {
     fn unknown_choices_are_refused() {
         let bytes = plan().to_bytes();
         // Version, reading, writing, network; then the length itself.
-        for (at, value) in [(11, b'9'), (12, 0), (12, 9), (13, 0), (13, 7), (14, 2), (3, 255)] {
+        for (at, value) in [(11, b'9'), (12, 0), (12, 9), (13, 0), (13, 7), (14, 2), (15, 2), (3, 255)] {
             let mut bad = bytes.clone();
             bad[at] = value;
             assert!(Plan::from_bytes(&bad).is_err(), "{at}={value}");

@@ -133,6 +133,7 @@ pub struct Helper {
 #[cfg(not(target_os = "linux"))]
 mod trial {
     use super::{Enforcement, Helper, Processes};
+    use crate::executor::sandbox::Limits;
 
     /// What this machine enforces: nothing that is known here.
     #[must_use]
@@ -144,7 +145,7 @@ mod trial {
 
     /// Whether processes are limited: they are not.
     #[must_use]
-    pub fn processes(_helper: &Helper, _enforcement: &Enforcement, _count: u32) -> Processes {
+    pub fn processes(_helper: &Helper, _enforcement: &Enforcement, _limits: Limits) -> Processes {
         Processes::NotLimited {
             reason: "this system has no mechanism that haft knows".to_owned(),
         }

@@ -1,10 +1,11 @@
-//! The three system calls that have no safe wrapper.
+//! The four system calls that have no safe wrapper.
 #![expect(
     unsafe_code,
-    reason = "`mount_setattr` and `close_range` have no wrapper at all, and `unshare` only one that is marked unsafe"
+    reason = "`mount_setattr` and `close_range` have no wrapper at all, `unshare` and `fork` none that is safe"
 )]
 
 use rustix::io::{Errno, Result};
+use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -85,5 +86,22 @@ pub(super) fn keep_standard_streams_only() -> Result<()> {
     } else {
         let error = std::io::Error::last_os_error();
         Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+    }
+}
+
+/// Splits the calling process in two; the new one gets `None`. Refused with
+/// more than one thread: what the others held locked would stay locked in the
+/// new process.
+pub(super) fn split() -> Result<Option<Pid>> {
+    if super::places::names(std::path::Path::new("/proc/self/task")).len() != 1 {
+        return Err(Errno::BUSY);
+    }
+    // SAFETY: there is one thread, so the copy is as whole as the original.
+    match unsafe { libc::fork() } {
+        -1 => {
+            let error = std::io::Error::last_os_error();
+            Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+        }
+        number => Ok(Pid::from_raw(number)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Enforcement, Helper, Processes};
 use crate::executor::sandbox::{
-    Level, Limits, Memory, Network, Plan, Role, Stage, Strength, cgroup, enter, files,
+    Counting, Level, Limits, Memory, Network, Plan, Role, Stage, Strength, cgroup, enter, files,
 };
 use crate::scope::{Reading, Writing};
 use std::path::{Path, PathBuf};
@@ -59,9 +59,10 @@ fn try_all(helper: &Helper) -> Enforcement {
     }
 }
 
-/// Whether the processes of a command are limited to `count`.
+/// Whether the processes of a command are limited.
 #[must_use]
-pub fn processes(helper: &Helper, enforcement: &Enforcement, count: u32) -> Processes {
+pub fn processes(helper: &Helper, enforcement: &Enforcement, limits: Limits) -> Processes {
+    let count = limits.processes;
     if matches!(enforcement, Enforcement::None { .. }) {
         return Processes::NotLimited {
             reason: "no sandbox".to_owned(),
@@ -69,6 +70,11 @@ pub fn processes(helper: &Helper, enforcement: &Enforcement, count: u32) -> Proc
     }
     if !rustix::process::geteuid().is_root() {
         return Processes::Limited(count);
+    }
+    if limits.counting == Counting::WhereFree {
+        return Processes::NotLimited {
+            reason: "root's are counted on demand only, because it slows every command".to_owned(),
+        };
     }
     match GROUP.get_or_init(|| ask(helper, &["group"]).map(drop)) {
         Ok(()) => Processes::Limited(count),
@@ -185,6 +191,7 @@ fn sample() -> Plan {
         network: Network::Off,
         limits: Limits {
             processes: 64,
+            counting: Counting::WhereFree,
             memory: Memory::Unlimited,
         },
     }
