@@ -3,7 +3,10 @@
 //! an ordinary user where the machine lets both be tried.
 #![cfg_attr(
     target_os = "linux",
-    expect(unsafe_code, reason = "calls that no wrapper would make, to see them refused")
+    expect(
+        unsafe_code,
+        reason = "calls that no wrapper would make, to see them refused"
+    )
 )]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]

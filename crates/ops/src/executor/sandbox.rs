@@ -39,6 +39,7 @@ mod system;
 pub use cgroup::Cage;
 #[cfg(target_os = "linux")]
 pub use enter::{enter, split};
+pub use places::repositories;
 pub use plan::{Plan, Request};
 pub use probe::{Enforcement, Helper, Processes, probe, processes, rehearse};
 

@@ -1,15 +1,15 @@
 //! A supervisor as small as can be, and the folders that the cases play in.
 
 use haft_ops::executor::sandbox::{
-    Counting, Enforcement, Helper, Level, Limits, Memory, Network, Plan, Request, Role, Stage, Strength,
-    enter, probe, split,
+    Counting, Enforcement, Helper, Level, Limits, Memory, Network, Plan, Request, Role, Stage,
+    Strength, enter, probe, repositories, split,
 };
 use haft_ops::scope::Mode;
 use rustix::fs::{Gid, Uid};
+use rustix::process::WaitOptions;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use rustix::process::WaitOptions;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) const CANARY: &str = "canary-7f3a";
@@ -33,9 +33,14 @@ impl Who {
 
     fn prefix(self) -> Vec<String> {
         if self == Self::Nobody && rustix::process::geteuid().is_root() {
-            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-                .map(str::to_owned)
-                .to_vec()
+            [
+                "setpriv",
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+            ]
+            .map(str::to_owned)
+            .to_vec()
         } else {
             Vec::new()
         }
@@ -174,7 +179,14 @@ impl Bed {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let base = place.join(format!("box-{}-{count}", std::process::id()));
-        for folder in ["work/src", "out", "home/.ssh", "home/.config/gcloud", "temp", "own/outputs"] {
+        for folder in [
+            "work/src",
+            "out",
+            "home/.ssh",
+            "home/.config/gcloud",
+            "temp",
+            "own/outputs",
+        ] {
             std::fs::create_dir_all(base.join(folder)).unwrap();
         }
         for file in [
@@ -238,6 +250,7 @@ impl Bed {
             readable: vec![self.path("own/outputs")],
             temp: self.path("temp"),
             protect: self.protect.clone(),
+            repositories: repositories(&self.path("work")),
             homes: vec![self.path("home")],
             own: vec![self.path("own")],
             sockets: self.sockets.clone(),
@@ -254,8 +267,14 @@ impl Bed {
         let mut line = self.who.prefix();
         line.push(exe().to_str().unwrap().to_owned());
         line.extend(
-            ["--supervise", self.way, "outer", level, &self.strength.landlock.to_string()]
-                .map(str::to_owned),
+            [
+                "--supervise",
+                self.way,
+                "outer",
+                level,
+                &self.strength.landlock.to_string(),
+            ]
+            .map(str::to_owned),
         );
         line.extend(words.iter().map(|word| (*word).to_owned()));
         let plan = self.plan().unwrap();
@@ -301,7 +320,11 @@ impl Bed {
     #[track_caller]
     pub(crate) fn yes(&self, script: &str) -> String {
         let ran = self.sh(script);
-        assert_eq!(ran.code, 0, "{:?} {:?}: {script}\n{}", self.who, self.strength, ran.text);
+        assert_eq!(
+            ran.code, 0,
+            "{:?} {:?}: {script}\n{}",
+            self.who, self.strength, ran.text
+        );
         ran.text
     }
 

@@ -33,6 +33,7 @@ const CASES: &[Case] = &[
     ("privileges", privileges),
     ("home_as_work", home_as_work),
     ("work_in_temp", work_in_temp),
+    ("death", death),
 ];
 
 pub(crate) fn run(filter: Option<&str>) {
@@ -57,7 +58,10 @@ pub(crate) fn run(filter: Option<&str>) {
 }
 
 fn levels() {
-    assert!(!matches!(found(), Enforcement::None { .. }), "{}", found());
+    if matches!(found(), Enforcement::None { .. }) {
+        println!("skipped: {}", found());
+        return;
+    }
     let none = probe(&helper(None));
     assert_eq!(none.to_string(), "sandbox: none — switched off for a test");
     assert!(matches!(none.strength(), Err(Error::Unavailable { .. })));
@@ -73,7 +77,10 @@ fn levels() {
         memory: Memory::Unlimited,
     };
     let here = helper(Some(Level::Full));
-    println!("{}", processes(&here, &found(), limits(Counting::WhereFree)));
+    println!(
+        "{}",
+        processes(&here, &found(), limits(Counting::WhereFree))
+    );
     let counted = processes(&here, &found(), limits(Counting::Always));
     println!("{counted}");
     match counted {
@@ -129,7 +136,10 @@ fn files(who: Who, level: Level) {
     }
     assert_eq!(bed.read("out/canary.txt").as_deref(), Some(CANARY));
     assert_eq!(std::fs::read_dir(bed.path("out")).unwrap().count(), 1);
-    assert_eq!(bed.yes("pwd").trim_end(), bed.path("work").to_str().unwrap());
+    assert_eq!(
+        bed.yes("pwd").trim_end(),
+        bed.path("work").to_str().unwrap()
+    );
 }
 
 /// The second supervisor as a program of its own.
@@ -226,14 +236,23 @@ fn protected(who: Who, level: Level) {
         bed.read("work/nested/.git/hooks/pre-commit").as_deref(),
         Some("kept")
     );
-    assert_eq!(std::fs::read_dir(bed.path("work/a/secret")).unwrap().count(), 1);
+    assert_eq!(
+        std::fs::read_dir(bed.path("work/a/secret"))
+            .unwrap()
+            .count(),
+        1
+    );
 }
 
 fn git(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;
     };
-    if std::process::Command::new("git").arg("--version").output().is_err() {
+    if std::process::Command::new("git")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         println!("skipped: no git");
         return;
     }
@@ -263,12 +282,15 @@ fn network_off(who: Who, level: Level) {
     };
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-    udp.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    udp.set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
     let tcp_address = tcp.local_addr().unwrap().to_string();
     let udp_address = udp.local_addr().unwrap().to_string();
     let refused = |text: String| {
         assert!(
-            text == r#"Some("EPERM")"# || text == r#"Some("EACCES")"# || text == r#"Some("ENOENT")"#,
+            text == r#"Some("EPERM")"#
+                || text == r#"Some("EACCES")"#
+                || text == r#"Some("ENOENT")"#,
             "{who:?} {level:?} {text}"
         );
     };
@@ -276,9 +298,17 @@ fn network_off(who: Who, level: Level) {
     assert_eq!(bed.act(&["tcp", &tcp_address]), denied);
     assert_eq!(bed.act(&["udp", &udp_address]), denied);
     assert!(udp.recv(&mut [0; 8]).is_err());
-    bed.no(&format!("exec 3<>/dev/tcp/127.0.0.1/{}", tcp.local_addr().unwrap().port()));
+    bed.no(&format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{}",
+        tcp.local_addr().unwrap().port()
+    ));
     assert_eq!(bed.act(&["pair"]), "ok");
-    for family in [libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG] {
+    for family in [
+        libc::AF_NETLINK,
+        libc::AF_PACKET,
+        libc::AF_VSOCK,
+        libc::AF_ALG,
+    ] {
         assert_eq!(bed.act(&["family", &family.to_string()]), denied);
     }
     // Sockets where services and sessions have theirs.
@@ -317,9 +347,15 @@ fn network_on(who: Who, level: Level) {
     };
     bed.network = Network::On;
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert_eq!(bed.act(&["tcp", &tcp.local_addr().unwrap().to_string()]), "ok");
+    assert_eq!(
+        bed.act(&["tcp", &tcp.local_addr().unwrap().to_string()]),
+        "ok"
+    );
     assert_eq!(bed.act(&["udp", "127.0.0.1:9"]), "ok");
-    assert_eq!(bed.act(&["family", &libc::AF_PACKET.to_string()]), r#"Some("EPERM")"#);
+    assert_eq!(
+        bed.act(&["family", &libc::AF_PACKET.to_string()]),
+        r#"Some("EPERM")"#
+    );
     let path = format!("/tmp/haft-box-on-{}", std::process::id());
     let _ = std::fs::remove_file(&path);
     let _listener = UnixListener::bind(&path).unwrap();
@@ -339,7 +375,11 @@ fn seeing_processes(who: Who, level: Level) {
     if who == Who::Nobody && rustix::process::geteuid().is_root() {
         canary.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     }
-    let mut outside = canary.args(["sleep", "30"]).env("SECRET", CANARY).spawn().unwrap();
+    let mut outside = canary
+        .args(["sleep", "30"])
+        .env("SECRET", CANARY)
+        .spawn()
+        .unwrap();
     let text = bed.sh("cat /proc/*/environ /proc/[0-9]*/task/*/environ | tr '\\0' '\\n'; cat /proc/1/environ; ls -l /proc/*/fd /proc/*/cwd; true").text;
     assert!(!text.contains(CANARY), "{text}");
     bed.no(&format!("cat /proc/{}/environ", outside.id()));
@@ -388,11 +428,26 @@ fn calls(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;
     };
-    for call in ["ptrace", "io_uring", "bpf", "keyctl", "newuser", "unshare", "paste"] {
-        assert_eq!(bed.act(&[call]), r#"Some("EPERM")"#, "{call} {who:?} {level:?}");
+    for call in [
+        "ptrace", "io_uring", "bpf", "keyctl", "newuser", "unshare", "paste",
+    ] {
+        assert_eq!(
+            bed.act(&[call]),
+            r#"Some("EPERM")"#,
+            "{call} {who:?} {level:?}"
+        );
     }
-    for call in [libc::SYS_mount, libc::SYS_setns, libc::SYS_pivot_root, libc::SYS_fsopen] {
-        assert_eq!(bed.act(&["call", &call.to_string()]), r#"Some("EPERM")"#, "{call}");
+    for call in [
+        libc::SYS_mount,
+        libc::SYS_setns,
+        libc::SYS_pivot_root,
+        libc::SYS_fsopen,
+    ] {
+        assert_eq!(
+            bed.act(&["call", &call.to_string()]),
+            r#"Some("EPERM")"#,
+            "{call}"
+        );
     }
     assert_eq!(bed.act(&["clone3"]), r#"Some("ENOSYS")"#);
     #[cfg(target_arch = "x86_64")]
@@ -442,7 +497,10 @@ fn memory(who: Who, level: Level) {
     bed.limits.memory = Memory::Bytes(4 << 30);
     assert_eq!(bed.act(&["allocate", "68719476736"]), r#"Some("ENOMEM")"#);
     bed.limits.memory = Memory::Unlimited;
-    assert_eq!(bed.yes("ulimit -c; cat /proc/self/oom_score_adj"), "0\n1000\n");
+    assert_eq!(
+        bed.yes("ulimit -c; cat /proc/self/oom_score_adj"),
+        "0\n1000\n"
+    );
 }
 
 fn environment(who: Who, level: Level) {
@@ -530,7 +588,14 @@ fn read_only(who: Who, level: Level) {
     bed.write("work/f", "kept");
     bed.mode = Mode::ReadOnly;
     bed.yes("cat f && cat $BASE/home/plain && echo x > $TMPDIR/x && echo x > /dev/null");
-    for script in ["echo x > f", "echo x > new", "rm f", "mkdir d", "echo x > $BASE/out/n", "cat ~/.ssh/id"] {
+    for script in [
+        "echo x > f",
+        "echo x > new",
+        "rm f",
+        "mkdir d",
+        "echo x > $BASE/out/n",
+        "cat ~/.ssh/id",
+    ] {
         bed.no(script);
     }
     assert_eq!(bed.read("work/f").as_deref(), Some("kept"));
@@ -570,7 +635,12 @@ fn home_as_work(who: Who, level: Level) {
     bed.no("echo x > ~/.ssh/new");
     bed.no("rm -rf ~/.ssh ~/.netrc");
     bed.no("mv ~/.config/gcloud ~/g");
-    assert!(bed.plan().unwrap().watched().contains(&bed.path("home/.aws")));
+    assert!(
+        bed.plan()
+            .unwrap()
+            .watched()
+            .contains(&bed.path("home/.aws"))
+    );
     assert_eq!(bed.read("home/.ssh/id").as_deref(), Some(CANARY));
 }
 
@@ -593,4 +663,53 @@ fn work_in_temp(who: Who, level: Level) {
     bed.mode = Mode::ReadOnly;
     bed.yes("cat new");
     bed.no("echo y > new2");
+}
+
+/// Nothing outlives the supervisor, whatever it did to be left alone.
+fn death(who: Who, level: Level) {
+    let Some(bed) = Bed::new(who, level) else {
+        return;
+    };
+    if level == Level::Partial {
+        println!("skipped: without a PID namespace haft's lifeline ends the command");
+        return;
+    }
+    for way in ["split", "restart"] {
+        let mut bed = Bed::new(who, level).unwrap();
+        bed.way = way;
+        let mark = format!("31.{}{}", std::process::id(), way.len());
+        let script = format!(
+            "trap '' TERM; setsid sleep {mark} & (sleep {mark} &) ; touch ready; sleep {mark}"
+        );
+        let mut child = bed
+            .command(&["bash", "-c", &script])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut pipe, &bed.plan().unwrap().to_bytes()).unwrap();
+        let ready = bed.path("work/ready");
+        for _ in 0..500 {
+            if ready.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(ready.exists() && alive(&mark) >= 2, "{way}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(alive(&mark), 0, "{way}");
+    }
+    drop(bed);
+}
+
+/// Processes whose command line holds the mark.
+fn alive(mark: &str) -> usize {
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .filter(|line| String::from_utf8_lossy(line).contains(mark))
+        .count()
 }

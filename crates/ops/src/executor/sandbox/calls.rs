@@ -135,10 +135,7 @@ fn program(level: Level, network: Network) -> Result<BpfProgram, seccompiler::Ba
         )?])?);
     }
     rules.insert(libc::SYS_ioctl, typed);
-    rules.insert(
-        libc::SYS_socket,
-        all_but(&families(level, network))?,
-    );
+    rules.insert(libc::SYS_socket, all_but(&families(level, network))?);
     rules.insert(libc::SYS_socketpair, all_but(&[libc::AF_UNIX])?);
 
     let (target, audit) = ARCHITECTURE;

@@ -109,8 +109,7 @@ fn remove_left_over(folder: &OwnedFd, above: &Path) {
     reason = "two tables of the kernel about the process itself"
 )]
 fn own_group() -> Result<PathBuf, String> {
-    let groups =
-        std::fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+    let groups = std::fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
     let mounts =
         std::fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
     find_group(&groups, &mounts).ok_or_else(|| "no pids control group".to_owned())

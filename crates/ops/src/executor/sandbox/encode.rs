@@ -258,7 +258,16 @@ mod tests {
     fn unknown_choices_are_refused() {
         let bytes = plan().to_bytes();
         // Version, reading, writing, network; then the length itself.
-        for (at, value) in [(11, b'9'), (12, 0), (12, 9), (13, 0), (13, 7), (14, 2), (15, 2), (3, 255)] {
+        for (at, value) in [
+            (11, b'9'),
+            (12, 0),
+            (12, 9),
+            (13, 0),
+            (13, 7),
+            (14, 2),
+            (15, 2),
+            (3, 255),
+        ] {
             let mut bad = bytes.clone();
             bad[at] = value;
             assert!(Plan::from_bytes(&bad).is_err(), "{at}={value}");

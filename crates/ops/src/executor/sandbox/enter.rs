@@ -3,8 +3,8 @@
 
 use super::cgroup::Cage;
 use super::{
-    Counting, Entered, Error, Level, Memory, Network, Plan, Result, Role, Stage, Strength, calls, files,
-    mounts, privileges, system,
+    Counting, Entered, Error, Level, Memory, Network, Plan, Result, Role, Stage, Strength, calls,
+    files, mounts, privileges, system,
 };
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
@@ -91,10 +91,8 @@ fn cage(plan: &Plan) -> Option<Cage> {
 fn leave(network: Network) -> Result<()> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
-    let mut flags = UnshareFlags::NEWUSER
-        | UnshareFlags::NEWNS
-        | UnshareFlags::NEWPID
-        | UnshareFlags::NEWIPC;
+    let mut flags =
+        UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
     if network == Network::Off {
         flags |= UnshareFlags::NEWNET;
     }

@@ -153,8 +153,7 @@ fn attach(tree: &OwnedFd, path: &Path) -> Result<()> {
 
 fn set(folder: impl AsFd, path: &Path, attributes: Attributes) -> Result<()> {
     let text = if path == Path::new("/") { c"/" } else { c"" };
-    set_mount_attributes(folder.as_fd(), text, attributes)
-        .map_err(step("mount attributes", path))
+    set_mount_attributes(folder.as_fd(), text, attributes).map_err(step("mount attributes", path))
 }
 
 /// A new file system that hangs nowhere yet.
@@ -210,11 +209,7 @@ fn cover_name(number: usize, entry: &Entry) -> PathBuf {
 
 /// Makes empty folders and files to mount on, step by step below the handle:
 /// a link that somebody put on the way is not followed.
-fn make_points(
-    tree: &OwnedFd,
-    below: &Path,
-    points: &[(PathBuf, Kind)],
-) -> rustix::io::Result<()> {
+fn make_points(tree: &OwnedFd, below: &Path, points: &[(PathBuf, Kind)]) -> rustix::io::Result<()> {
     for (path, kind) in points {
         let mut folder = step_into(tree, below)?;
         let mut parts = path

@@ -1,5 +1,6 @@
 //! The folders that the rules name, and what is found in them.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 /// Readable at `strict`: programs, libraries and their settings.
@@ -35,9 +36,8 @@ pub(super) const TEMP: [&str; 2] = ["/tmp", "/var/tmp"];
 /// owner's.
 const NESTED_DEPTH: usize = 4;
 
-/// Enough for the folders of a large project above its nested repositories;
-/// a walk without an end would be paid by every command.
-const NESTED_FOLDERS: usize = 2_000;
+/// Enough for the folders of a large project above its nested repositories.
+const NESTED_FOLDERS: usize = 5_000;
 
 /// What of a path is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,37 +111,52 @@ pub(super) fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What lets a repository run code or configure haft, in the folder `root` and
-/// in the repositories below it.
-pub(super) fn always_protected(root: &Path) -> Vec<PathBuf> {
-    let mut found = vec![root.join("haft.yaml")];
-    let mut folders = vec![(root.to_owned(), 0)];
-    let mut visited = 0;
-    while let Some((folder, depth)) = folders.pop() {
-        visited += 1;
-        let git = folder.join(".git");
-        match kind(&git) {
-            Kind::Folder => found.extend(controls(&git)),
-            Kind::File => {
-                found.push(git.clone());
-                found.extend(behind_pointer(&folder, &git));
-            }
-            Kind::Link => {
-                found.push(git.clone());
-                found.extend(controls(&real(&git)));
-            }
-            // Only the work folder's own: everywhere else nothing is missed.
-            Kind::Nothing if depth == 0 => found.push(git),
-            Kind::Nothing => {}
+/// What lets a repository run code or configure haft, in its folder. Of what is
+/// not there, the names are told that would matter.
+pub(super) fn always_protected(folder: &Path) -> Vec<PathBuf> {
+    let git = folder.join(".git");
+    let mut found = vec![folder.join("haft.yaml")];
+    match kind(&git) {
+        Kind::Folder => found.extend(controls(&git)),
+        Kind::File => {
+            found.extend(behind_pointer(folder, &git));
+            found.push(git);
         }
-        if depth < NESTED_DEPTH && visited < NESTED_FOLDERS {
-            folders.extend(
-                names(&folder)
-                    .into_iter()
-                    .filter(|path| path.file_name().is_some_and(|name| name != ".git"))
-                    .filter(|path| kind(path) == Kind::Folder)
-                    .map(|path| (path, depth + 1)),
-            );
+        Kind::Link => {
+            found.extend(controls(&real(&git)));
+            found.push(git);
+        }
+        Kind::Nothing => found.push(git),
+    }
+    found
+}
+
+/// The folders in and below `root` that are repositories of their own. It walks,
+/// near folders first and not for ever: for the start of a session, not for
+/// each command.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "finds what to protect; a scope would refuse to look into some of it"
+)]
+#[must_use]
+pub fn repositories(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = VecDeque::from([(real(root), 0)]);
+    let mut visited = 0;
+    while let Some((folder, depth)) = folders.pop_front() {
+        visited += 1;
+        if visited > NESTED_FOLDERS {
+            break;
+        }
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            if entry.file_name() == ".git" {
+                found.push(folder.clone());
+            } else if depth < NESTED_DEPTH && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push_back((entry.path(), depth + 1));
+            }
         }
     }
     found
@@ -192,12 +207,13 @@ fn behind_pointer(folder: &Path, pointer: &Path) -> Vec<PathBuf> {
     let shared = if std::fs::symlink_metadata(&common)
         .is_ok_and(|found| found.is_file() && found.len() < 4096)
     {
-        std::fs::read_to_string(&common).map_or_else(
-            |_| target.clone(),
-            |text| target.join(text.trim()),
-        )
+        std::fs::read_to_string(&common)
+            .map_or_else(|_| target.clone(), |text| target.join(text.trim()))
     } else {
         target.clone()
     };
-    [target, shared].iter().flat_map(|git| controls(git)).collect()
+    [target, shared]
+        .iter()
+        .flat_map(|git| controls(git))
+        .collect()
 }

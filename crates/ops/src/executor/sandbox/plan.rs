@@ -23,6 +23,9 @@ pub struct Request {
     /// What is never written beside what is always protected; relative ones
     /// start at `work_dir`.
     pub protect: Vec<PathBuf>,
+    /// Folders below the roots that are repositories of their own, as
+    /// [`repositories`](super::repositories) finds them.
+    pub repositories: Vec<PathBuf>,
     /// Home folders whose secret places are hidden, beside all in `/home` and
     /// `/root`.
     pub homes: Vec<PathBuf>,
@@ -93,10 +96,14 @@ impl Plan {
             .iter()
             .filter(|entry| !entry.as_os_str().is_empty())
         {
-            named.push(roots.first().map_or_else(|| entry.clone(), |work| work.join(entry)));
+            named.push(
+                roots
+                    .first()
+                    .map_or_else(|| entry.clone(), |work| work.join(entry)),
+            );
         }
-        for root in &roots {
-            named.extend(places::always_protected(root));
+        for folder in roots.iter().chain(&request.repositories) {
+            named.extend(places::always_protected(folder));
         }
         let mut protected = Vec::new();
         let mut watched = Vec::new();

@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capability_is_in_bounding_set,
     clear_ambient_capability_set, configure_capability_in_ambient_set,
-    remove_capability_from_bounding_set, set_capabilities,
-    set_capabilities_secure_bits, set_no_new_privs,
+    remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits,
+    set_no_new_privs,
 };
 
 /// Lets the next supervisor mount: starting a program takes the capabilities of

@@ -53,9 +53,9 @@ impl Enforcement {
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         match self {
-            Self::Full { .. } => vec![
-                "UNIX sockets outside /run and the temp folders can be reached".to_owned(),
-            ],
+            Self::Full { .. } => {
+                vec!["UNIX sockets outside /run and the temp folders can be reached".to_owned()]
+            }
             Self::Partial { landlock, lacks } => {
                 let mut remarks = vec![
                     format!("no namespaces: {lacks}"),
@@ -86,7 +86,10 @@ impl fmt::Display for Enforcement {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { landlock } => {
-                write!(to, "sandbox: full (namespaces, landlock v{landlock}, seccomp)")
+                write!(
+                    to,
+                    "sandbox: full (namespaces, landlock v{landlock}, seccomp)"
+                )
             }
             Self::Partial { .. } => write!(
                 to,

@@ -4,8 +4,11 @@
     reason = "`mount_setattr` and `close_range` have no wrapper at all, `unshare` and `fork` none that is safe"
 )]
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, Result};
-use rustix::process::Pid;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal,
+};
 use rustix::thread::UnshareFlags;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -89,18 +92,29 @@ pub(super) fn keep_standard_streams_only() -> Result<()> {
     }
 }
 
-/// Splits the calling process in two; the new one gets `None`. Refused with
-/// more than one thread: what the others held locked would stay locked in the
-/// new process.
+/// Splits the calling process in two; the new one gets `None` and dies with the
+/// old one. Refused with more than one thread: what the others held locked would
+/// stay locked in the new process.
 pub(super) fn split() -> Result<Option<Pid>> {
     if super::places::names(std::path::Path::new("/proc/self/task")).len() != 1 {
         return Err(Errno::BUSY);
     }
+    let old = pidfd_open(getpid(), PidfdFlags::empty())?;
     // SAFETY: there is one thread, so the copy is as whole as the original.
     match unsafe { libc::fork() } {
         -1 => {
             let error = std::io::Error::last_os_error();
             Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+        }
+        0 => {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // It may have died before the signal was asked for, and a process
+            // in another PID namespace cannot be asked by number.
+            let mut gone = [PollFd::new(&old, PollFlags::IN)];
+            match poll(&mut gone, Some(&Timespec::default()))? {
+                0 => Ok(None),
+                _ => Err(Errno::SRCH),
+            }
         }
         number => Ok(Pid::from_raw(number)),
     }
