@@ -34,6 +34,10 @@ const CASES: &[Case] = &[
     ("home_as_work", home_as_work),
     ("work_in_temp", work_in_temp),
     ("death", death),
+    ("whole_disk", whole_disk),
+    ("nested_roots", nested_roots),
+    ("probed_inside", probed_inside),
+    ("controls", controls),
 ];
 
 pub(crate) fn run(filter: Option<&str>) {
@@ -635,6 +639,8 @@ fn home_as_work(who: Who, level: Level) {
     bed.no("echo x > ~/.ssh/new");
     bed.no("rm -rf ~/.ssh ~/.netrc");
     bed.no("mv ~/.config/gcloud ~/g");
+    // Or the next command would find it under a name that is not hidden.
+    bed.no("mv ~/.config ~/c");
     assert!(
         bed.plan()
             .unwrap()
@@ -712,4 +718,75 @@ fn alive(mark: &str) -> usize {
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
         .filter(|line| String::from_utf8_lossy(line).contains(mark))
         .count()
+}
+
+/// The whole disk as a root: what is never written stays so.
+fn whole_disk(who: Who, level: Level) {
+    let Some(mut bed) = Bed::new(who, level) else {
+        return;
+    };
+    bed.write("work/haft.yaml", "kept");
+    bed.roots = vec!["/".into()];
+    if level == Level::Partial {
+        assert_eq!(bed.sh("true").code, 125);
+        return;
+    }
+    bed.yes("echo x > $BASE/out/new");
+    for script in [
+        "cat ~/.ssh/id",
+        "echo x > haft.yaml",
+        "mv $BASE/work $BASE/work2",
+        "mv $BASE $BASE-2",
+        "echo x > /proc/sys/kernel/core_pattern",
+        "echo never > /sys/kernel/mm/transparent_hugepage/enabled",
+        "echo x > /run/new",
+    ] {
+        bed.no(script);
+    }
+}
+
+/// A root in a root is no way to move what is protected in the inner one.
+fn nested_roots(who: Who, level: Level) {
+    let Some(mut bed) = Bed::new(who, level) else {
+        return;
+    };
+    bed.write("work/in/haft.yaml", "kept");
+    bed.roots = vec!["in".into()];
+    bed.yes("echo x > in/new && mv in/new out");
+    if level == Level::Full {
+        bed.no("mv in out2");
+        bed.no("echo x > in/haft.yaml");
+    }
+}
+
+/// Where namespaces are refused, the probe finds what is left and says why.
+fn probed_inside(who: Who, level: Level) {
+    let Some(bed) = Bed::new(who, level) else {
+        return;
+    };
+    let inside = |words: &str| bed.sh(&format!("$SELF --rehearse {words}")).text;
+    let version = bed.strength.landlock;
+    assert_eq!(inside("landlock"), format!("yes {version}\n"));
+    let full = inside(&format!("full {version}"));
+    assert!(full.starts_with("no sandbox: new namespaces: "), "{full}");
+    assert!(inside(&format!("partial {version}")).starts_with("yes "));
+    assert!(inside("partial 2").starts_with("no "));
+}
+
+/// Without the sandbox all of it works: what is refused above is refused by it.
+fn controls(who: Who, level: Level) {
+    let Some(bed) = Bed::new(who, level) else {
+        return;
+    };
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap().to_string();
+    let path = format!("/tmp/haft-box-control-{}", std::process::id());
+    let _listener = UnixListener::bind(&path).unwrap();
+    rustix::fs::chmod(path.as_str(), 0o777.into()).unwrap();
+    let ran = bed.free(&format!(
+        "cat ~/.ssh/id && echo x > $BASE/out/new && $SELF --act tcp {address} && \
+         $SELF --act udp 127.0.0.1:9 && $SELF --act unix {path} && $SELF --act signal $$"
+    ));
+    std::fs::remove_file(&path).unwrap();
+    assert!(ran.starts_with(&format!("{CANARY}ok\nok\nok\n")), "{ran}");
 }

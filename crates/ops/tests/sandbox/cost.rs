@@ -2,7 +2,7 @@
 //! else the machine does hits all of them alike.
 
 use crate::bed::{Bed, Who};
-use haft_ops::executor::sandbox::Level;
+use haft_ops::executor::sandbox::{Counting, Level};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +14,13 @@ pub(crate) fn report() {
     for who in Who::all() {
         for level in [Level::Partial, Level::Full] {
             beds.extend(Bed::new(who, level));
+            if who == Who::Root {
+                let mut counted = Bed::new(who, level);
+                if let Some(bed) = &mut counted {
+                    bed.limits.counting = Counting::Always;
+                }
+                beds.extend(counted);
+            }
         }
     }
     let mut plain = Vec::new();
@@ -43,9 +50,10 @@ pub(crate) fn report() {
     for (bed, taken) in beds.iter().zip(&mut taken) {
         let (p50, min) = of(taken);
         println!(
-            "{:?} {:?}: p50 {p50:?} ({:.1} x), least {min:?} ({:.1} x)",
+            "{:?} {:?} {:?}: p50 {p50:?} ({:.1} x), least {min:?} ({:.1} x)",
             bed.who,
             bed.strength.level,
+            bed.limits.counting,
             p50.as_secs_f64() / median.as_secs_f64(),
             min.as_secs_f64() / least.as_secs_f64()
         );

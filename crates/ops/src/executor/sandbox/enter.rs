@@ -30,7 +30,7 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
             })
         }
         (Level::Full, Stage::Inner) => {
-            last_to_survive()?;
+            first_to_go();
             mounts::build(plan)?;
             confine(plan, strength)?;
             Ok(Entered {
@@ -57,7 +57,7 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
                     others.saturating_add(plan.limits.processes.into()),
                 )?;
             }
-            last_to_survive()?;
+            first_to_go();
             confine(plan, strength)?;
             Ok(Entered {
                 role: Role::RunCommand,
@@ -103,8 +103,10 @@ fn leave(network: Network) -> Result<()> {
 }
 
 /// When memory runs out, the command goes and not what the person works with.
-fn last_to_survive() -> Result<()> {
-    write("/proc/self/oom_score_adj", "1000")
+/// A comfort: in a sandbox inside another one it is so already and cannot be
+/// written.
+fn first_to_go() {
+    let _ = write("/proc/self/oom_score_adj", "1000");
 }
 
 fn confine(plan: &Plan, strength: Strength) -> Result<()> {

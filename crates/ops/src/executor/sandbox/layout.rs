@@ -77,13 +77,17 @@ pub(super) fn entries(plan: &Plan) -> Vec<Entry> {
     }
     for path in &plan.protected {
         add(path, Use::Protected);
-        // A folder that holds a mount can still be renamed, and the protected
-        // one would go with it. A folder that is a mount cannot.
-        let pinned = path.ancestors().skip(1).take_while(|folder| {
-            !plan.roots.iter().any(|root| root == folder)
-                && plan.roots.iter().any(|root| folder.starts_with(root))
-        });
-        for folder in pinned {
+    }
+    // A folder that holds a mount can still be renamed, and what is mounted in
+    // it would go with it: out of the rules that the next command is given. A
+    // folder that is a mount itself cannot.
+    let inside = |folder: &Path| {
+        plan.roots
+            .iter()
+            .any(|root| folder.starts_with(root) && folder != root)
+    };
+    for path in plan.protected.iter().chain(&plan.hidden) {
+        for folder in path.ancestors().skip(1).take_while(|folder| inside(folder)) {
             add(folder, Use::Pin);
         }
     }
@@ -151,10 +155,8 @@ fn is_needed(used: Use, around: Option<Use>) -> bool {
         },
         // Everything outside the roots is read-only already.
         Use::Protected | Use::Pin => matches!(around, Some(Use::Writable | Use::Pin)),
-        Use::Writable => !matches!(
-            around,
-            Some(Use::Writable | Use::Pin | Use::Hidden | Use::Protected)
-        ),
+        // Inside another root it is writable anyway, and pinned so.
+        Use::Writable => !matches!(around, Some(Use::Hidden | Use::Protected)),
         Use::Readable => matches!(
             around,
             Some(Use::Hidden | Use::Cover | Use::Temp | Use::Writable | Use::Pin)
@@ -227,6 +229,7 @@ mod tests {
             [
                 ("/w".into(), Use::Writable, vec![]),
                 ("/w/a".into(), Use::Pin, vec![]),
+                ("/w/nested".into(), Use::Writable, vec![]),
                 ("/w/a/b".into(), Use::Protected, vec![]),
             ]
         );
