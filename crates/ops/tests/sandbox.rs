@@ -8,9 +8,15 @@
         reason = "calls that no wrapper would make, to see them refused"
     )
 )]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
-#![allow(clippy::disallowed_methods)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "all of it is test, which the lints see only in functions marked so"
+)]
 
 #[cfg(not(target_os = "linux"))]
 fn main() {

@@ -105,8 +105,6 @@ pub(crate) fn supervise(words: &[&str]) {
                     eprintln!("{error}");
                     std::process::exit(125);
                 }
-                // The group belongs to the other one.
-                std::mem::forget(entered);
                 command_of(command)
             }
         },

@@ -2,6 +2,7 @@
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
+use rustix::process::{Pid, getpid};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ const PREFIX: &str = "haft-box-";
 pub struct Cage {
     above: OwnedFd,
     name: String,
+    /// A copy in a process that was split off holds nothing and undoes nothing.
+    owner: Pid,
     /// Opened while the process was still in haft's namespaces.
     way_back: std::fs::File,
 }
@@ -39,7 +42,7 @@ impl Cage {
         remove_left_over(&folder, &above);
         let way_back =
             open_to_write(&folder, Path::new("cgroup.procs")).map_err(said("cannot come back"))?;
-        let name = format!("{PREFIX}{}", rustix::process::getpid().as_raw_nonzero());
+        let name = format!("{PREFIX}{}", getpid().as_raw_nonzero());
         match mkdirat(&folder, &name, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(said("cannot make a group")(error)),
@@ -48,6 +51,7 @@ impl Cage {
         let cage = Self {
             above: folder,
             name,
+            owner: getpid(),
             way_back,
         };
         let put = |file: &str, text: String| {
@@ -66,6 +70,9 @@ impl Cage {
 
 impl Drop for Cage {
     fn drop(&mut self) {
+        if self.owner != getpid() {
+            return;
+        }
         let _ = self.way_back.write_all(b"0");
         // The last process may still be on its way out.
         for _ in 0..20 {
@@ -94,7 +101,7 @@ fn remove_left_over(folder: &OwnedFd, above: &Path) {
         let pid = path
             .file_name()
             .and_then(|name| name.to_str()?.strip_prefix(PREFIX)?.parse::<i32>().ok())
-            .and_then(rustix::process::Pid::from_raw);
+            .and_then(Pid::from_raw);
         if let (Some(pid), Some(name)) = (pid, path.file_name())
             && rustix::process::test_kill_process(pid) == Err(Errno::SRCH)
         {
