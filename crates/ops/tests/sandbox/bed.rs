@@ -290,6 +290,10 @@ impl Bed {
     }
 
     pub(crate) fn run(&self, words: &[&str]) -> Ran {
+        self.run_with(&self.plan().unwrap().to_bytes(), words)
+    }
+
+    pub(crate) fn run_with(&self, plan: &[u8], words: &[&str]) -> Ran {
         let mut child = self
             .command(words)
             .stdout(Stdio::piped())
@@ -297,7 +301,7 @@ impl Bed {
             .spawn()
             .unwrap();
         let mut pipe = child.stdin.take().unwrap();
-        pipe.write_all(&self.plan().unwrap().to_bytes()).unwrap();
+        pipe.write_all(plan).unwrap();
         let output = child.wait_with_output().unwrap();
         drop(pipe);
         Ran {

@@ -17,6 +17,7 @@ const CASES: &[Case] = &[
     ("restarted", restarted),
     ("secrets", secrets),
     ("protected", protected),
+    ("pointers", pointers),
     ("git", git),
     ("network_off", network_off),
     ("network_on", network_on),
@@ -246,6 +247,53 @@ fn protected(who: Who, level: Level) {
             .count(),
         1
     );
+}
+
+/// What is protected lies behind a pointer file or a link.
+fn pointers(who: Who, level: Level) {
+    let Some(mut bed) = Bed::new(who, level) else {
+        return;
+    };
+    bed.write("work/.git", "gitdir: store/git\n");
+    bed.write("work/store/git/hooks/pre-commit", "kept");
+    bed.write("work/store/git/config", "kept");
+    bed.write("work/real/f", "kept");
+    std::os::unix::fs::symlink("real", bed.path("work/link")).unwrap();
+    bed.protect = vec!["link".into()];
+    let plan = bed.plan().unwrap();
+    assert!(plan.watched().contains(&bed.path("work/link")));
+    for name in [
+        "work/.git",
+        "work/store/git/hooks",
+        "work/store/git/config",
+        "work/real",
+    ] {
+        assert!(
+            plan.protected().contains(&bed.path(name)),
+            "{name} {plan:?}"
+        );
+    }
+    if level == Level::Full {
+        for script in [
+            "echo x > .git",
+            "rm .git",
+            "echo x > store/git/hooks/pre-commit",
+            "mv store s",
+            "mv store/git store/g",
+            "echo x > link/f",
+            "rm -rf real",
+        ] {
+            bed.no(script);
+        }
+    }
+    // A link that appears where the plan saw a folder makes the run fail.
+    let bytes = plan.to_bytes();
+    std::fs::rename(bed.path("work/real"), bed.path("work/moved")).unwrap();
+    std::os::unix::fs::symlink(bed.path("out"), bed.path("work/real")).unwrap();
+    if level == Level::Full {
+        let ran = bed.run_with(&bytes, &["true"]);
+        assert_eq!(ran.code, 125, "{}", ran.text);
+    }
 }
 
 fn git(who: Who, level: Level) {
@@ -482,6 +530,25 @@ fn fork_bomb(who: Who, level: Level) {
         assert_eq!(made + failed, 150);
     } else {
         assert!((20..40).contains(&made), "{text}");
+    }
+    if level == Level::Full {
+        let mut child = bed
+            .command(&["bash", "-c", ":(){ :|:& };:; sleep 30"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut pipe, &bed.plan().unwrap().to_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        let most = alive(":(){");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!((2..=45).contains(&most), "{most}");
+        assert_eq!(alive(":(){"), 0);
+        // What the killed one left is removed by the next.
+        bed.yes("true");
     }
     let groups = Path::new("/sys/fs/cgroup/pids");
     if who == Who::Root && groups.exists() {

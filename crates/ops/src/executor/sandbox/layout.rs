@@ -2,7 +2,7 @@
 //! question what kind of thing a path is.
 
 use super::places::{self, Kind};
-use super::{Network, Plan};
+use super::{Error, Network, Plan, Result};
 use crate::scope::{Reading, Writing};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,10 @@ pub(super) struct Entry {
 }
 
 /// The mounts, outer ones first.
-pub(super) fn entries(plan: &Plan) -> Vec<Entry> {
+///
+/// # Errors
+/// Something that is no longer what the plan saw.
+pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     let mut wanted: Vec<(PathBuf, Use)> = Vec::new();
     let mut add = |path: &Path, used| wanted.push((path.to_owned(), used));
     for path in &plan.sockets {
@@ -108,7 +111,7 @@ fn outside_system() -> Vec<PathBuf> {
         .collect()
 }
 
-fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Vec<Entry> {
+fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Result<Vec<Entry>> {
     // The strongest use of a path comes first and the others of it go.
     wanted.sort_by(|(a, a_use), (b, b_use)| {
         (a.components().count(), a, b_use).cmp(&(b.components().count(), b, a_use))
@@ -117,8 +120,17 @@ fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Vec
     let mut kept: Vec<Entry> = Vec::new();
     for (path, used) in wanted {
         let kind = kind(&path);
-        if matches!(kind, Kind::Nothing | Kind::Link) {
-            continue;
+        match (kind, used) {
+            // Skipped, it would be open to the command.
+            (Kind::Link, _) | (Kind::Nothing, Use::Protected | Use::Writable) => {
+                return Err(Error::Unusable {
+                    path,
+                    reason: "changed while the command was being started",
+                });
+            }
+            // Not there, or not for this user, whom the command is.
+            (Kind::Nothing, _) => continue,
+            (Kind::Folder | Kind::File, _) => {}
         }
         // The innermost mount that this one would lie in.
         let outer = kept
@@ -141,7 +153,7 @@ fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Vec
             points: Vec::new(),
         });
     }
-    kept
+    Ok(kept)
 }
 
 /// Whether a mount changes anything, given the one around it.
@@ -174,6 +186,7 @@ mod tests {
             .map(|(path, used)| (PathBuf::from(path), *used))
             .collect();
         arrange(wanted, |_| Kind::Folder)
+            .unwrap()
             .into_iter()
             .map(|entry| {
                 let points = entry
@@ -233,6 +246,15 @@ mod tests {
                 ("/w/a/b".into(), Use::Protected, vec![]),
             ]
         );
+    }
+
+    #[test]
+    fn what_changed_since_the_plan_is_an_error() {
+        let one = |used| vec![(PathBuf::from("/w"), used)];
+        assert!(arrange(one(Use::Protected), |_| Kind::Link).is_err());
+        assert!(arrange(one(Use::Protected), |_| Kind::Nothing).is_err());
+        assert!(arrange(one(Use::Hidden), |_| Kind::Link).is_err());
+        assert_eq!(arrange(one(Use::Hidden), |_| Kind::Nothing).unwrap(), []);
     }
 
     #[test]

@@ -36,7 +36,7 @@ const FILE: Mode = Mode::from_raw_mode(0o444);
 /// Rebuilds the file system of the calling process, which is alone in its
 /// mount namespace and PID 1 of its PID namespace.
 pub(super) fn build(plan: &Plan) -> Result<()> {
-    let entries = layout::entries(plan);
+    let entries = layout::entries(plan)?;
     let whole = Path::new("/");
     set(CWD, whole, Attributes::Private)?;
 
