@@ -7,12 +7,17 @@
 //! supervisor's business and not written here.
 //!
 //! ```text
-//! haft ──plan──▶ supervisor: enter(Outer) ──plan──▶ supervisor again: enter(Inner) ──▶ command
-//!                outside the PID namespace          its PID 1 and reaper                its child
+//! haft ──plan──▶ supervisor: enter(Outer) ──split──▶ its child: enter(Inner) ──▶ command
+//!                outside the PID namespace           PID 1 and reaper in it      its child
 //! ```
 //!
 //! Where namespaces are not to be had, the first `enter` does what is left and
 //! says that the command may be run at once.
+//!
+//! Not held back: changing modes and times of the user's own files outside at
+//! the partial level; set-id bits on files in the workspace; UNIX sockets
+//! outside the covered folders at the full level. A cover on a single *file*
+//! lasts until somebody outside the sandbox replaces that file.
 
 #[cfg(target_os = "linux")]
 mod calls;

@@ -129,7 +129,8 @@ pub struct Helper {
     pub program: PathBuf,
     /// What leads to `rehearse`.
     pub args: Vec<OsString>,
-    /// The most that is looked for; less than `Full` is for tests.
+    /// The most that is looked for. Less than `Full`, and `None` for nothing at
+    /// all, is for tests.
     pub ceiling: Option<Level>,
 }
 
