@@ -22,6 +22,13 @@ pub(crate) struct Entry {
     pub(crate) checker: Arc<schema::Checker>,
 }
 
+impl Entry {
+    /// Whether it is a tool of the toolset, which we know to yield.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.checker.ranges() == schema::Ranges::Clamp
+    }
+}
+
 impl Tools {
     /// Adds a tool at the end.
     ///

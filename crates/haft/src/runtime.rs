@@ -16,12 +16,15 @@ use crate::queue::{Queue, Ticket};
 use crate::registry::Entry;
 use crate::toolset::Paths;
 use crate::{Content, Definition, Error, Repair, Reply, Tools, Toolset, limit, prompt};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use haft_ops::spill::Spill;
 use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinHandle;
 
@@ -237,13 +240,17 @@ impl Runtime {
             allowed,
         };
         let tool = Arc::clone(&entry.tool);
-        let mut task = AbortOnDrop(tokio::spawn(async move { tool.call(arguments, &cx).await }));
-        // Most calls end here, before a timer is set up for them.
-        tokio::select! {
-            biased;
-            joined = &mut task.0 => return joined.unwrap_or_else(|error| Err(died(call, error))),
-            () = tokio::task::yield_now() => {}
+        let mut work = Box::pin(
+            AssertUnwindSafe(async move { tool.call(arguments, &cx).await }).catch_unwind(),
+        );
+        // A tool of ours that has nothing to wait for ends here, before there is
+        // a task or a timer for it. Others might never come back from this.
+        if entry.is_ours()
+            && let Poll::Ready(ended) = futures::poll!(&mut work)
+        {
+            return ended.unwrap_or_else(|panic| Err(panicked(call, &*panic)));
         }
+        let mut task = AbortOnDrop(tokio::spawn(work));
         let over = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit + GRACE).await,
@@ -256,7 +263,10 @@ impl Runtime {
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            joined = &mut task.0 => joined.unwrap_or_else(|error| Err(died(call, error))),
+            joined = &mut task.0 => match joined {
+                Ok(ended) => ended.unwrap_or_else(|panic| Err(panicked(call, &*panic))),
+                Err(_) => Err(Error::Cancelled),
+            },
             () = over => Err(Error::TimedOut { after: limit.unwrap_or_default() }),
             () = cancelled => Err(Error::Cancelled),
         }
@@ -363,11 +373,7 @@ impl Runtime {
     }
 }
 
-fn died(call: &Call, error: tokio::task::JoinError) -> Error {
-    if error.is_cancelled() {
-        return Error::Cancelled;
-    }
-    let panic = error.into_panic();
+fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Error {
     let message = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

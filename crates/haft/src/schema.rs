@@ -58,6 +58,10 @@ impl Checker {
         }
     }
 
+    pub(crate) fn ranges(&self) -> Ranges {
+        self.ranges
+    }
+
     /// Repairs and validates.
     pub(crate) fn prepare(&self, arguments: Value) -> Result<(Value, Vec<Repair>), Error> {
         let mut repairs = Vec::new();
