@@ -223,6 +223,28 @@ fn numbers_out_of_range_are_clamped_for_our_own_tools_only() {
 }
 
 #[test]
+fn what_would_not_come_back_as_it_was_written_is_refused() {
+    for number in [json!(1.1), json!(1e5), json!(1.2e22)] {
+        assert!(
+            refused(json!({"city": number})).contains("\"city\" must be a string"),
+            "{number}"
+        );
+    }
+    for fraction in [json!(0.5), json!(-1.5), json!(99.5)] {
+        assert!(
+            refused(json!({"city": "x", "days": fraction})).contains("\"days\" must be an integer"),
+            "{fraction}"
+        );
+    }
+    let twice = refused(json!("{\"city\": \"a\", \"city\": \"b\"}"));
+    assert!(twice.contains("\"city\" is given twice"), "{twice}");
+    assert_eq!(
+        prepared(json!("{\"city\": \"x\",}")).1,
+        [": the JSON was mended: stray commas or line breaks"]
+    );
+}
+
+#[test]
 fn two_names_for_one_parameter_must_agree() {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": false});
     let checker = Checker::new(&schema, Ranges::Clamp);

@@ -317,3 +317,95 @@ fn without_openat2_the_steps_follow_no_link_either() {
     assert!(open("l/b/f").is_err());
     assert!(open("a/../a/b/f").is_err());
 }
+
+#[test]
+fn nothing_is_told_of_what_a_link_out_of_reach_leads_to() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.path().canonicalize().unwrap();
+    for folder in ["work", "out"] {
+        fs::create_dir(dir.join(folder)).unwrap();
+    }
+    fs::write(dir.join("out/there"), "x").unwrap();
+    fs::write(dir.join("work/near"), "x").unwrap();
+    for (name, target) in [
+        ("a", "../out/there"),
+        ("b", "../out/missing"),
+        ("c", "near"),
+        ("d", "gone"),
+    ] {
+        symlink(target, dir.join("work").join(name)).unwrap();
+    }
+    let places = Places {
+        work_dir: dir.join("work"),
+        roots: Vec::new(),
+        readable: Vec::new(),
+        home: None,
+        own: Vec::new(),
+        protect: Vec::new(),
+        rules: Mode::Strict.rules(),
+    };
+    let scope = Scope::disk(places).unwrap();
+    let entries = list(&scope.resolve(".", Access::Read).unwrap()).unwrap();
+    let through: Vec<Through> = entries
+        .into_iter()
+        .filter_map(|entry| Some(entry.target?.through))
+        .collect();
+    assert_eq!(
+        through,
+        [
+            Through::Unseen,
+            Through::Unseen,
+            Through::To(Kind::File),
+            Through::Broken
+        ]
+    );
+}
+
+/// The list that a folder gives to new files must not be given to a file that
+/// had none: it would let others in.
+#[test]
+fn a_list_of_the_folder_is_not_put_on_an_old_file() {
+    let (_temp, dir, scope) = disk();
+    fs::create_dir(dir.join("d")).unwrap();
+    fs::write(dir.join("d/f"), "old").unwrap();
+    let mut list = 2u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in [
+        (1u16, 7u16, u32::MAX),
+        (2, 7, 65_534),
+        (4, 5, u32::MAX),
+        (0x10, 7, u32::MAX),
+        (0x20, 4, u32::MAX),
+    ] {
+        list.extend(tag.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let flags = rustix::fs::XattrFlags::empty();
+    if rustix::fs::setxattr(dir.join("d"), c"system.posix_acl_default", &list, flags).is_err() {
+        return eprintln!("skipped: no access control lists here");
+    }
+    write(&scope, "d/f", b"new", &Expect::Anything).unwrap();
+    write(&scope, "d/g", b"new", &Expect::Anything).unwrap();
+    let has_list = |name: &str| {
+        rustix::fs::getxattr(dir.join(name), c"system.posix_acl_access", &mut [0u8; 256]).is_ok()
+    };
+    assert!(!has_list("d/f"), "the old file had none");
+    assert!(has_list("d/g"), "a new file takes what the folder gives");
+}
+
+#[test]
+fn notes_that_are_no_notes_hold_nobody_up() {
+    let (_temp, dir, _) = disk();
+    let notes = dir.join("litter");
+    fs::create_dir(&notes).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        notes.join("pipe"),
+        FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    symlink("/dev/zero", notes.join("endless")).unwrap();
+    assert_eq!(Litter::new(notes).sweep(), 0);
+}

@@ -113,3 +113,15 @@ fn compile(bytes: &[u8]) -> Option<Gitignore> {
     }
     builder.build().ok().filter(|rules| !rules.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_patterns_counts_up_to_a_limit() {
+        let lines: String = (0..50_000).map(|at| format!("file{at}\n")).collect();
+        let rules = compile(lines.as_bytes()).unwrap();
+        assert_eq!(rules.num_ignores(), MAX_LINES as u64);
+    }
+}
