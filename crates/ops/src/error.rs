@@ -175,6 +175,28 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A command that did not begin.
+    #[error("cannot start {program}: {detail}")]
+    CannotStart {
+        /// The program, as it was named.
+        program: String,
+        /// Why, as a fact.
+        refusal: crate::executor::Refusal,
+        /// Why, in words.
+        detail: String,
+    },
+    /// As many processes run as may.
+    #[error("too many active processes ({limit}/{limit}), kill some before starting new ones")]
+    TooManyProcesses {
+        /// How many may run.
+        limit: usize,
+    },
+    /// No process has this name.
+    #[error("process not found: {id}")]
+    NoProcess {
+        /// The name as it was given.
+        id: String,
+    },
     /// Stopped by the caller.
     #[error("cancelled")]
     Cancelled,

@@ -8,10 +8,12 @@ pub mod backend;
 pub mod blocking;
 pub mod edit;
 mod error;
+pub mod executor;
 pub mod glob;
 pub mod list;
 pub mod picture;
 mod private;
+pub mod processes;
 pub mod read;
 pub mod remove;
 pub mod scope;
@@ -22,4 +24,5 @@ pub mod write;
 
 pub use backend::Backend;
 pub use error::{Error, Lesson, Result};
+pub use executor::Executor;
 pub use scope::{Access, FilePath, Scope};

@@ -1,5 +1,6 @@
 //! Whole outputs, kept where a reply that was cut can point to.
 
+use crate::executor::{Captured, Disk, When};
 use crate::{Error, Result};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -72,6 +73,27 @@ impl Spill {
         Ok(Kept { path, omitted })
     }
 
+    /// Where the outputs of a command go that is about to run, with what is left
+    /// of the session's room. What they took is to be [counted](Self::count).
+    #[must_use]
+    pub fn disk(&self, name: &str, when: When) -> Disk {
+        let left = MAX_SESSION.saturating_sub(self.used.load(Ordering::Relaxed));
+        Disk {
+            output: self.folder.join(file_name(name)),
+            error: self.folder.join(file_name(&format!("{name}_stderr"))),
+            max: MAX_CALL.min(left),
+            when,
+        }
+    }
+
+    /// Counts what was kept of a command's output.
+    pub fn count(&self, captured: &Captured) {
+        if captured.spill.is_some() {
+            let kept = captured.total_bytes.saturating_sub(captured.omitted);
+            self.used.fetch_add(kept, Ordering::Relaxed);
+        }
+    }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "outputs lie in haft's own folder, outside every scope"
@@ -102,4 +124,27 @@ fn file_name(name: &str) -> String {
         })
         .collect();
     format!("{}.txt", if clean.is_empty() { "output" } else { &clean })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_share_the_room_of_a_session() {
+        let spill = Spill::new("/nowhere".into());
+        let disk = spill.disk("call/1", When::Overflow);
+        assert_eq!(disk.output, Path::new("/nowhere/call_1.txt"));
+        assert_eq!(disk.error, Path::new("/nowhere/call_1_stderr.txt"));
+        assert_eq!(disk.max, MAX_CALL);
+        let mut captured = Captured {
+            total_bytes: MAX_SESSION - 10,
+            ..Captured::default()
+        };
+        spill.count(&captured);
+        assert_eq!(spill.disk("2", When::Overflow).max, MAX_CALL, "no file");
+        captured.spill = Some(disk.output);
+        spill.count(&captured);
+        assert_eq!(spill.disk("3", When::Overflow).max, 10);
+    }
 }

@@ -1,0 +1,18 @@
+//! Commands as haft runs them, below the built binary as their supervisor: how
+//! they end, what is kept of what they say, and that nothing outlives them.
+
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests make files and start the command"
+)]
+
+mod bench;
+mod confined;
+mod ends;
+mod output;
+mod processes;
+mod stage;
+mod trees;

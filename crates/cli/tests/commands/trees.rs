@@ -1,0 +1,278 @@
+//! What a command leaves behind, and that it dies when it should.
+
+use crate::stage::{Stage, environment, local, marked, text};
+use haft_ops::executor::{Ended, Executor, Exit};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// What should be dead this long after a run is over.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Trees that are hard to end. Each says `ready` when it stands.
+const STUBBORN: [(&str, &str); 8] = [
+    ("plain", "sleep 1000 & sleep 1000 & echo > ready; wait"),
+    (
+        "setsid",
+        "setsid sleep 1000 & setsid bash -c 'setsid sleep 1000 & echo > ready; wait' & wait",
+    ),
+    (
+        "nohup",
+        "nohup sleep 1000 & nohup bash -c 'sleep 1000 & wait' & echo > ready; wait",
+    ),
+    (
+        "twice",
+        "(setsid bash -c '(sleep 1000 &) ; (setsid sleep 1000 &)' &) ; echo > ready; sleep 1000",
+    ),
+    (
+        "deaf",
+        "trap '' TERM HUP INT; (trap '' TERM; setsid sleep 1000) & echo > ready; while :; do sleep 1000; done",
+    ),
+    (
+        "stopped",
+        "setsid bash -c 'echo > ready; kill -STOP $$' & wait; sleep 1000",
+    ),
+    (
+        "chain",
+        "f() { setsid bash -c \"$1\" & exit; }; \
+         export S='[ -e ready ] || echo > ready; setsid bash -c \"$S\" & exit'; (eval \"$S\") & sleep 1000",
+    ),
+    ("flood", "yes >&2 & setsid yes & echo > ready; yes"),
+];
+
+#[tokio::test]
+async fn a_tree_dies_at_the_time_limit() {
+    for (name, script) in STUBBORN {
+        let stage = Stage::new();
+        let mut launch = stage.bash(script);
+        launch.limit = Some(Duration::from_secs(1));
+        let begun = Instant::now();
+        let finished = stage.run(launch).await;
+        let took = begun.elapsed();
+        assert_eq!(finished.ended, Ended::TimedOut, "{name}");
+        assert!(took < Duration::from_secs(2), "{name} took {took:?}");
+        assert!(stage.path("ready").exists(), "{name} never stood");
+        assert_eq!(marked(&stage.mark), Vec::<String>::new(), "{name}");
+        assert_eq!(finished.survivors, [], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_dies_when_the_caller_cancels() {
+    for (name, script) in STUBBORN {
+        let stage = Stage::new();
+        let cancel = CancellationToken::new();
+        let stop = async {
+            stage.wait_for("ready").await;
+            cancel.cancel();
+            Instant::now()
+        };
+        let launch = stage.bash(script);
+        let (finished, asked) = tokio::join!(stage.local.run(launch, &|_, _| {}, &cancel), stop);
+        let finished = finished.unwrap();
+        assert_eq!(finished.ended, Ended::Cancelled, "{name}");
+        assert!(asked.elapsed() < SOON, "{name} took {:?}", asked.elapsed());
+        assert_eq!(marked(&stage.mark), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_dies_when_the_run_is_dropped() {
+    let stage = Stage::new();
+    let cancel = CancellationToken::new();
+    let watch = |_, _: &[u8]| {};
+    tokio::select! {
+        _ = stage.local.run(stage.bash(STUBBORN[4].1), &watch, &cancel) => panic!("it ended"),
+        _ = stage.wait_for("ready") => {}
+    }
+    stage.gone(SOON).await;
+}
+
+#[tokio::test]
+async fn a_polite_tree_has_time_to_clean_up() {
+    let stage = Stage::new();
+    let script = "trap 'sleep 0.1; echo bye; exit 3' TERM; echo > ready; \
+        while :; do sleep 0.01; done";
+    let cancel = CancellationToken::new();
+    let stop = async {
+        stage.wait_for("ready").await;
+        cancel.cancel();
+    };
+    let launch = stage.bash(script);
+    let (finished, ()) = tokio::join!(stage.local.run(launch, &|_, _| {}, &cancel), stop);
+    let finished = finished.unwrap();
+    assert_eq!(finished.status, Exit::Code(3));
+    assert!(text(&finished).ends_with("bye\n"));
+}
+
+#[tokio::test]
+async fn a_child_that_holds_the_pipe_delays_nothing_and_is_named() {
+    let stage = Stage::new();
+    let begun = Instant::now();
+    let finished = stage.run(stage.bash("sleep 300 & echo hi")).await;
+    let took = begun.elapsed();
+    assert!(took < Duration::from_millis(600), "{took:?}");
+    assert_eq!(text(&finished), "hi\n");
+    assert_eq!(finished.ended, Ended::Itself);
+    let names: Vec<_> = finished
+        .survivors
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(names, ["sleep"]);
+    let pid = finished.survivors[0].pid.to_string();
+    assert!(marked(&stage.mark)[0].starts_with(&pid), "it was let live");
+    let Stage { local, mark, .. } = stage;
+    drop(local);
+    let begun = Instant::now();
+    while !marked(&mark).is_empty() {
+        assert!(begun.elapsed() < SOON, "it outlived the executor");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_survivor_can_go_on_talking_and_its_supervisor_leaves_with_it() {
+    let stage = Stage::new();
+    let script = "(until [ -e go ]; do echo tick; sleep 0.01; done; echo > done) & echo hi";
+    let finished = stage.run(stage.bash(script)).await;
+    assert!(!finished.survivors.is_empty());
+    let before = supervisors();
+    assert_eq!(before.len(), 1);
+    std::fs::write(stage.path("go"), "").unwrap();
+    stage.wait_for("done").await;
+    let begun = Instant::now();
+    while !supervisors().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(3), "it stays");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_killed_does_not_hang_the_run() {
+    let stage = Stage::new();
+    let begun = Instant::now();
+    let finished = stage
+        .run(stage.bash("sleep 1000 & echo hi; kill -9 $PPID; sleep 1000"))
+        .await;
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert_eq!(finished.status, Exit::Unknown);
+    assert_eq!(text(&finished), "hi\n");
+    stage.gone(SOON).await;
+}
+
+/// Not a test of its own: what the next one starts, and then kills.
+#[tokio::test]
+async fn helper_that_runs_a_command_until_it_is_killed() {
+    let Some(mark) = std::env::var_os("HAFT_TEST_HELPER") else {
+        return;
+    };
+    let script = std::env::var("HAFT_TEST_SCRIPT").unwrap();
+    let stage = Stage::new();
+    let mut launch = stage.bash(&script);
+    launch.environment = environment(mark.to_str().unwrap());
+    launch.dir = std::env::current_dir().unwrap();
+    launch.limit = None;
+    let mut left = launch.clone();
+    left.program = stage.bash("setsid sleep 1000 & :").program;
+    stage.run(left).await;
+    let background = local();
+    let _running = background.start(launch.clone()).await.unwrap();
+    stage.run(launch).await;
+}
+
+#[tokio::test]
+async fn nothing_outlives_haft_when_it_is_killed() {
+    for (name, script) in STUBBORN {
+        let stage = Stage::new();
+        let mut helper = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "trees::helper_that_runs_a_command_until_it_is_killed",
+            ])
+            .args(["--nocapture"])
+            .env("HAFT_TEST_HELPER", &stage.mark)
+            .env("HAFT_TEST_SCRIPT", script)
+            .current_dir(stage.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        stage.wait_for("ready").await;
+        assert!(!marked(&stage.mark).is_empty(), "{name}");
+        helper.kill().unwrap();
+        helper.wait().unwrap();
+        stage.gone(SOON).await;
+    }
+}
+
+#[tokio::test]
+async fn two_hundred_runs_leave_nothing() {
+    // Alone in a process, so that what is counted is its own.
+    if std::env::var_os("HAFT_TEST_ALONE").is_none() {
+        let mut alone = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "trees::two_hundred_runs_leave_nothing",
+                "--nocapture",
+            ])
+            .env("HAFT_TEST_ALONE", "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        for line in BufReader::new(alone.stdout.take().unwrap()).lines() {
+            writeln!(std::io::stdout(), "{}", line.unwrap()).unwrap();
+        }
+        assert!(alone.wait().unwrap().success());
+        return;
+    }
+    let stage = Stage::new();
+    stage.run(stage.bash("echo warm")).await;
+    quiet().await;
+    let before = descriptors();
+    for round in 0..200 {
+        let script = [
+            "true",
+            "echo some; exit 3",
+            "sleep 0 & sleep 0 | cat; kill -9 $$",
+        ][round % 3];
+        stage.run(stage.bash(script)).await;
+    }
+    quiet().await;
+    assert_eq!(descriptors(), before);
+    assert_eq!(marked(&stage.mark), Vec::<String>::new());
+    assert_eq!(std::fs::read_dir(stage.folder.path()).unwrap().count(), 0);
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Waits until this process has no child left, read or not. A supervisor may wait
+/// two seconds for a next command.
+async fn quiet() {
+    let begun = Instant::now();
+    while !children().is_empty() {
+        assert!(begun.elapsed() < 4 * SOON, "still there: {:?}", children());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn children() -> Vec<String> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let list = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(list.split_whitespace().map(str::to_owned));
+    }
+    found
+}
+
+/// The supervisors below this thread's tests.
+fn supervisors() -> Vec<String> {
+    let list = std::fs::read_to_string("/proc/thread-self/children");
+    list.unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}

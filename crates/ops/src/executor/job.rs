@@ -1,0 +1,296 @@
+//! One supervisor seen from haft: its process, the line to it, and the pipes the
+//! command writes to.
+
+use super::wire::{self, Order, Report, Stage};
+use super::{GRACE, Launch, Program, Refusal, Stream, Streams, tree};
+use crate::Error;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How much a pipe holds, if the system grants it: fewer turns for a flood.
+pub(super) const PIPE: usize = 1 << 20;
+
+/// How much is read of a survivor's output at a time, and how often. Nobody
+/// wants it, but without a reader it would be ended by its next line.
+const IDLE_READ: usize = 64 << 10;
+const IDLE_PAUSE: Duration = Duration::from_millis(5);
+
+/// How supervisors are started.
+#[derive(Debug, Clone)]
+pub(super) struct Binary {
+    pub(super) path: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+}
+
+pub(super) struct Job {
+    pub(super) line: Line,
+    pub(super) pipes: Pipes,
+    child: Option<Child>,
+    pub(super) supervisor: u32,
+    program: String,
+}
+
+/// What reports come by and requests go by. Dropping it ends the tree.
+pub(super) struct Line {
+    stream: UnixStream,
+    arrived: Vec<u8>,
+}
+
+/// What the command writes to, until it has ended.
+pub(super) struct Pipes {
+    output: Option<Receiver>,
+    error: Option<Receiver>,
+}
+
+impl Job {
+    /// Starts a supervisor, which then waits for its order.
+    pub(super) fn prepare(binary: &Binary) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (output, output_end) = pipe()?;
+        let (error, error_end) = pipe()?;
+        #[expect(clippy::disallowed_methods, reason = "this is an executor")]
+        let mut command = Command::new(&binary.path);
+        command
+            .args(&binary.arguments)
+            .env_clear()
+            .current_dir("/")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(output_end)
+            .stderr(error_end);
+        let child = command.spawn()?;
+        // It holds our copies of the pipes.
+        drop(command);
+        Ok(Self {
+            line: Line {
+                stream: UnixStream::from_std(ours)?,
+                arrived: Vec::new(),
+            },
+            pipes: Pipes {
+                output: Some(output),
+                error: Some(error),
+            },
+            supervisor: child.id().unwrap_or(0),
+            child: Some(child),
+            program: String::new(),
+        })
+    }
+
+    /// Whether its supervisor still waits.
+    pub(super) fn waits(&mut self) -> bool {
+        let child = self.child.as_mut();
+        child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Gives the supervisor its order.
+    pub(super) async fn begin(&mut self, launch: &Launch) {
+        self.program = named(&launch.program);
+        if launch.streams == Streams::Merged {
+            self.pipes.error = None;
+        }
+        // If it cannot be written, the supervisor has ended, and its silence is
+        // heard where reports are.
+        let _ = self.line.stream.write_all(&order(launch).to_bytes()).await;
+    }
+
+    pub(super) fn refused(&self, refusal: Refusal, detail: String) -> Error {
+        cannot(&self.program, refusal, detail)
+    }
+
+    /// The supervisor was killed, so it swept nothing: what is still known to
+    /// belong to it is killed from here.
+    pub(super) fn avenge(&self) {
+        tree::kill_session(self.supervisor);
+    }
+
+    /// Lets the supervisor hold what the command left, until that ends or
+    /// `held` is over.
+    pub(super) fn hold(mut self, held: &Held) {
+        let over = held.over.clone();
+        held.tasks.spawn(async move {
+            let Self { line, pipes, .. } = &mut self;
+            let read = async {
+                let mut chunk = Vec::with_capacity(IDLE_READ);
+                loop {
+                    pipes.read(&mut chunk).await;
+                    chunk.clear();
+                    tokio::time::sleep(IDLE_PAUSE).await;
+                }
+            };
+            tokio::select! {
+                () = over.cancelled() => {}
+                () = line.silence() => return,
+                () = read => {}
+            }
+            line.end(GRACE).await;
+            let _ = tokio::time::timeout(GRACE * 2, line.silence()).await;
+        });
+    }
+}
+
+/// What commands left running, and how it is ended.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    over: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Held {
+    pub(super) fn new() -> Self {
+        Self {
+            over: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// A part of it that can be ended alone.
+    pub(super) fn part(&self) -> Self {
+        Self {
+            over: self.over.child_token(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    pub(super) fn over(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// Waits until everything is gone.
+    pub(super) async fn gone(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Line {
+    /// The next report; nothing once the supervisor is gone. Safe to drop while
+    /// it waits.
+    pub(super) async fn report(&mut self) -> Option<Report> {
+        loop {
+            if let Some(body) = wire::take(&mut self.arrived) {
+                return Report::parse(&body);
+            }
+            match self.stream.read_buf(&mut self.arrived).await {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Waits until the supervisor is gone, whatever it still has to say.
+    async fn silence(&mut self) {
+        while self.report().await.is_some() {}
+    }
+
+    /// Asks for the end of the tree. If nobody listens, it has ended.
+    pub(super) async fn end(&mut self, grace: Duration) {
+        let millis = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        let _ = self.stream.write_all(&millis.to_le_bytes()).await;
+    }
+}
+
+impl Pipes {
+    /// Waits for the next output, at most as much as `chunk` has room for. Safe
+    /// to drop while it waits; pending for ever once both pipes have ended.
+    pub(super) async fn read(&mut self, chunk: &mut Vec<u8>) -> Stream {
+        let Self { output, error } = self;
+        let stream = tokio::select! {
+            () = readable(output.as_ref()) => Stream::Output,
+            () = readable(error.as_ref()) => Stream::Error,
+        };
+        self.read_now(stream, chunk);
+        stream
+    }
+
+    /// Reads what is there.
+    pub(super) fn read_now(&mut self, stream: Stream, chunk: &mut Vec<u8>) {
+        let pipe = match stream {
+            Stream::Output => &mut self.output,
+            Stream::Error => &mut self.error,
+        };
+        match pipe.as_ref().map(|pipe| pipe.try_read_buf(chunk)) {
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Some(Ok(0) | Err(_)) => *pipe = None,
+            Some(Ok(_)) | None => {}
+        }
+    }
+
+    pub(super) fn silent(&self) -> bool {
+        self.output.is_none() && self.error.is_none()
+    }
+}
+
+async fn readable(pipe: Option<&Receiver>) {
+    match pipe {
+        // An error is met again by whoever reads.
+        Some(pipe) => drop(pipe.readable().await),
+        None => std::future::pending().await,
+    }
+}
+
+impl Drop for Job {
+    /// Somebody has to read how the supervisor ended.
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move { child.wait().await });
+        }
+    }
+}
+
+fn pipe() -> io::Result<(Receiver, OwnedFd)> {
+    let (reader, writer) = std::io::pipe()?;
+    // Beyond a user's share the system says no, and a small pipe does as well.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE);
+    Ok((Receiver::from_owned_fd(reader.into())?, writer.into()))
+}
+
+fn order(launch: &Launch) -> Order {
+    let argv = match &launch.program {
+        Program::Direct(words) => words.clone(),
+        Program::Shell {
+            shell,
+            arguments,
+            script,
+        } => std::iter::once(shell.clone().into_os_string())
+            .chain(arguments.iter().map(OsString::from))
+            .chain([script.into()])
+            .collect(),
+    };
+    Order {
+        stage: Stage::Supervise,
+        streams: launch.streams,
+        argv,
+        dir: launch.dir.clone(),
+        environment: launch.environment.clone(),
+        confinement: launch.confinement.clone(),
+    }
+}
+
+/// What a failure calls the program.
+pub(super) fn named(program: &Program) -> String {
+    let path = match program {
+        Program::Shell { shell, .. } => shell.as_path(),
+        Program::Direct(words) => words.first().map_or(Path::new(""), Path::new),
+    };
+    path.to_string_lossy().into_owned()
+}
+
+pub(super) fn cannot(program: &str, refusal: Refusal, detail: String) -> Error {
+    Error::CannotStart {
+        program: program.to_owned(),
+        refusal,
+        detail,
+    }
+}

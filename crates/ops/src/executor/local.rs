@@ -1,0 +1,199 @@
+//! Commands on this machine.
+
+use super::capture::Capture;
+use super::drive::{Drive, Orders};
+use super::job::{self, Binary, Held, Job};
+use super::running::{Pulse, Running};
+use super::{Executor, Finished, Launch, Refusal, Stream, Streams, Watch};
+use crate::Result;
+use async_trait::async_trait;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Runs commands here, each below a supervisor of its own. Dropping it ends what
+/// it started, and so does the end of this process, whatever ended it.
+pub struct Local {
+    binary: Binary,
+    held: Held,
+    spare: Arc<Mutex<Spare>>,
+}
+
+/// A supervisor that waits for the next command: starting one takes about as
+/// long as starting a shell. The first command gets none, since it may be the
+/// only one.
+#[derive(Default)]
+struct Spare {
+    job: Option<Job>,
+    used: Option<Instant>,
+    /// Whether somebody is there who takes it away when it is not used.
+    kept: bool,
+}
+
+/// How long a spare supervisor waits.
+const WAITS: Duration = Duration::from_secs(2);
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local")
+            .field("binary", &self.binary)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Local {
+    /// Starts supervisors as `supervisor` with `arguments`: a program that then
+    /// calls [`supervise`](super::supervise) and does nothing else.
+    #[must_use]
+    pub fn new(supervisor: PathBuf, arguments: Vec<OsString>) -> Self {
+        Self {
+            binary: Binary {
+                path: supervisor,
+                arguments,
+            },
+            held: Held::new(),
+            spare: Arc::default(),
+        }
+    }
+
+    /// Ends what commands left running, and returns when it is gone.
+    pub async fn close(&self) {
+        self.held.over().cancel();
+        self.held.gone().await;
+    }
+
+    fn take(&self) -> Option<Job> {
+        let mut job = lock(&self.spare).job.take()?;
+        job.waits().then_some(job)
+    }
+
+    /// Starts the next supervisor while this command runs.
+    fn provide(&self) {
+        let mut spare = lock(&self.spare);
+        let before = spare.used.replace(Instant::now());
+        if spare.job.is_some() || before.is_none_or(|before| before.elapsed() > WAITS) {
+            return;
+        }
+        // Without one the next command takes longer, that is all.
+        spare.job = Job::prepare(&self.binary).ok();
+        if !std::mem::replace(&mut spare.kept, true) {
+            tokio::spawn(expire(Arc::clone(&self.spare)));
+        }
+    }
+
+    async fn begin(&self, launch: &Launch) -> Result<Drive> {
+        let begun = Instant::now();
+        let spare = self.take();
+        let mut job = match spare {
+            Some(job) => job,
+            None => Job::prepare(&self.binary).map_err(|error| {
+                let program = job::named(&launch.program);
+                job::cannot(&program, Refusal::NoSupervisor, error.to_string())
+            })?,
+        };
+        job.begin(launch).await;
+        self.provide();
+        let output = Capture::new(&launch.keep, Stream::Output);
+        let error = match launch.streams {
+            Streams::Merged => Capture::nothing(),
+            Streams::Apart => Capture::new(&launch.keep, Stream::Error),
+        };
+        Ok(Drive::new(job, output, error, launch.streams, begun))
+    }
+}
+
+fn lock(spare: &Mutex<Spare>) -> MutexGuard<'_, Spare> {
+    spare.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a spare supervisor away that nobody wanted.
+async fn expire(spare: Arc<Mutex<Spare>>) {
+    loop {
+        let next = {
+            let mut spare = lock(&spare);
+            let used = spare.used.unwrap_or_else(Instant::now);
+            if used.elapsed() >= WAITS {
+                spare.job = None;
+                spare.kept = false;
+                return;
+            }
+            used + WAITS
+        };
+        tokio::time::sleep_until(next).await;
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        lock(&self.spare).job = None;
+        self.held.over().cancel();
+    }
+}
+
+#[async_trait]
+impl Executor for Local {
+    async fn run(
+        &self,
+        launch: Launch,
+        watch: &Watch<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Finished> {
+        let drive = self.begin(&launch).await?;
+        // Held, so that nobody asks by having gone.
+        let (_stop, stop) = mpsc::unbounded_channel();
+        let orders = Orders {
+            limit: launch.limit,
+            prompts: launch.prompts,
+            watch,
+            cancel,
+            stop,
+            held: self.held.clone(),
+        };
+        drive.follow(orders).await
+    }
+
+    async fn start(&self, launch: Launch) -> Result<Running> {
+        let mut drive = self.begin(&launch).await?;
+        let pid = drive.started().await?;
+        let (output, error) = drive.logs();
+        let pulse = watch::Sender::new(Pulse {
+            bytes: 0,
+            at: std::time::Instant::now(),
+        });
+        let finished = watch::Sender::new(None);
+        let (stop, stopped) = mpsc::unbounded_channel();
+        let held = self.held.part();
+        let running = Running {
+            pid,
+            held: held.clone(),
+            output,
+            error,
+            pulse: pulse.subscribe(),
+            finished: finished.subscribe(),
+            stop,
+        };
+        tokio::spawn(async move {
+            let beat = |_: Stream, bytes: &[u8]| {
+                pulse.send_modify(|pulse| {
+                    pulse.bytes += bytes.len() as u64;
+                    pulse.at = std::time::Instant::now();
+                });
+            };
+            let orders = Orders {
+                limit: launch.limit,
+                prompts: launch.prompts,
+                watch: &beat,
+                cancel: held.over(),
+                stop: stopped,
+                held: held.clone(),
+            };
+            let ended = drive.follow(orders).await;
+            finished.send_replace(Some(Arc::new(ended)));
+        });
+        Ok(running)
+    }
+}

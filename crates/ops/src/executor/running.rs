@@ -1,0 +1,84 @@
+//! A command that goes on beside whoever started it.
+
+use super::disk::Log;
+use super::job::Held;
+use super::{Finished, Stream};
+use crate::Result;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+/// A command in the background. Dropping it ends the command.
+#[derive(Debug)]
+pub struct Running {
+    pub(super) pid: u32,
+    pub(super) output: Option<Arc<Log>>,
+    pub(super) error: Option<Arc<Log>>,
+    pub(super) pulse: watch::Receiver<Pulse>,
+    pub(super) finished: watch::Receiver<Option<Arc<Result<Finished>>>>,
+    pub(super) held: Held,
+    pub(super) stop: mpsc::UnboundedSender<Duration>,
+}
+
+/// How much a command has said, and when it last did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulse {
+    /// Bytes of both streams.
+    pub bytes: u64,
+    /// When the last of them came; when it began, if none did.
+    pub at: Instant,
+}
+
+impl Running {
+    /// The number of the command's own process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its output on the disk, which can be read while it grows. Nothing if none
+    /// was asked for, or it could not be made.
+    #[must_use]
+    pub fn log(&self, stream: Stream) -> Option<Arc<Log>> {
+        match stream {
+            Stream::Output => self.output.clone(),
+            Stream::Error => self.error.clone(),
+        }
+    }
+
+    /// How it ended, once it has.
+    #[must_use]
+    pub fn finished(&self) -> Option<Arc<Result<Finished>>> {
+        self.finished.borrow().clone()
+    }
+
+    /// What it has said so far; a receiver that wakes when there is more.
+    #[must_use]
+    pub fn pulse(&self) -> watch::Receiver<Pulse> {
+        self.pulse.clone()
+    }
+
+    /// Its end; a receiver that wakes when it comes.
+    #[must_use]
+    pub fn end(&self) -> watch::Receiver<Option<Arc<Result<Finished>>>> {
+        self.finished.clone()
+    }
+
+    /// Asks its whole tree to end, and kills it after `grace`. Returns when it is
+    /// gone, or cannot be ended. What it left behind, if it had ended before, is
+    /// ended too.
+    pub async fn kill(&self, grace: Duration) {
+        // Nobody there to be asked: it has ended.
+        if self.stop.send(grace).is_ok() {
+            let _ = self.end().wait_for(Option::is_some).await;
+        }
+        self.held.over().cancel();
+        self.held.gone().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.held.over().cancel();
+    }
+}

@@ -1,0 +1,216 @@
+//! The confinement of a command, which the kernel enforces.
+//!
+//! A small supervisor (our own binary, started again with a clean environment
+//! and one thread) puts it on itself and then runs the command. haft's process
+//! makes the [`Plan`] and knows from [`probe`] how much the machine can do.
+//! What a command prints, how long it may take and how its tree is ended is the
+//! supervisor's business and not written here.
+//!
+//! ```text
+//! haft ──plan──▶ supervisor: enter(Outer) ──split──▶ its child: enter(Inner) ──▶ command
+//!                outside the PID namespace           PID 1 and reaper in it      its child
+//! ```
+//!
+//! Where namespaces are not to be had, the first `enter` does what is left and
+//! says that the command may be run at once.
+//!
+//! Not held back: changing modes and times of the user's own files outside at
+//! the partial level; set-id bits on files in the workspace; UNIX sockets
+//! outside the covered folders at the full level. A cover on a single *file*
+//! lasts until somebody outside the sandbox replaces that file.
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod cgroup;
+mod encode;
+#[cfg(target_os = "linux")]
+mod enter;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod layout;
+#[cfg(target_os = "linux")]
+mod mounts;
+mod places;
+mod plan;
+#[cfg(target_os = "linux")]
+mod privileges;
+mod probe;
+#[cfg(target_os = "linux")]
+mod system;
+
+#[cfg(target_os = "linux")]
+pub use cgroup::Cage;
+#[cfg(target_os = "linux")]
+pub use enter::{enter, split};
+pub use places::repositories;
+pub use plan::{Plan, Request};
+pub use probe::{Enforcement, Helper, Processes, probe, processes, rehearse};
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of confining something.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a confinement could not be planned or put on. Whatever it was, the
+/// command must not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The rules let everything be reached: that is no confinement, and the
+    /// caller has to say so instead of asking for a plan.
+    #[error("these file rules confine nothing")]
+    Unconfined,
+    /// A folder of the request cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// At the partial level a secret place inside a folder that may be written
+    /// stays reachable.
+    #[error("{} lies in a folder that commands may write, and cannot be hidden there without namespaces", path.display())]
+    NotHideable {
+        /// The secret place.
+        path: PathBuf,
+    },
+    /// The bytes are no plan.
+    #[error("malformed sandbox plan: {0}")]
+    Malformed(&'static str),
+    /// The kernel refused a step.
+    #[error("sandbox: {step}{}: {source}", at(path.as_deref()))]
+    Step {
+        /// What was being done.
+        step: &'static str,
+        /// To what.
+        path: Option<PathBuf>,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A mechanism is there but does not hold what was asked of it.
+    #[error("sandbox: {mechanism}: {reason}")]
+    NotEnforced {
+        /// Which one.
+        mechanism: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing on this machine confines a command.
+    #[error("no sandbox on this machine: {reason}")]
+    Unavailable {
+        /// Why.
+        reason: String,
+    },
+}
+
+fn at(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| format!(" ({})", path.display()))
+}
+
+/// What a command may reach over the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Nothing.
+    Off,
+    /// What the machine reaches.
+    On,
+}
+
+/// How much memory each process of a command may map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// As much as the system gives; the command is the first to go when there
+    /// is none left.
+    Unlimited,
+    /// This many bytes of address space. Programs that reserve far more than
+    /// they use (garbage collectors do) need a generous figure.
+    Bytes(u64),
+}
+
+/// When processes are counted. An ordinary user's are always, at no cost; those
+/// of root only in a control group, and moving a process into one waits for
+/// every other processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// Also root's.
+    Always,
+    /// Only where it costs nothing.
+    WhereFree,
+}
+
+/// What a command may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Processes and threads alive at a time.
+    pub processes: u32,
+    /// Whether that is worth waiting for.
+    pub counting: Counting,
+    /// Memory of each process.
+    pub memory: Memory,
+}
+
+/// How much is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Landlock and seccomp.
+    Partial,
+    /// Namespaces as well.
+    Full,
+}
+
+/// What `enter` puts on, as [`probe`] found it possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strength {
+    /// With or without namespaces.
+    pub level: Level,
+    /// The version of Landlock whose rights are demanded of the kernel.
+    pub landlock: u8,
+}
+
+/// Which of the two supervisors calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The one that haft started.
+    Outer,
+    /// The one that the first one started.
+    Inner,
+}
+
+/// What the calling process has to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Make another process for [`Stage::Inner`], with [`split`] or by starting
+    /// the binary again: only a child is in
+    /// the new PID namespace, and this one stays free to clean up. No thread can
+    /// be started from here on.
+    StartInner,
+    /// Start the command and reap whatever it leaves behind.
+    RunCommand,
+}
+
+/// A stage that is done.
+#[derive(Debug)]
+pub struct Entered {
+    /// What to do next.
+    pub role: Role,
+    /// Holds the limit on processes where a control group does; to be kept
+    /// until nothing of the command is alive, because dropping it removes the
+    /// group.
+    #[cfg(target_os = "linux")]
+    pub cage: Option<Cage>,
+}
+
+/// Other systems have no mechanism here yet: whatever is asked is refused.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn enter(_plan: &Plan, _strength: Strength, _stage: Stage) -> Result<Entered> {
+    Err(Error::Unavailable {
+        reason: "it has no mechanism that haft knows".to_owned(),
+    })
+}

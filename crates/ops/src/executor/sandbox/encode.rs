@@ -1,0 +1,295 @@
+//! A plan on its way to the supervisor: length-prefixed, versioned, bounded.
+//! Whatever does not read exactly is refused.
+
+use super::{Counting, Error, Limits, Memory, Network, Plan, Result};
+use crate::scope::{Reading, Writing};
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Changes with every change of what follows it.
+const MAGIC: [u8; 8] = *b"haftbox1";
+
+/// A thousand repositories of protected paths fit many times over.
+const MAX_BYTES: usize = 4 << 20;
+
+/// The kernel takes no longer path.
+const MAX_PATH: usize = 4096;
+
+impl Plan {
+    /// The plan as bytes, with their number in front.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut body = MAGIC.to_vec();
+        body.push(match self.reading {
+            Reading::Anywhere => 0,
+            Reading::NotSecret => 1,
+            Reading::RootsAndSystem => 2,
+            Reading::Roots => 3,
+        });
+        body.push(match self.writing {
+            Writing::Anywhere => 0,
+            Writing::Roots => 1,
+            Writing::Nothing => 2,
+        });
+        body.push(match self.network {
+            Network::Off => 0,
+            Network::On => 1,
+        });
+        body.push(match self.limits.counting {
+            Counting::Always => 0,
+            Counting::WhereFree => 1,
+        });
+        body.extend(self.limits.processes.to_le_bytes());
+        let memory = match self.limits.memory {
+            Memory::Unlimited => 0,
+            Memory::Bytes(bytes) => bytes.max(1),
+        };
+        body.extend(memory.to_le_bytes());
+        let temp = vec![self.temp.clone()];
+        for list in [
+            &self.roots,
+            &self.readable,
+            &temp,
+            &self.protected,
+            &self.watched,
+            &self.hidden,
+            &self.sockets,
+        ] {
+            body.extend(length(list.len()));
+            for path in list {
+                let path = path.as_os_str().as_bytes();
+                body.extend(length(path.len()));
+                body.extend_from_slice(path);
+            }
+        }
+        let mut bytes = length(body.len()).to_vec();
+        bytes.append(&mut body);
+        bytes
+    }
+
+    /// Reads what [`Plan::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// Anything else, more than that included.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut rest = bytes;
+        let plan = Self::read(&mut rest)?;
+        if rest.is_empty() {
+            Ok(plan)
+        } else {
+            Err(Error::Malformed("more bytes than a plan has"))
+        }
+    }
+
+    /// Reads one plan and not a byte more, so that the pipe it came through can
+    /// serve as a lifeline.
+    ///
+    /// # Errors
+    /// Whatever is not a plan.
+    pub fn read(from: &mut impl Read) -> Result<Self> {
+        let mut size = [0; 4];
+        let cut_short = |_| Error::Malformed("cut short");
+        from.read_exact(&mut size).map_err(cut_short)?;
+        let size = usize::try_from(u32::from_le_bytes(size))
+            .ok()
+            .filter(|size| *size <= MAX_BYTES)
+            .ok_or(Error::Malformed("too large"))?;
+        let mut body = vec![0; size];
+        from.read_exact(&mut body).map_err(cut_short)?;
+        decode(Cursor(&body))
+    }
+}
+
+/// More than four gigabytes of paths would be refused on the other side.
+fn length(count: usize) -> [u8; 4] {
+    u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes()
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or(Error::Malformed("cut short"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        <[u8; N]>::try_from(self.take(N)?).map_err(|_| Error::Malformed("cut short"))
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    fn count(&mut self) -> Result<usize> {
+        usize::try_from(u32::from_le_bytes(self.array()?))
+            .map_err(|_| Error::Malformed("too large"))
+    }
+
+    fn paths(&mut self) -> Result<Vec<PathBuf>> {
+        let count = self.count()?;
+        let mut paths = Vec::new();
+        for _ in 0..count {
+            let size = self.count()?;
+            if size > MAX_PATH {
+                return Err(Error::Malformed("a path is too long"));
+            }
+            let path = self.take(size)?;
+            if path.first() != Some(&b'/') || path.contains(&0) {
+                return Err(Error::Malformed("a path is not absolute"));
+            }
+            paths.push(PathBuf::from(OsString::from_vec(path.to_vec())));
+        }
+        Ok(paths)
+    }
+}
+
+fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
+    if cursor.array()? != MAGIC {
+        return Err(Error::Malformed("made by another version"));
+    }
+    let reading = match cursor.byte()? {
+        1 => Reading::NotSecret,
+        2 => Reading::RootsAndSystem,
+        3 => Reading::Roots,
+        _ => return Err(Error::Malformed("unknown rule for reading")),
+    };
+    let writing = match cursor.byte()? {
+        1 => Writing::Roots,
+        2 => Writing::Nothing,
+        _ => return Err(Error::Malformed("unknown rule for writing")),
+    };
+    let network = match cursor.byte()? {
+        0 => Network::Off,
+        1 => Network::On,
+        _ => return Err(Error::Malformed("unknown network policy")),
+    };
+    let counting = match cursor.byte()? {
+        0 => Counting::Always,
+        1 => Counting::WhereFree,
+        _ => return Err(Error::Malformed("unknown way of counting")),
+    };
+    let processes = u32::from_le_bytes(cursor.array()?);
+    let memory = match u64::from_le_bytes(cursor.array()?) {
+        0 => Memory::Unlimited,
+        bytes => Memory::Bytes(bytes),
+    };
+    let roots = cursor.paths()?;
+    if roots.is_empty() {
+        return Err(Error::Malformed("no work folder"));
+    }
+    let readable = cursor.paths()?;
+    let temp = match <[PathBuf; 1]>::try_from(cursor.paths()?) {
+        Ok([temp]) => temp,
+        Err(_) => return Err(Error::Malformed("not one temp folder")),
+    };
+    let plan = Plan {
+        reading,
+        writing,
+        roots,
+        readable,
+        temp,
+        protected: cursor.paths()?,
+        watched: cursor.paths()?,
+        hidden: cursor.paths()?,
+        sockets: cursor.paths()?,
+        network,
+        limits: Limits {
+            processes,
+            counting,
+            memory,
+        },
+    };
+    if cursor.0.is_empty() {
+        Ok(plan)
+    } else {
+        Err(Error::Malformed("more bytes than a plan has"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            reading: Reading::NotSecret,
+            writing: Writing::Roots,
+            roots: vec!["/work".into(), "/more".into()],
+            readable: vec!["/out".into()],
+            temp: "/private".into(),
+            protected: vec!["/work/.git/hooks".into()],
+            watched: Vec::new(),
+            hidden: vec![PathBuf::from(OsString::from_vec(b"/h\xff\n".to_vec()))],
+            sockets: vec!["/run".into()],
+            network: Network::Off,
+            limits: Limits {
+                processes: 100,
+                counting: Counting::Always,
+                memory: Memory::Bytes(1 << 40),
+            },
+        }
+    }
+
+    #[test]
+    fn a_plan_survives_the_way() {
+        let plan = plan();
+        assert_eq!(Plan::from_bytes(&plan.to_bytes()).unwrap(), plan);
+    }
+
+    #[test]
+    fn every_cut_is_refused_and_so_is_a_byte_too_many() {
+        let bytes = plan().to_bytes();
+        for end in 0..bytes.len() {
+            assert!(Plan::from_bytes(&bytes[..end]).is_err(), "{end}");
+        }
+        let mut longer = bytes;
+        longer.push(0);
+        assert!(Plan::from_bytes(&longer).is_err());
+    }
+
+    #[test]
+    fn unknown_choices_are_refused() {
+        let bytes = plan().to_bytes();
+        // Version, reading, writing, network; then the length itself.
+        for (at, value) in [
+            (11, b'9'),
+            (12, 0),
+            (12, 9),
+            (13, 0),
+            (13, 7),
+            (14, 2),
+            (15, 2),
+            (3, 255),
+        ] {
+            let mut bad = bytes.clone();
+            bad[at] = value;
+            assert!(Plan::from_bytes(&bad).is_err(), "{at}={value}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_fall_over(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+            let _ = Plan::from_bytes(&bytes);
+        }
+
+        #[test]
+        fn a_changed_byte_is_refused_or_gives_a_confining_plan(at in 0usize..160, value: u8) {
+            let mut bytes = plan().to_bytes();
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+            if let Ok(plan) = Plan::from_bytes(&bytes) {
+                proptest::prop_assert!(plan.reading != Reading::Anywhere);
+                proptest::prop_assert!(plan.writing != Writing::Anywhere);
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The same rules once more, in Landlock: it needs no namespace, and a mount
+//! that was forgotten is still refused.
+
+use super::places::{self, Kind};
+use super::{Error, Level, Network, Plan, Result, Strength};
+use crate::scope::{Reading, Writing};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
+    Scope,
+};
+use rustix::fs::FileType;
+use std::path::{Path, PathBuf};
+
+/// The newest version whose rights were tried out here.
+const NEWEST: u8 = 7;
+
+/// Before the third version a file could be emptied without the right to write
+/// it.
+pub(super) const OLDEST: u8 = 3;
+
+/// Devices that a command may use where `/dev` is the machine's own. No terminal:
+/// those of the user's other windows are in the same folder.
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+/// The version that the kernel has, at most the newest that is known here.
+/// Asking puts a rule on the calling process, about something that a command
+/// never does: only for a process that is thrown away.
+pub(super) fn version() -> Result<u8> {
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::MakeBlock)
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self)
+        .map_err(not_enforced)?;
+    match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } => {
+            let known = effective_abi as i32;
+            Ok(u8::try_from(known).unwrap_or(NEWEST).min(NEWEST))
+        }
+        LandlockStatus::NotEnabled => Err(not_enforced("the kernel has it switched off")),
+        LandlockStatus::NotImplemented => Err(not_enforced("the kernel does not have it")),
+    }
+}
+
+/// Puts the rules on the calling process. All that this version can do is
+/// demanded: an older kernel than the one that was probed is an error.
+pub(super) fn restrict(plan: &Plan, strength: Strength) -> Result<()> {
+    if strength.landlock < OLDEST {
+        return Err(not_enforced("the kernel's version is too old"));
+    }
+    let version = ABI::from(i32::from(strength.landlock.min(NEWEST)));
+    let read = AccessFs::from_read(version);
+    // No device is ever made by a command.
+    let write = AccessFs::from_all(version) & !(AccessFs::MakeBlock | AccessFs::MakeChar);
+
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(version))
+        .map_err(not_enforced)?;
+    if strength.landlock >= 4 && plan.network == Network::Off {
+        rules = rules
+            .handle_access(AccessNet::from_all(version))
+            .map_err(not_enforced)?;
+    }
+    if strength.landlock >= 6 {
+        rules = rules
+            .scope(Scope::from_all(version))
+            .map_err(not_enforced)?;
+    }
+    let mut rules = rules.create().map_err(not_enforced)?;
+
+    for path in readable(plan, strength.level)? {
+        rules = allow(rules, &path, read)?;
+    }
+    for path in writable(plan, strength.level) {
+        rules = allow(rules, &path, write)?;
+    }
+    let status = rules.restrict_self().map_err(not_enforced)?;
+    if status.ruleset == RulesetStatus::FullyEnforced {
+        Ok(())
+    } else {
+        Err(not_enforced("not all of it is enforced"))
+    }
+}
+
+fn not_enforced(reason: impl ToString) -> Error {
+    Error::NotEnforced {
+        mechanism: "landlock",
+        reason: reason.to_string(),
+    }
+}
+
+fn allow(rules: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated> {
+    // What is not there, or not for this user, needs no rule.
+    let Ok(place) = PathFd::new(path) else {
+        return Ok(rules);
+    };
+    let is_folder = rustix::fs::fstat(&place)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+    let rights = if is_folder {
+        rights
+    } else {
+        rights & AccessFs::from_file(ABI::V7)
+    };
+    if rights.is_empty() {
+        return Ok(rules);
+    }
+    rules
+        .add_rule(PathBeneath::new(place, rights))
+        .map_err(not_enforced)
+}
+
+fn readable(plan: &Plan, level: Level) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    match (plan.reading, level) {
+        // Secret places and devices are covered by mounts.
+        (Reading::Anywhere | Reading::NotSecret, Level::Full) => paths.push(PathBuf::from("/")),
+        (Reading::Anywhere | Reading::NotSecret, Level::Partial) => {
+            paths = everything_but(Path::new("/"), &excluded(plan)?);
+        }
+        // A command is a program: with the roots alone none would start.
+        (Reading::RootsAndSystem | Reading::Roots, _) => {
+            if level == Level::Partial {
+                excluded(plan)?;
+            }
+            paths.extend(places::SYSTEM.iter().map(PathBuf::from));
+            paths.push(PathBuf::from("/proc"));
+        }
+    }
+    paths.extend(plan.roots.iter().cloned());
+    paths.extend(plan.readable.iter().cloned());
+    if level == Level::Full && plan.network == Network::On {
+        paths.push(PathBuf::from("/etc/resolv.conf"));
+    }
+    Ok(paths)
+}
+
+fn writable(plan: &Plan, level: Level) -> Vec<PathBuf> {
+    let mut paths = match plan.writing {
+        Writing::Nothing => Vec::new(),
+        Writing::Roots | Writing::Anywhere => plan.roots.clone(),
+    };
+    match level {
+        Level::Full => {
+            paths.push(PathBuf::from("/dev"));
+            paths.extend(places::TEMP.iter().map(PathBuf::from));
+        }
+        Level::Partial => {
+            paths.push(plan.temp.clone());
+            paths.extend(DEVICES.iter().map(|name| Path::new("/dev").join(name)));
+        }
+    }
+    paths
+}
+
+/// What is left out of the allowed folders. Landlock only ever allows, so a
+/// secret place in a folder that is allowed as a whole would stay open.
+fn excluded(plan: &Plan) -> Result<Vec<PathBuf>> {
+    for path in &plan.hidden {
+        if plan.roots.iter().any(|root| path.starts_with(root)) {
+            return Err(Error::NotHideable { path: path.clone() });
+        }
+    }
+    let mut paths = plan.hidden.clone();
+    // Disks can be read as devices, by root at least.
+    paths.push(PathBuf::from("/dev"));
+    Ok(paths)
+}
+
+/// The largest folders that hold none of what is left out. The folders above
+/// it are not allowed themselves, because listing them would list it too.
+fn everything_but(folder: &Path, excluded: &[PathBuf]) -> Vec<PathBuf> {
+    if excluded.iter().any(|path| folder.starts_with(path)) {
+        return Vec::new();
+    }
+    if !excluded.iter().any(|path| path.starts_with(folder)) {
+        return vec![folder.to_owned()];
+    }
+    places::names(folder)
+        .iter()
+        .filter(|path| places::kind(path) != Kind::Link)
+        .flat_map(|path| everything_but(path, excluded))
+        .collect()
+}

@@ -1,0 +1,277 @@
+//! Which mount goes where, as a list in the order of mounting. Pure but for the
+//! question what kind of thing a path is.
+
+use super::places::{self, Kind};
+use super::{Error, Network, Plan, Result};
+use crate::scope::{Reading, Writing};
+use std::path::{Path, PathBuf};
+
+/// What is put on a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    /// The folder itself, only so that it can be neither moved nor removed.
+    Pin,
+    /// Nothing but the way to what is mounted below: the folder is out of the
+    /// command's business.
+    Cover,
+    /// The private temp folder.
+    Temp,
+    /// Itself, writable.
+    Writable,
+    /// Itself, read-only, wherever it lies.
+    Readable,
+    /// Itself, read-only, in a folder that may be written.
+    Protected,
+    /// Nothing, because it is secret.
+    Hidden,
+}
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    pub(super) used: Use,
+    pub(super) kind: Kind,
+    /// Mount points that have to be made in what is put here, because the real
+    /// folder below which they lie is no longer seen.
+    pub(super) points: Vec<(PathBuf, Kind)>,
+}
+
+/// The mounts, outer ones first.
+///
+/// # Errors
+/// Something that is no longer what the plan saw.
+pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
+    let mut wanted: Vec<(PathBuf, Use)> = Vec::new();
+    let mut add = |path: &Path, used| wanted.push((path.to_owned(), used));
+    for path in &plan.sockets {
+        add(path, Use::Cover);
+    }
+    for path in places::TEMP {
+        add(&places::real(Path::new(path)), Use::Temp);
+    }
+    if matches!(plan.reading, Reading::RootsAndSystem | Reading::Roots) {
+        for path in outside_system() {
+            add(&path, Use::Cover);
+        }
+    }
+    if plan.network == Network::On {
+        // A link into `/run` on many systems: without it no name is found.
+        add(&places::real(Path::new("/etc/resolv.conf")), Use::Readable);
+    }
+    if plan.roots.iter().any(|root| root == Path::new("/")) {
+        // Device settings and control groups are no files of anybody's project.
+        add(Path::new("/sys"), Use::Protected);
+    }
+    for path in &plan.readable {
+        add(path, Use::Readable);
+    }
+    for path in &plan.hidden {
+        add(path, Use::Hidden);
+    }
+    for root in &plan.roots {
+        add(
+            root,
+            match plan.writing {
+                Writing::Nothing => Use::Readable,
+                Writing::Roots | Writing::Anywhere => Use::Writable,
+            },
+        );
+    }
+    for path in &plan.protected {
+        add(path, Use::Protected);
+    }
+    // A folder that holds a mount can still be renamed, and what is mounted in
+    // it would go with it: out of the rules that the next command is given. A
+    // folder that is a mount itself cannot.
+    let inside = |folder: &Path| {
+        plan.roots
+            .iter()
+            .any(|root| folder.starts_with(root) && folder != root)
+    };
+    for path in plan.protected.iter().chain(&plan.hidden) {
+        for folder in path.ancestors().skip(1).take_while(|folder| inside(folder)) {
+            add(folder, Use::Pin);
+        }
+    }
+    arrange(wanted, places::kind)
+}
+
+/// Folders at the top of the disk that `strict` does not name.
+fn outside_system() -> Vec<PathBuf> {
+    let kept = |path: &Path| {
+        places::SYSTEM
+            .iter()
+            .chain(&["/proc", "/dev"])
+            .any(|folder| path == Path::new(folder))
+    };
+    places::names(Path::new("/"))
+        .into_iter()
+        .filter(|path| !kept(path) && places::kind(path) == Kind::Folder)
+        .collect()
+}
+
+fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Result<Vec<Entry>> {
+    // The strongest use of a path comes first and the others of it go.
+    wanted.sort_by(|(a, a_use), (b, b_use)| {
+        (a.components().count(), a, b_use).cmp(&(b.components().count(), b, a_use))
+    });
+    wanted.dedup_by(|(later, _), (earlier, _)| later == earlier);
+    let mut kept: Vec<Entry> = Vec::new();
+    for (path, used) in wanted {
+        let kind = kind(&path);
+        match (kind, used) {
+            // Skipped, it would be open to the command.
+            (Kind::Link, _) | (Kind::Nothing, Use::Protected | Use::Writable) => {
+                return Err(Error::Unusable {
+                    path,
+                    reason: "changed while the command was being started",
+                });
+            }
+            // Not there, or not for this user, whom the command is.
+            (Kind::Nothing, _) => continue,
+            (Kind::Folder | Kind::File, _) => {}
+        }
+        // The innermost mount that this one would lie in.
+        let outer = kept
+            .iter()
+            .rposition(|entry| path != entry.path && path.starts_with(&entry.path));
+        let around = outer.and_then(|at| kept.get(at)).map(|entry| entry.used);
+        if !is_needed(used, around) {
+            continue;
+        }
+        if let Some(entry) = outer.and_then(|at| kept.get_mut(at))
+            && matches!(entry.used, Use::Hidden | Use::Cover | Use::Temp)
+            && let Ok(below) = path.strip_prefix(&entry.path)
+        {
+            entry.points.push((below.to_owned(), kind));
+        }
+        kept.push(Entry {
+            path,
+            used,
+            kind,
+            points: Vec::new(),
+        });
+    }
+    Ok(kept)
+}
+
+/// Whether a mount changes anything, given the one around it.
+fn is_needed(used: Use, around: Option<Use>) -> bool {
+    match used {
+        Use::Hidden => !matches!(around, Some(Use::Hidden | Use::Cover | Use::Temp)),
+        Use::Cover | Use::Temp => match around {
+            Some(Use::Hidden) => false,
+            Some(Use::Cover | Use::Temp) => used == Use::Temp,
+            _ => true,
+        },
+        // Everything outside the roots is read-only already.
+        Use::Protected | Use::Pin => matches!(around, Some(Use::Writable | Use::Pin)),
+        // Inside another root it is writable anyway, and pinned so.
+        Use::Writable => !matches!(around, Some(Use::Hidden | Use::Protected)),
+        Use::Readable => matches!(
+            around,
+            Some(Use::Hidden | Use::Cover | Use::Temp | Use::Writable | Use::Pin)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arranged(wanted: &[(&str, Use)]) -> Vec<(String, Use, Vec<String>)> {
+        let wanted = wanted
+            .iter()
+            .map(|(path, used)| (PathBuf::from(path), *used))
+            .collect();
+        arrange(wanted, |_| Kind::Folder)
+            .unwrap()
+            .into_iter()
+            .map(|entry| {
+                let points = entry
+                    .points
+                    .iter()
+                    .map(|(path, _)| path.display().to_string())
+                    .collect();
+                (entry.path.display().to_string(), entry.used, points)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_work_folder_below_a_covered_one_gets_its_mount_point() {
+        assert_eq!(
+            arranged(&[
+                ("/run", Use::Cover),
+                ("/run/user/1/p", Use::Writable),
+                ("/run/user/1", Use::Cover),
+            ]),
+            [
+                ("/run".into(), Use::Cover, vec!["user/1/p".into()]),
+                ("/run/user/1/p".into(), Use::Writable, vec![]),
+            ]
+        );
+    }
+
+    #[test]
+    fn outputs_stay_readable_in_a_folder_of_ours_and_nothing_else_does() {
+        assert_eq!(
+            arranged(&[
+                ("/s/haft", Use::Hidden),
+                ("/s/haft/out", Use::Readable),
+                ("/s/haft/w", Use::Writable),
+            ]),
+            [
+                ("/s/haft".into(), Use::Hidden, vec!["out".into()]),
+                ("/s/haft/out".into(), Use::Readable, vec![]),
+            ]
+        );
+    }
+
+    #[test]
+    fn protected_paths_are_mounted_inside_their_pinned_parents() {
+        assert_eq!(
+            arranged(&[
+                ("/w", Use::Writable),
+                ("/w/a/b", Use::Protected),
+                ("/w/a", Use::Pin),
+                ("/elsewhere/hooks", Use::Protected),
+                ("/w/nested", Use::Writable),
+            ]),
+            [
+                ("/w".into(), Use::Writable, vec![]),
+                ("/w/a".into(), Use::Pin, vec![]),
+                ("/w/nested".into(), Use::Writable, vec![]),
+                ("/w/a/b".into(), Use::Protected, vec![]),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_changed_since_the_plan_is_an_error() {
+        let one = |used| vec![(PathBuf::from("/w"), used)];
+        assert!(arrange(one(Use::Protected), |_| Kind::Link).is_err());
+        assert!(arrange(one(Use::Protected), |_| Kind::Nothing).is_err());
+        assert!(arrange(one(Use::Hidden), |_| Kind::Link).is_err());
+        assert_eq!(arrange(one(Use::Hidden), |_| Kind::Nothing).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_protected_wins_over_a_pin_and_secret_over_all() {
+        assert_eq!(
+            arranged(&[
+                ("/w", Use::Writable),
+                ("/w/a", Use::Pin),
+                ("/w/a", Use::Protected),
+                ("/w/s", Use::Writable),
+                ("/w/s", Use::Hidden),
+            ]),
+            [
+                ("/w".into(), Use::Writable, vec![]),
+                ("/w/a".into(), Use::Protected, vec![]),
+                ("/w/s".into(), Use::Hidden, vec![]),
+            ]
+        );
+    }
+}

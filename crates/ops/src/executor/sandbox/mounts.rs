@@ -1,0 +1,296 @@
+//! The file system as the command sees it.
+//!
+//! Every source is cloned first, while the disk is still seen as it is; then
+//! everything becomes read-only at once, and the clones are put on top.
+
+use super::layout::{self, Entry, Use};
+use super::places::Kind;
+use super::system::{Attributes, set_mount_attributes};
+use super::{Error, Plan, Result};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+/// What programs expect of `/dev` and nothing that reaches hardware.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// Shared memory of one command; more would be taken from the machine's.
+const SHARED_MEMORY: &str = "268435456";
+
+const FOLDER: Mode = Mode::from_raw_mode(0o755);
+const FILE: Mode = Mode::from_raw_mode(0o444);
+
+/// Rebuilds the file system of the calling process, which is alone in its
+/// mount namespace and PID 1 of its PID namespace.
+pub(super) fn build(plan: &Plan) -> Result<()> {
+    let entries = layout::entries(plan)?;
+    let whole = Path::new("/");
+    set(CWD, whole, Attributes::Private)?;
+
+    let mut trees = Vec::new();
+    for entry in &entries {
+        trees.push(source(plan, entry)?);
+    }
+    let mut devices = Vec::new();
+    for name in DEVICES {
+        match clone_of(&Path::new("/dev").join(name)) {
+            Ok(tree) => devices.push((name, tree)),
+            // No terminal in some containers; without the others little works,
+            // and what does not is said by the program that misses it.
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(step("device", Path::new(name))(error)),
+        }
+    }
+    // Where the whole disk is a root, what must not be written is mounted so.
+    let all_writable = entries
+        .iter()
+        .any(|entry| entry.path == whole && entry.used == Use::Writable);
+    set(
+        CWD,
+        whole,
+        if all_writable {
+            Attributes::Tame
+        } else {
+            Attributes::ReadOnly
+        },
+    )?;
+
+    // The covers have to be somewhere in the tree to be cloned from; `/dev` is
+    // everywhere, and another mount hides them there afterwards.
+    let covers = scratch(&entries)?;
+    attach(&covers, Path::new("/dev"))?;
+    for (number, (entry, tree)) in entries.iter().zip(trees).enumerate() {
+        if entry.path == whole {
+            continue;
+        }
+        let tree = match tree {
+            Some(tree) => tree,
+            None => clone_of(&Path::new("/dev").join(cover_name(number, entry)))
+                .map_err(step("cover", &entry.path))?,
+        };
+        attach(&tree, &entry.path)?;
+    }
+    small_dev(devices)?;
+    let processes = made("proc", &[], read_only())?;
+    attach(&processes, Path::new("/proc"))
+}
+
+fn read_only() -> MountAttrFlags {
+    MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC
+}
+
+/// The tree that is put on an entry's path; none where it is a cover.
+fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
+    let (path, attributes) = match entry.used {
+        Use::Cover | Use::Hidden => return Ok(None),
+        Use::Temp => (&plan.temp, Attributes::Tame),
+        Use::Pin | Use::Writable => (&entry.path, Attributes::Tame),
+        Use::Readable | Use::Protected => (&entry.path, Attributes::ReadOnly),
+    };
+    if entry.path == Path::new("/") {
+        return Ok(None);
+    }
+    let tree = clone_of(path).map_err(step("clone", path))?;
+    if entry.used == Use::Temp {
+        make_points(&tree, Path::new("."), &entry.points).map_err(step("mount point", path))?;
+    }
+    set(tree.as_fd(), Path::new(""), attributes)?;
+    Ok(Some(tree))
+}
+
+/// A copy of the mounts at a path that hangs nowhere yet.
+fn clone_of(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let place = place(path)?;
+    open_tree(
+        &place,
+        "",
+        OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE,
+    )
+}
+
+/// The object at a real path. A link on the way means that something changed
+/// since the plan was made.
+fn place(path: &Path) -> rustix::io::Result<OwnedFd> {
+    openat2(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    )
+}
+
+fn attach(tree: &OwnedFd, path: &Path) -> Result<()> {
+    let target = place(path).map_err(step("mount point", path))?;
+    move_mount(
+        tree,
+        "",
+        &target,
+        "",
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH,
+    )
+    .map_err(step("mount", path))
+}
+
+fn set(folder: impl AsFd, path: &Path, attributes: Attributes) -> Result<()> {
+    let text = if path == Path::new("/") { c"/" } else { c"" };
+    set_mount_attributes(folder.as_fd(), text, attributes).map_err(step("mount attributes", path))
+}
+
+/// A new file system that hangs nowhere yet.
+fn made(name: &'static str, options: &[(&str, &str)], flags: MountAttrFlags) -> Result<OwnedFd> {
+    let make = || {
+        let system = fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
+        for (key, value) in options {
+            fsconfig_set_string(&system, *key, *value)?;
+        }
+        fsconfig_create(&system)?;
+        fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, flags)
+    };
+    make().map_err(step("new file system", Path::new(name)))
+}
+
+/// One small file system with what covers each entry.
+fn scratch(entries: &[Entry]) -> Result<OwnedFd> {
+    let tree = made(
+        "tmpfs",
+        &[("mode", "0755"), ("size", "1048576")],
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
+    )?;
+    let fill = || -> rustix::io::Result<()> {
+        mkdirat(&tree, "folder", FOLDER)?;
+        empty_file(&tree, Path::new("file"))?;
+        for (number, entry) in entries.iter().enumerate() {
+            if is_own_cover(entry) {
+                let name = cover_name(number, entry);
+                mkdirat(&tree, &name, FOLDER)?;
+                make_points(&tree, &name, &entry.points)?;
+            }
+        }
+        Ok(())
+    };
+    fill().map_err(step("cover", Path::new("/dev")))?;
+    set(tree.as_fd(), Path::new(""), Attributes::ReadOnly)?;
+    Ok(tree)
+}
+
+fn is_own_cover(entry: &Entry) -> bool {
+    matches!(entry.used, Use::Cover | Use::Hidden) && !entry.points.is_empty()
+}
+
+fn cover_name(number: usize, entry: &Entry) -> PathBuf {
+    if is_own_cover(entry) {
+        PathBuf::from(format!("cover{number}"))
+    } else if entry.kind == Kind::Folder {
+        PathBuf::from("folder")
+    } else {
+        PathBuf::from("file")
+    }
+}
+
+/// Makes empty folders and files to mount on, step by step below the handle:
+/// a link that somebody put on the way is not followed.
+fn make_points(tree: &OwnedFd, below: &Path, points: &[(PathBuf, Kind)]) -> rustix::io::Result<()> {
+    for (path, kind) in points {
+        let mut folder = step_into(tree, below)?;
+        let mut parts = path
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .peekable();
+        while let Some(part) = parts.next() {
+            let name: &Path = part.as_ref();
+            if parts.peek().is_none() && *kind != Kind::Folder {
+                empty_file(&folder, name)?;
+                break;
+            }
+            match mkdirat(&folder, name, FOLDER) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+            folder = step_into(&folder, name)?;
+        }
+    }
+    Ok(())
+}
+
+fn step_into(folder: &OwnedFd, name: &Path) -> rustix::io::Result<OwnedFd> {
+    openat(
+        folder,
+        name,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+}
+
+fn empty_file(folder: &OwnedFd, name: &Path) -> rustix::io::Result<()> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    match openat(folder, name, flags, FILE) {
+        Ok(_) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn small_dev(devices: Vec<(&str, OwnedFd)>) -> Result<()> {
+    let dev = Path::new("/dev");
+    let tree = made(
+        "tmpfs",
+        &[("mode", "0755"), ("size", SHARED_MEMORY)],
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
+    )?;
+    let fill = || -> rustix::io::Result<()> {
+        for (name, _) in &devices {
+            empty_file(&tree, Path::new(name))?;
+        }
+        for (name, target) in DEVICE_LINKS {
+            symlinkat(target, &tree, name)?;
+        }
+        mkdirat(&tree, "pts", FOLDER)?;
+        mkdirat(&tree, "shm", FOLDER)?;
+        // The process's umask must not make it less.
+        rustix::fs::chmodat(
+            &tree,
+            "shm",
+            Mode::from_raw_mode(0o1777),
+            rustix::fs::AtFlags::empty(),
+        )
+    };
+    fill().map_err(step("devices", dev))?;
+    attach(&tree, dev)?;
+    for (name, device) in devices {
+        attach(&device, &dev.join(name))?;
+    }
+    let terminals = made(
+        "devpts",
+        &[("ptmxmode", "0666"), ("mode", "0620")],
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
+    )?;
+    attach(&terminals, &dev.join("pts"))
+}
+
+fn step(step: &'static str, path: &Path) -> impl FnOnce(Errno) -> Error {
+    let path = path.to_owned();
+    move |error| Error::Step {
+        step,
+        path: Some(path),
+        source: error.into(),
+    }
+}

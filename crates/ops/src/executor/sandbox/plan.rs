@@ -1,0 +1,215 @@
+//! What a command may reach, worked out in haft's own process.
+
+use super::places::{self, Kind};
+use super::{Error, Level, Limits, Network, Result};
+use crate::scope::{FileRules, Reading, Writing};
+use std::path::{Path, PathBuf};
+
+/// What a plan is made from. There are no defaults: the caller states each
+/// choice.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What may be read and written. Rules that allow everything are refused.
+    pub rules: FileRules,
+    /// The work folder.
+    pub work_dir: PathBuf,
+    /// More folders with the same rights; relative ones start at `work_dir`.
+    pub roots: Vec<PathBuf>,
+    /// Folders that may be read wherever they lie, and never written: outputs
+    /// that a note named.
+    pub readable: Vec<PathBuf>,
+    /// The private temp folder, which exists and belongs to the user.
+    pub temp: PathBuf,
+    /// What is never written beside what is always protected; relative ones
+    /// start at `work_dir`.
+    pub protect: Vec<PathBuf>,
+    /// Folders below the roots that are repositories of their own, as
+    /// [`repositories`](super::repositories) finds them.
+    pub repositories: Vec<PathBuf>,
+    /// Home folders whose secret places are hidden, beside all in `/home` and
+    /// `/root`.
+    pub homes: Vec<PathBuf>,
+    /// haft's own folders.
+    pub own: Vec<PathBuf>,
+    /// The user's runtime folder and temp folders beside `/tmp`: sockets live
+    /// there.
+    pub sockets: Vec<PathBuf>,
+    /// What may be reached over the network.
+    pub network: Network,
+    /// What may be used up.
+    pub limits: Limits,
+}
+
+/// What a command may reach, in real paths. Made for one command: what exists
+/// now decides what can be covered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub(super) reading: Reading,
+    pub(super) writing: Writing,
+    /// The work folder first.
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) readable: Vec<PathBuf>,
+    pub(super) temp: PathBuf,
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) watched: Vec<PathBuf>,
+    pub(super) hidden: Vec<PathBuf>,
+    pub(super) sockets: Vec<PathBuf>,
+    pub(super) network: Network,
+    pub(super) limits: Limits,
+}
+
+impl Plan {
+    /// Works out what to mount, to cover and to allow.
+    ///
+    /// # Errors
+    /// Rules that confine nothing, a folder that is missing, and a work folder
+    /// in a secret place.
+    pub fn new(request: &Request) -> Result<Self> {
+        let FileRules { reading, writing } = request.rules;
+        if reading == Reading::Anywhere || writing == Writing::Anywhere {
+            return Err(Error::Unconfined);
+        }
+        let mut roots = Vec::new();
+        for root in std::iter::once(Path::new("")).chain(request.roots.iter().map(PathBuf::as_path))
+        {
+            roots.push(folder(&request.work_dir.join(root), "is not a folder")?);
+        }
+        let temp = folder(&request.temp, "is no private temp folder")?;
+        let readable: Vec<_> = existing(request.readable.iter().map(|path| places::real(path)));
+
+        let own = request.own.iter().map(|path| places::real(path));
+        let all: Vec<_> = own.chain(places::secrets(&request.homes)).collect();
+        if let Some(root) = roots
+            .iter()
+            .find(|root| all.iter().any(|hidden| root.starts_with(hidden)))
+        {
+            return Err(Error::Unusable {
+                path: root.clone(),
+                reason: "lies in a secret place or in one of haft's own folders",
+            });
+        }
+        let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+
+        let mut named: Vec<PathBuf> = Vec::new();
+        for entry in request
+            .protect
+            .iter()
+            .filter(|entry| !entry.as_os_str().is_empty())
+        {
+            named.push(
+                roots
+                    .first()
+                    .map_or_else(|| entry.clone(), |work| work.join(entry)),
+            );
+        }
+        for folder in roots.iter().chain(&request.repositories) {
+            named.extend(places::always_protected(folder));
+        }
+        let mut protected = Vec::new();
+        let mut watched = Vec::new();
+        for path in named {
+            // The name itself, in its real folder: a link there can be read
+            // through but not pinned by a mount, so it is watched.
+            let name = match (path.parent(), path.file_name()) {
+                (Some(parent), Some(name)) => places::real(parent).join(name),
+                _ => continue,
+            };
+            match places::kind(&name) {
+                Kind::Folder | Kind::File => protected.push(name),
+                Kind::Link => {
+                    protected.extend(existing(std::iter::once(places::real(&name))));
+                    watched.push(name);
+                }
+                Kind::Nothing => watched.push(name),
+            }
+        }
+        // In a home that is a work folder, a secret place may still appear.
+        watched.extend(
+            all.iter()
+                .filter(|path| in_roots(path) && places::kind(path) == Kind::Nothing)
+                .cloned(),
+        );
+        watched.retain(|path| in_roots(path));
+
+        let sockets = places::SOCKETS
+            .iter()
+            .map(PathBuf::from)
+            .chain(request.sockets.iter().cloned())
+            .map(|path| places::real(&path));
+        let mut plan = Self {
+            reading,
+            writing,
+            roots,
+            readable,
+            temp,
+            protected,
+            watched,
+            hidden: existing(all.into_iter()),
+            sockets: existing(sockets)
+                .into_iter()
+                .filter(|path| path != Path::new("/"))
+                .collect(),
+            network: request.network,
+            limits: request.limits,
+        };
+        for list in [
+            &mut plan.protected,
+            &mut plan.watched,
+            &mut plan.hidden,
+            &mut plan.sockets,
+            &mut plan.readable,
+        ] {
+            list.sort();
+            list.dedup();
+        }
+        Ok(plan)
+    }
+
+    /// Protected and secret paths inside the roots that did not exist, or are
+    /// links, when the plan was made. Nothing can be mounted on them: whoever
+    /// runs the command looks at them again afterwards.
+    #[must_use]
+    pub fn watched(&self) -> &[PathBuf] {
+        &self.watched
+    }
+
+    /// Protected paths that exist. At the full level the kernel refuses to
+    /// change them; at the partial level whoever runs the command compares.
+    #[must_use]
+    pub fn protected(&self) -> &[PathBuf] {
+        &self.protected
+    }
+
+    /// The work folder.
+    #[must_use]
+    pub fn work_dir(&self) -> &Path {
+        self.roots.first().map_or(Path::new("/"), PathBuf::as_path)
+    }
+
+    /// The temp folder as the command sees it, for `TMPDIR`.
+    #[must_use]
+    pub fn temp_seen(&self, level: Level) -> &Path {
+        match level {
+            Level::Full => Path::new("/tmp"),
+            Level::Partial => &self.temp,
+        }
+    }
+}
+
+fn folder(path: &Path, reason: &'static str) -> Result<PathBuf> {
+    let found = places::real(path);
+    if places::kind(&found) == Kind::Folder {
+        Ok(found)
+    } else {
+        Err(Error::Unusable {
+            path: path.to_owned(),
+            reason,
+        })
+    }
+}
+
+fn existing(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    paths
+        .filter(|path| places::kind(path) != Kind::Nothing)
+        .collect()
+}

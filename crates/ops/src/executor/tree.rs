@@ -1,0 +1,216 @@
+//! Who descends from whom, as `/proc` tells it.
+
+use super::Survivor;
+use std::path::Path;
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    pub(super) session: u32,
+    pub(super) state: u8,
+    /// Processor time it has had, in ticks.
+    pub(super) ticks: u64,
+    /// When it began, in ticks: with the number, the name of a process for good.
+    pub(super) begun: u64,
+    pub(super) name: String,
+}
+
+impl Node {
+    /// Whether it is more than an entry that waits to be read.
+    pub(super) fn alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+impl From<Node> for Survivor {
+    fn from(node: Node) -> Self {
+        Self {
+            pid: node.pid,
+            name: node.name,
+        }
+    }
+}
+
+/// No list of processes grows beyond this.
+const MAX: usize = 65_536;
+
+/// What is known of a process, if there is one.
+pub(super) fn node(pid: u32) -> Option<Node> {
+    let stat = contents(format!("/proc/{pid}/stat"))?;
+    let open = stat.iter().position(|&byte| byte == b'(')?;
+    // A name may hold anything, parentheses too: the last one ends it.
+    let close = stat.iter().rposition(|&byte| byte == b')')?;
+    let name = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
+    let rest = String::from_utf8_lossy(stat.get(close + 1..)?);
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Node {
+        pid,
+        name,
+        state: *fields.first()?.as_bytes().first()?,
+        parent: u32::try_from(number(1)?).ok()?,
+        group: u32::try_from(number(2)?).ok()?,
+        session: u32::try_from(number(3)?).ok()?,
+        ticks: number(11)? + number(12)?,
+        begun: number(19)?,
+    })
+}
+
+/// The children of a process, of all its threads.
+pub(super) fn children(pid: u32) -> Vec<u32> {
+    let threads = numbers(Path::new(&format!("/proc/{pid}/task")));
+    let lists: Option<Vec<Vec<u8>>> = threads
+        .iter()
+        .map(|thread| contents(format!("/proc/{pid}/task/{thread}/children")))
+        .collect();
+    match lists {
+        Some(lists) if !lists.is_empty() => lists
+            .iter()
+            .flat_map(|list| list.split(u8::is_ascii_whitespace))
+            .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+            .collect(),
+        // A thread that ended meanwhile, or a kernel without such lists.
+        _ => numbers(Path::new("/proc"))
+            .into_iter()
+            .filter(|&other| node(other).is_some_and(|node| node.parent == pid))
+            .collect(),
+    }
+}
+
+/// Every living process below this one, parents first.
+pub(super) fn descendants(pid: u32) -> Vec<Node> {
+    let mut open = std::collections::VecDeque::from([pid]);
+    let mut found: Vec<Node> = Vec::new();
+    while let Some(next) = open.pop_front() {
+        for child in children(next) {
+            let Some(node) = node(child) else { continue };
+            if found.len() >= MAX {
+                return found;
+            }
+            if node.alive() {
+                found.push(node);
+                open.push_back(child);
+            }
+        }
+    }
+    found
+}
+
+/// Signals a process, if it is still the one that was seen. The handle is of
+/// whoever had the number when it was opened; if that is who was seen, the
+/// number had not changed hands.
+#[cfg(target_os = "linux")]
+pub(super) fn send(seen: &Node, signal: rustix::process::Signal) {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+    let pid = i32::try_from(seen.pid).ok().and_then(Pid::from_raw);
+    let handle = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    if let Some(handle) = handle
+        && node(seen.pid).is_some_and(|now| now.begun == seen.begun)
+    {
+        let _ = pidfd_send_signal(&handle, signal);
+    }
+}
+
+/// Kills a session whose leader is dead: all that is left to go by when a
+/// supervisor was killed.
+pub(super) fn kill_session(leader: u32) {
+    #[cfg(target_os = "linux")]
+    for _ in 0..20 {
+        let members: Vec<Node> = numbers(Path::new("/proc"))
+            .into_iter()
+            .filter_map(node)
+            .filter(|node| node.session == leader && node.pid != leader && node.alive())
+            .collect();
+        if members.is_empty() {
+            return;
+        }
+        for member in members {
+            send(&member, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// Whether a process waits for what a person types: it reads from a terminal or
+/// from a pipe with a name. A pipe without one leads to another process.
+pub(super) fn reads_from_person(pid: u32) -> bool {
+    let read = match std::env::consts::ARCH {
+        "x86_64" => "0",
+        "aarch64" | "riscv64" => "63",
+        _ => return false,
+    };
+    let Some(call) = contents(format!("/proc/{pid}/syscall")) else {
+        return false;
+    };
+    let call = String::from_utf8_lossy(&call).into_owned();
+    let mut words = call.split_ascii_whitespace();
+    if words.next() != Some(read) {
+        return false;
+    }
+    let Some(fd) = words
+        .next()
+        .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok())
+    else {
+        return false;
+    };
+    let fd = format!("/proc/{pid}/fd/{fd}");
+    let Ok(target) = rustix::fs::readlink(&fd, Vec::new()) else {
+        return false;
+    };
+    let target = target.to_bytes();
+    target.starts_with(b"/dev/tty")
+        || target.starts_with(b"/dev/pts/")
+        || (target.starts_with(b"/")
+            && rustix::fs::stat(&fd)
+                .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_fifo()))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the table of processes is no file of anybody"
+)]
+fn contents(path: String) -> Option<Vec<u8>> {
+    std::fs::read(path).ok()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the table of processes is no folder of anybody"
+)]
+fn numbers(folder: &Path) -> Vec<u32> {
+    std::fs::read_dir(folder).map_or_else(
+        |_| Vec::new(),
+        |entries| {
+            entries
+                .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+                .take(MAX)
+                .collect()
+        },
+    )
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_knows_itself_and_its_children() {
+        let me = std::process::id();
+        assert!(node(me).unwrap().alive());
+        assert_eq!(node(u32::MAX), None);
+        #[expect(clippy::disallowed_methods, reason = "a child to look at")]
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let seen = descendants(me);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let seen = seen.iter().find(|node| node.pid == child.id()).unwrap();
+        assert_eq!(seen.parent, me);
+        assert!(!descendants(me).iter().any(|node| node.pid == child.id()));
+    }
+}

@@ -1,0 +1,342 @@
+//! Processes in the background, by name: started, looked at, waited for, killed.
+//! They end with the table at the latest.
+
+mod until;
+
+pub use until::{Met, Until, Waited};
+
+use crate::executor::{
+    Disk, Ended, Executor, Exit, Finished, Keep, Launch, Refusal, Running, Stream, When,
+};
+use crate::{Error, Result, blocking};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How many may run at a time.
+pub const MAX_ACTIVE: usize = 16;
+
+/// How long one that ended is remembered.
+pub const REMEMBERED: Duration = Duration::from_secs(30 * 60);
+
+/// How long one that is killed has to end by itself.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// The processes of a session.
+pub struct Processes {
+    executor: Arc<dyn Executor>,
+    folder: PathBuf,
+    /// The most that is kept of one stream.
+    max: u64,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: u64,
+    /// Places taken by processes that are about to start.
+    starting: usize,
+    entries: Vec<Arc<Entry>>,
+}
+
+/// One process.
+#[derive(Debug)]
+struct Entry {
+    id: String,
+    title: String,
+    started: SystemTime,
+    running: Running,
+    logs: [PathBuf; 2],
+    ended: Arc<Mutex<Option<(SystemTime, Instant)>>>,
+}
+
+/// What is known of a process.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// Its name: `proc-1`, `proc-2` and so on.
+    pub id: String,
+    /// What whoever started it calls it.
+    pub title: String,
+    /// The number of its own process.
+    pub pid: u32,
+    /// When it began.
+    pub started: SystemTime,
+    /// Whether it runs, and else how it ended.
+    pub state: State,
+}
+
+/// Where a process is in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It runs.
+    Running,
+    /// It ended.
+    Ended {
+        /// How.
+        status: Exit,
+        /// Who ended it.
+        by: Ended,
+        /// When.
+        at: SystemTime,
+    },
+    /// It did not become what it should have.
+    Failed {
+        /// Why, as a fact.
+        refusal: Refusal,
+        /// Why, in words.
+        detail: String,
+        /// When.
+        at: SystemTime,
+    },
+}
+
+/// The end of what a process has said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tail {
+    /// Standard output, or both.
+    pub output: Vec<u8>,
+    /// Standard error.
+    pub error: Vec<u8>,
+    /// How much there is of standard output.
+    pub output_bytes: u64,
+    /// How much there is of standard error.
+    pub error_bytes: u64,
+}
+
+impl std::fmt::Debug for Processes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Processes").finish_non_exhaustive()
+    }
+}
+
+impl Processes {
+    /// A table whose processes are started by `executor`, with their outputs in
+    /// `folder`, at most `max` bytes of each stream.
+    #[must_use]
+    pub fn new(executor: Arc<dyn Executor>, folder: PathBuf, max: u64) -> Self {
+        Self {
+            executor,
+            folder,
+            max,
+            table: Mutex::default(),
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a process. Where its output is kept is the table's choice, whatever
+    /// the launch says.
+    ///
+    /// # Errors
+    /// [`Error::TooManyProcesses`], or [`Error::CannotStart`].
+    pub async fn start(&self, title: String, mut launch: Launch) -> Result<Status> {
+        let place = self.take_place()?;
+        let id = format!("proc-{}", place.number);
+        let logs = ["out", "err"].map(|stream| self.folder.join(format!("{id}.{stream}")));
+        let [output, error] = logs.clone();
+        launch.keep = Keep {
+            head: 0,
+            tail: 0,
+            disk: Some(Disk {
+                output,
+                error,
+                max: self.max,
+                when: When::Always,
+            }),
+        };
+        let started = SystemTime::now();
+        let running = match self.executor.start(launch).await {
+            Ok(running) => running,
+            Err(error) => {
+                remove(&logs);
+                return Err(error);
+            }
+        };
+        let ended = Arc::default();
+        note_end(&running, &ended);
+        let entry = Arc::new(Entry {
+            id,
+            title,
+            started,
+            running,
+            logs,
+            ended,
+        });
+        self.table().entries.push(Arc::clone(&entry));
+        drop(place);
+        Ok(entry.status())
+    }
+
+    /// A number, and one of the places, until what is answered here is dropped.
+    fn take_place(&self) -> Result<Place<'_>> {
+        let mut table = self.table();
+        table.forget();
+        let active = table.entries.iter().filter(|entry| entry.active()).count();
+        if active + table.starting >= MAX_ACTIVE {
+            return Err(Error::TooManyProcesses { limit: MAX_ACTIVE });
+        }
+        table.starting += 1;
+        table.last += 1;
+        Ok(Place {
+            processes: self,
+            number: table.last,
+        })
+    }
+
+    fn entry(&self, id: &str) -> Result<Arc<Entry>> {
+        let mut table = self.table();
+        table.forget();
+        let found = table.entries.iter().find(|entry| entry.id == id);
+        found
+            .cloned()
+            .ok_or_else(|| Error::NoProcess { id: id.to_owned() })
+    }
+
+    /// What is known of a process.
+    ///
+    /// # Errors
+    /// [`Error::NoProcess`].
+    pub fn status(&self, id: &str) -> Result<Status> {
+        Ok(self.entry(id)?.status())
+    }
+
+    /// All of them, in the order in which they began.
+    #[must_use]
+    pub fn list(&self) -> Vec<Status> {
+        let mut table = self.table();
+        table.forget();
+        table.entries.iter().map(|entry| entry.status()).collect()
+    }
+
+    /// The last bytes of each stream, at most `max` of each.
+    ///
+    /// # Errors
+    /// [`Error::NoProcess`], or [`Error::Io`] when the log cannot be read.
+    pub async fn log(&self, id: &str, max: usize) -> Result<Tail> {
+        let entry = self.entry(id)?;
+        let log = |stream| entry.running.log(stream);
+        let (output, error) = (log(Stream::Output), log(Stream::Error));
+        let id = id.to_owned();
+        blocking::run(blocking::Weight::Heavy, move || {
+            let read = |log: Option<Arc<crate::executor::Log>>| match log {
+                None => Ok((0, Vec::new())),
+                Some(log) => match log.tail(max) {
+                    Ok(tail) => Ok((log.len(), tail)),
+                    Err(error) => Err(Error::io("read the log of", id.as_str(), error)),
+                },
+            };
+            let (output_bytes, output) = read(output)?;
+            let (error_bytes, error) = read(error)?;
+            Ok(Tail {
+                output,
+                error,
+                output_bytes,
+                error_bytes,
+            })
+        })
+        .await
+    }
+
+    /// Ends a process and its whole tree, and answers with how it ended. Of one
+    /// that has ended, what it left running is.
+    ///
+    /// # Errors
+    /// [`Error::NoProcess`].
+    pub async fn kill(&self, id: &str) -> Result<Status> {
+        let entry = self.entry(id)?;
+        entry.running.kill(GRACE).await;
+        Ok(entry.status())
+    }
+}
+
+/// One of the places, taken.
+struct Place<'a> {
+    processes: &'a Processes,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.processes.table().starting -= 1;
+    }
+}
+
+impl Table {
+    fn forget(&mut self) {
+        self.entries.retain(|entry| match entry.ended_at() {
+            None => true,
+            Some((_, at)) => at.elapsed() < REMEMBERED,
+        });
+    }
+}
+
+impl Entry {
+    fn active(&self) -> bool {
+        self.running.finished().is_none()
+    }
+
+    fn ended_at(&self) -> Option<(SystemTime, Instant)> {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn status(&self) -> Status {
+        let at = || self.ended_at().map_or_else(SystemTime::now, |(at, _)| at);
+        let state = match self.running.finished().as_deref() {
+            None => State::Running,
+            Some(Ok(Finished { status, ended, .. })) => State::Ended {
+                status: *status,
+                by: *ended,
+                at: at(),
+            },
+            Some(Err(Error::CannotStart {
+                refusal, detail, ..
+            })) => State::Failed {
+                refusal: *refusal,
+                detail: detail.clone(),
+                at: at(),
+            },
+            Some(Err(error)) => State::Failed {
+                refusal: Refusal::Other,
+                detail: error.to_string(),
+                at: at(),
+            },
+        };
+        Status {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            pid: self.running.pid(),
+            started: self.started,
+            state,
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        remove(&self.logs);
+    }
+}
+
+/// Writes down when a process ended, once.
+fn note_end(running: &Running, ended: &Arc<Mutex<Option<(SystemTime, Instant)>>>) {
+    let mut end = running.end();
+    let ended = Arc::clone(ended);
+    tokio::spawn(async move {
+        let _ = end.wait_for(Option::is_some).await;
+        let now = (SystemTime::now(), Instant::now());
+        *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    });
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "logs lie in haft's own folder, outside every scope"
+)]
+fn remove(logs: &[PathBuf]) {
+    for log in logs {
+        // One that was never made is as good as removed.
+        let _ = std::fs::remove_file(log);
+    }
+}

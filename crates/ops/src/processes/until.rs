@@ -1,0 +1,210 @@
+//! What a process can be waited for.
+
+use super::{Entry, Processes, Status};
+use crate::executor::{Log, Stream};
+use crate::{Error, Result};
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+/// How often a port is tried.
+const KNOCK: Duration = Duration::from_millis(50);
+
+/// The most of a log that is searched at a time. A line longer than this may be
+/// missed.
+const WINDOW: usize = 1 << 20;
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Until {
+    /// Its end.
+    Exit,
+    /// Somebody answers on this port of this machine.
+    Port(u16),
+    /// A line of its output matches this pattern.
+    Log(String),
+    /// It has said nothing for so long.
+    Idle(Duration),
+}
+
+/// How waiting ended.
+#[derive(Debug, Clone)]
+pub struct Waited {
+    /// The process afterwards.
+    pub status: Status,
+    /// Whether it came to what was waited for.
+    pub met: Met,
+    /// How long it took.
+    pub waited: Duration,
+}
+
+/// Whether something waited for came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Met {
+    /// It came.
+    Yes,
+    /// The process ended first, so it never will.
+    Never,
+    /// Time was over.
+    NotYet,
+}
+
+impl Processes {
+    /// Waits for something, at most `limit`. The end of the process ends every
+    /// wait.
+    ///
+    /// # Errors
+    /// [`Error::NoProcess`], [`Error::InvalidPattern`], or [`Error::Cancelled`].
+    pub async fn wait(
+        &self,
+        id: &str,
+        until: &Until,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Waited> {
+        let entry = self.entry(id)?;
+        let begun = Instant::now();
+        let met = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Error::Cancelled),
+            met = entry.reach(until) => met?,
+            () = tokio::time::sleep(limit) => Met::NotYet,
+        };
+        Ok(Waited {
+            status: entry.status(),
+            met,
+            waited: begun.elapsed(),
+        })
+    }
+}
+
+impl Entry {
+    async fn reach(&self, until: &Until) -> Result<Met> {
+        let mut end = self.running.end();
+        let ended = async move {
+            // A sender that is gone has nothing more to say either.
+            let _ = end.wait_for(Option::is_some).await;
+        };
+        match until {
+            Until::Exit => {
+                ended.await;
+                Ok(Met::Yes)
+            }
+            Until::Port(port) => Ok(tokio::select! {
+                () = knock(*port) => Met::Yes,
+                () = ended => Met::Never,
+            }),
+            Until::Idle(quiet) => Ok(tokio::select! {
+                () = self.idle(*quiet) => Met::Yes,
+                () = ended => Met::Never,
+            }),
+            Until::Log(pattern) => {
+                let matcher = compile(pattern)?;
+                let mut searches = [Stream::Output, Stream::Error]
+                    .map(|stream| Search::new(self.running.log(stream)));
+                tokio::select! {
+                    biased;
+                    met = self.line(&matcher, &mut searches) => met.map(|()| Met::Yes),
+                    () = ended => {
+                        // Its last words may have come with its end.
+                        let found = look(&matcher, &mut searches)?;
+                        Ok(if found { Met::Yes } else { Met::Never })
+                    }
+                }
+            }
+        }
+    }
+
+    async fn idle(&self, quiet: Duration) {
+        let pulse = self.running.pulse();
+        loop {
+            let since = pulse.borrow().at.elapsed();
+            match quiet.checked_sub(since) {
+                None | Some(Duration::ZERO) => return,
+                Some(left) => tokio::time::sleep(left).await,
+            }
+        }
+    }
+
+    async fn line(&self, matcher: &RegexMatcher, searches: &mut [Search; 2]) -> Result<()> {
+        let mut pulse = self.running.pulse();
+        loop {
+            pulse.borrow_and_update();
+            if look(matcher, searches)? {
+                return Ok(());
+            }
+            // The pulse comes before the bytes are on the disk.
+            tokio::select! {
+                changed = pulse.changed() => if changed.is_err() {
+                    std::future::pending::<()>().await;
+                },
+                () = tokio::time::sleep(KNOCK) => {}
+            }
+        }
+    }
+}
+
+fn compile(pattern: &str) -> Result<RegexMatcher> {
+    let mut builder = RegexMatcherBuilder::new();
+    let built = builder.multi_line(true).build(pattern);
+    built.map_err(|error| Error::InvalidPattern {
+        pattern: pattern.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// How far one stream has been searched.
+struct Search {
+    log: Option<Arc<Log>>,
+    seen: u64,
+}
+
+impl Search {
+    fn new(log: Option<Arc<Log>>) -> Self {
+        Self { log, seen: 0 }
+    }
+
+    /// Searches what is new, and the line it continues.
+    fn find(&mut self, matcher: &RegexMatcher) -> Result<bool> {
+        let Some(log) = &self.log else {
+            return Ok(false);
+        };
+        let now = log.len();
+        let fresh = usize::try_from(now.saturating_sub(self.seen)).unwrap_or(usize::MAX);
+        if fresh == 0 {
+            return Ok(false);
+        }
+        let text = log
+            .tail(fresh.saturating_add(4096).min(WINDOW))
+            .map_err(|error| Error::io("read the log of", "the process", error))?;
+        self.seen = now;
+        matcher
+            .is_match(&text)
+            .map_err(|error| Error::Fault(error.to_string()))
+    }
+}
+
+fn look(matcher: &RegexMatcher, searches: &mut [Search; 2]) -> Result<bool> {
+    for search in searches {
+        if search.find(matcher)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns when somebody answers.
+async fn knock(port: u16) {
+    loop {
+        for host in ["127.0.0.1", "::1"] {
+            let tried = tokio::time::timeout(KNOCK * 20, TcpStream::connect((host, port))).await;
+            if matches!(tried, Ok(Ok(_))) {
+                return;
+            }
+        }
+        tokio::time::sleep(KNOCK).await;
+    }
+}
