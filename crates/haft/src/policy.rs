@@ -22,7 +22,10 @@ pub(crate) fn decide(
     resources: &[Resource],
 ) -> Decision {
     let mut allowed = Vec::new();
-    for Resource::Path(given, access) in resources {
+    for resource in resources {
+        let Resource::Path(given, access) = resource else {
+            continue;
+        };
         // A tool that only looks cannot ask to write.
         if effect != Effect::Write && *access != Access::Read {
             return Decision::Deny(Error::Denied {

@@ -17,6 +17,8 @@ pub enum Effect {
     Read,
     /// Changes files.
     Write,
+    /// Runs a program, which can do whatever it is not kept from.
+    Execute,
     /// Neither: computes, or talks only to the session.
     Pure,
 }
@@ -27,6 +29,10 @@ pub enum Effect {
 pub enum Resource {
     /// A file or folder, and what for.
     Path(String, crate::Access),
+    /// A command line, for a shell.
+    Command(String),
+    /// A program and its arguments, with no shell in between.
+    Program(Vec<String>),
 }
 
 /// A tool with typed arguments.
