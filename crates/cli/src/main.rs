@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod env;
 mod exit;
+mod hidden;
 mod log;
 mod output;
 mod session;
@@ -18,19 +19,10 @@ use clap::Parser;
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
-/// The command that no person types: haft starts itself with it, to watch over
-/// a command it runs.
-#[cfg(target_os = "linux")]
-const SUPERVISE: &str = "__supervise";
-
 fn main() -> ExitCode {
     // Before anything else: every command that is run waits for this.
-    #[cfg(target_os = "linux")]
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == SUPERVISE)
-    {
-        return haft_ops::executor::supervise(unconfined);
+    if let Some(code) = hidden::run() {
+        return code;
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -43,13 +35,6 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
-}
-
-/// No confinement is known to this build, so an order that asks for one is not
-/// carried out.
-#[cfg(target_os = "linux")]
-fn unconfined(_plan: &[u8]) -> Result<(), String> {
-    Err("this build cannot confine commands".to_owned())
 }
 
 fn run(cli: Cli) -> Result<Exit, Failure> {

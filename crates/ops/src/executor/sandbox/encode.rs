@@ -214,10 +214,10 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn plan() -> Plan {
+    pub(in super::super) fn plan() -> Plan {
         Plan {
             reading: Reading::NotSecret,
             writing: Writing::Roots,

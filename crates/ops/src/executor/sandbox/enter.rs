@@ -44,16 +44,12 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
                 cage: None,
             })
         }
-        (Level::Partial, Stage::Outer) => {
-            if let Some(cage) = cage(plan) {
-                // Who is confined can no longer remove the group.
-                return Ok(Entered {
-                    role: Role::StartInner,
-                    cage: Some(cage),
-                });
-            }
-            without_namespaces(plan, strength)
-        }
+        // Who is confined can no longer remove the group, and can be killed by
+        // the command.
+        (Level::Partial, Stage::Outer) => Ok(Entered {
+            role: Role::StartInner,
+            cage: cage(plan),
+        }),
         (Level::Partial, Stage::Inner) => {
             let entered = without_namespaces(plan, strength)?;
             die_with_parent()?;

@@ -155,7 +155,7 @@ fn attempt(helper: &Helper, words: &[String]) -> Result<String, String> {
             .map(|version| version.to_string())
             .map_err(|error| error.to_string()),
         "group" => cgroup::Cage::enter(64).map(|_| "held".to_owned()),
-        "partial" => put_on(Level::Partial, Stage::Outer).map(|_| "partial".to_owned()),
+        "partial" => put_on(Level::Partial, Stage::Inner).map(|_| "partial".to_owned()),
         "inner" => put_on(Level::Full, Stage::Inner).map(|_| "full".to_owned()),
         "full" => {
             let entered = put_on(Level::Full, Stage::Outer)?;
