@@ -16,7 +16,7 @@ const TOP: &str = "\
 
 Flags, before or after the command (explained by `haft call --help`):
   --dir DIR  --config FILE  --toolset NAME  --preset NAME
-  --sandbox MODE  --log LEVEL  --quiet  --help  --version{after-help}";
+  --sandbox MODE  --network on|off  --log LEVEL  --quiet  --help  --version{after-help}";
 
 /// Tools for language-model agents: run them, look at them, serve them.
 #[derive(Debug, Parser)]
@@ -60,6 +60,10 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "MODE", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(config::MODES))]
     pub(crate) sandbox: Option<String>,
+    /// on or off: the network, for commands
+    #[arg(long, global = true, value_name = "on|off", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(["on", "off"]))]
+    pub(crate) network: Option<String>,
     /// Results and errors only
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
@@ -76,6 +80,7 @@ impl Shared {
             "--toolset" => self.toolset.clone(),
             "--preset" => self.preset.clone(),
             "--sandbox" => self.sandbox.clone(),
+            "--network" => self.network.clone(),
             "--log" => self.log.clone(),
             "--quiet" => self.quiet.then(|| "true".to_owned()),
             _ => None,

@@ -1,5 +1,6 @@
 //! The configuration: what is in force, and where each value comes from.
 
+pub(crate) mod commands;
 mod file;
 mod keys;
 mod layer;
@@ -40,6 +41,9 @@ pub(crate) struct Settings {
     /// What the person lists, and every file that may be configuration.
     pub(crate) protect: Vec<PathBuf>,
     pub(crate) rules: FileRules,
+    /// The name of the sandbox mode that makes them.
+    pub(crate) mode: String,
+    pub(crate) commands: commands::Commands,
     pub(crate) log: String,
     pub(crate) quiet: bool,
     pub(crate) concurrency: usize,
@@ -131,7 +135,9 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         concurrency.from.to_string(),
     );
     let (rules, mode, from) = mode(&sources, &mut warnings)?;
-    show("sandbox", mode.into(), joined(&from));
+    show("sandbox", mode.clone().into(), joined(&from));
+    let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
+    let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let log = given_or(sources.first("log")?, "warn".into());
     show("log", log.written.clone(), log.from.to_string());
     let quiet = given_or(sources.first("quiet")?, false.into());
@@ -147,6 +153,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         roots: roots.into_iter().map(|root| root.path).collect(),
         protect,
         rules,
+        mode,
+        commands,
         log: text(&log).to_owned(),
         quiet: quiet.value.as_bool().unwrap_or_default(),
         concurrency: concurrency

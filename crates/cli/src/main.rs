@@ -7,7 +7,6 @@ mod commands;
 mod config;
 mod env;
 mod exit;
-mod hidden;
 mod log;
 mod output;
 mod session;
@@ -21,7 +20,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Before anything else: every command that is run waits for this.
-    if let Some(code) = hidden::run() {
+    #[cfg(target_os = "linux")]
+    if let Some(code) = haft::ops::executor::hidden(std::env::args_os()) {
         return code;
     }
     let cli = match Cli::try_parse() {

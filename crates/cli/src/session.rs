@@ -4,7 +4,12 @@ use crate::args::Shared;
 use crate::config::{self, Settings};
 use crate::exit::Failure;
 use crate::{log, output};
+use crate::config::commands::Executor;
+use crate::env;
+use haft::commands::{Commands, Place};
+use haft::ops::executor::Itself;
 use haft::Runtime;
+use std::sync::Arc;
 
 /// Which tools a session has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +42,8 @@ pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failur
         .rules(settings.rules)
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
-        .concurrency(settings.concurrency);
+        .concurrency(settings.concurrency)
+        .commands(commands(settings));
     if let Some(preset) = &settings.preset {
         builder = builder.preset(preset);
     }
@@ -47,6 +53,23 @@ pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failur
     builder
         .build()
         .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// How commands are run: by this binary, which watches over each of them.
+fn commands(settings: &Settings) -> Commands {
+    let itself = Itself::new();
+    let executor: Arc<dyn haft::ops::Executor> = match &settings.commands.executor {
+        Executor::Local | Executor::Ssh(_) => Arc::new(itself.executor()),
+    };
+    Commands {
+        executor,
+        environment: env::for_commands(&settings.commands.granted),
+        place: Place::Here {
+            helper: itself.helper(),
+            network: settings.commands.network,
+            sockets: env::socket_folders(),
+        },
+    }
 }
 
 /// Says that there is no such tool, and which was probably meant.

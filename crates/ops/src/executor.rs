@@ -9,6 +9,8 @@
 mod capture;
 mod disk;
 mod drive;
+#[cfg(target_os = "linux")]
+mod hidden;
 mod job;
 mod local;
 mod prompt;
@@ -21,6 +23,9 @@ mod tree;
 mod wire;
 
 pub use disk::Log;
+pub(crate) use job::cannot_run as cannot;
+#[cfg(target_os = "linux")]
+pub use hidden::{Itself, hidden};
 pub use local::Local;
 pub use running::{Pulse, Running};
 #[cfg(target_os = "linux")]

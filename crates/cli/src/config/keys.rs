@@ -112,6 +112,25 @@ pub(crate) static KEYS: &[Key] = &[
     )
     .given_by("--sandbox", "HAFT_SANDBOX"),
     used(
+        "network",
+        Kind::Choice(&["on", "off"]),
+        "off",
+        "the network, for commands; not loosened by a project's file",
+    )
+    .given_by("--network", "HAFT_NETWORK"),
+    used(
+        "tools.env",
+        Kind::Texts,
+        "[]",
+        "more variables that commands may see; not in a project's file",
+    ),
+    used(
+        "executor",
+        Kind::Anything,
+        "local",
+        "where commands run: local, or { ssh: HOST }; not in a project's file",
+    ),
+    used(
         "log",
         Kind::Choice(log::LEVELS),
         "warn",
@@ -152,25 +171,14 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Choice(&["ask", "auto", "never"]),
         "who says yes to what the policy asks",
     ),
-    later(
-        "network",
-        Kind::Choice(&["on", "off"]),
-        "the network, for commands",
-    ),
     later("backend", Kind::Anything, "where files live"),
     later("execution", Kind::Anything, "how code is run"),
-    later("executor", Kind::Anything, "where commands run"),
     later("subagents", Kind::List, "agents that the agent may ask"),
     later("skills", Kind::Texts, "folders of skills"),
     Key {
         standing: Standing::Refused,
         ..later("policy", Kind::List, "rules that allow, ask or deny calls")
     },
-    later(
-        "tools.env",
-        Kind::Texts,
-        "more variables that commands may see",
-    ),
     later("tools.plugins", Kind::List, "tools of other programs"),
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
     later("tools.channels", Kind::Map, "where messages go"),

@@ -46,7 +46,7 @@ impl Stage {
     pub(crate) fn at(level: Option<Level>) -> Self {
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
             local: local(),
             mark: format!("{}-{next}", std::process::id()),
             level,

@@ -301,6 +301,11 @@ pub(super) fn named(program: &Program) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// A failure to start what was to be run.
+pub(crate) fn cannot_run(program: &Program, refusal: Refusal, detail: String) -> Error {
+    cannot(&named(program), refusal, detail)
+}
+
 pub(super) fn cannot(program: &str, refusal: Refusal, detail: String) -> Error {
     Error::CannotStart {
         program: program.to_owned(),

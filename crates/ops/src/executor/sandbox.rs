@@ -47,8 +47,8 @@ pub use confinement::Confinement;
 #[cfg(target_os = "linux")]
 pub use enter::{enter, split};
 pub use places::repositories;
-pub use plan::{Plan, Request};
-pub use probe::{Enforcement, Helper, Processes, probe, processes, rehearse};
+pub use plan::{Plan, Request, Watched, Why};
+pub use probe::{Enforcement, Helper, Processes, probe, probe_anew, processes, rehearse};
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -44,6 +44,7 @@ fn serve() -> io::Result<()> {
     let order = Order::parse(&body).ok_or(io::ErrorKind::InvalidData)?;
     let null = null()?;
     rustix::stdio::dup2_stdin(&null)?;
+    first_to_go();
     match &order.confinement {
         None => watch_over(&order, line, &null),
         Some(confinement) => confined::go_in(&order, confinement, line, &null),
@@ -174,6 +175,16 @@ fn peek(pid: Pid) -> Exit {
         },
         _ => Exit::Unknown,
     }
+}
+
+/// When memory runs out, the command goes and not what the person works with.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the kernel about the process itself"
+)]
+fn first_to_go() {
+    // Where it cannot be written, it is so already.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one device a command reads")]

@@ -1,0 +1,99 @@
+//! Commands of a session: how they are started and confined, what is shown while
+//! one runs, and what is said of it afterwards in every toolset.
+
+mod live;
+mod notes;
+
+pub(crate) use live::{Live, PACE};
+pub(crate) use notes::{details, notes};
+
+use haft_ops::executor::sandbox::{Counting, Helper, Limits, Memory, Network, Request};
+use haft_ops::executor::Executor;
+use haft_ops::exec::{Sandbox, Surroundings};
+use haft_ops::scope::{FileRules, Places, Reading, Writing};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Processes and threads that a command may have at a time: more than any build
+/// needs, and few enough to keep a machine alive.
+pub const PROCESSES: u32 = 4096;
+
+/// How a session runs commands. Without it, it runs none.
+#[derive(Clone)]
+pub struct Commands {
+    /// What starts them.
+    pub executor: Arc<dyn Executor>,
+    /// What they see of the environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where they run.
+    pub place: Place,
+}
+
+/// Where commands run, which says what can confine them.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// On this machine, where the kernel confines them.
+    Here {
+        /// How to find out what it can.
+        helper: Helper,
+        /// What may be reached over the network.
+        network: Network,
+        /// Folders beside `/run` and `/tmp` in which sockets live: the user's
+        /// runtime folder, other temp folders.
+        sockets: Vec<PathBuf>,
+    },
+    /// On another machine, where nothing of ours confines them.
+    Elsewhere {
+        /// Which, in words.
+        name: String,
+    },
+}
+
+impl Commands {
+    /// The surroundings of a session's commands, as its places and rules say.
+    pub(crate) fn surroundings(self, places: &Places, outputs: Option<PathBuf>) -> Surroundings {
+        let confines = !is_off(places.rules);
+        let sandbox = match (self.place, &places.temp) {
+            (
+                Place::Here {
+                    helper,
+                    network,
+                    sockets,
+                },
+                Some(temp),
+            ) if confines => {
+                let request = Request {
+                    rules: places.rules,
+                    work_dir: places.work_dir.clone(),
+                    roots: places.roots.clone(),
+                    readable: places.readable.clone(),
+                    temp: temp.clone(),
+                    protect: places.protect.clone(),
+                    repositories: Vec::new(),
+                    homes: places.home.iter().cloned().collect(),
+                    own: places.own.clone(),
+                    sockets,
+                    network,
+                    limits: Limits {
+                        processes: PROCESSES,
+                        counting: Counting::Always,
+                        memory: Memory::Unlimited,
+                    },
+                };
+                Some(Arc::new(Sandbox::new(helper, request, outputs)))
+            }
+            _ => None,
+        };
+        Surroundings {
+            executor: self.executor,
+            environment: self.environment,
+            sandbox,
+        }
+    }
+}
+
+/// Whether the rules leave everything to the operating system.
+pub(crate) fn is_off(rules: FileRules) -> bool {
+    rules.reading == Reading::Anywhere && rules.writing == Writing::Anywhere
+}
