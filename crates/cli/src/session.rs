@@ -1,14 +1,14 @@
 //! From settings to a session of tools.
 
 use crate::args::Shared;
+use crate::config::commands::Executor;
 use crate::config::{self, Settings};
+use crate::env;
 use crate::exit::Failure;
 use crate::{log, output};
-use crate::config::commands::Executor;
-use crate::env;
+use haft::Runtime;
 use haft::commands::{Commands, Place};
 use haft::ops::executor::Itself;
-use haft::Runtime;
 use std::sync::Arc;
 
 /// Which tools a session has.

@@ -7,9 +7,9 @@ mod notes;
 pub(crate) use live::{Live, PACE};
 pub(crate) use notes::{details, notes};
 
-use haft_ops::executor::sandbox::{Counting, Helper, Limits, Memory, Network, Request};
-use haft_ops::executor::Executor;
 use haft_ops::exec::{Sandbox, Surroundings};
+use haft_ops::executor::Executor;
+use haft_ops::executor::sandbox::{Counting, Helper, Limits, Memory, Network, Request};
 use haft_ops::scope::{FileRules, Places, Reading, Writing};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,17 +52,23 @@ pub enum Place {
 
 impl Commands {
     /// The surroundings of a session's commands, as its places and rules say.
-    pub(crate) fn surroundings(self, places: &Places, outputs: Option<PathBuf>) -> Surroundings {
+    ///
+    /// # Errors
+    /// When they have to be confined and there is no place for what that needs:
+    /// they must not run without.
+    pub(crate) fn surroundings(
+        self,
+        places: &Places,
+        outputs: Option<PathBuf>,
+    ) -> Result<Surroundings, NoTemp> {
         let confines = !is_off(places.rules);
-        let sandbox = match (self.place, &places.temp) {
-            (
-                Place::Here {
-                    helper,
-                    network,
-                    sockets,
-                },
-                Some(temp),
-            ) if confines => {
+        let sandbox = match self.place {
+            Place::Here {
+                helper,
+                network,
+                sockets,
+            } if confines => {
+                let temp = places.temp.as_ref().ok_or(NoTemp)?;
                 let request = Request {
                     rules: places.rules,
                     work_dir: places.work_dir.clone(),
@@ -83,15 +89,20 @@ impl Commands {
                 };
                 Some(Arc::new(Sandbox::new(helper, request, outputs)))
             }
-            _ => None,
+            // Off, or where nothing of ours reaches.
+            Place::Here { .. } | Place::Elsewhere { .. } => None,
         };
-        Surroundings {
+        Ok(Surroundings {
             executor: self.executor,
             environment: self.environment,
             sandbox,
-        }
+        })
     }
 }
+
+/// Commands are confined, and there is no folder for their temporary files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoTemp;
 
 /// Whether the rules leave everything to the operating system.
 pub(crate) fn is_off(rules: FileRules) -> bool {

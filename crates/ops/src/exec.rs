@@ -9,7 +9,9 @@ pub use sandboxed::Sandbox;
 pub use touched::Touched;
 
 use crate::executor::sandbox::{Confinement, Enforcement};
-use crate::executor::{Executor, Finished, Keep, Launch, Program, Prompts, Running, Streams, Watch};
+use crate::executor::{
+    Executor, Finished, Keep, Launch, Program, Prompts, Running, Streams, Watch,
+};
 use crate::{Error, Result};
 use std::ffi::OsString;
 use std::path::PathBuf;

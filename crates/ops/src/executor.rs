@@ -23,9 +23,9 @@ mod tree;
 mod wire;
 
 pub use disk::Log;
-pub(crate) use job::cannot_run as cannot;
 #[cfg(target_os = "linux")]
 pub use hidden::{Itself, hidden};
+pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
 pub use running::{Pulse, Running};
 #[cfg(target_os = "linux")]

@@ -115,20 +115,20 @@ pub(crate) static KEYS: &[Key] = &[
         "network",
         Kind::Choice(&["on", "off"]),
         "off",
-        "the network, for commands; not loosened by a project's file",
+        "the network, for commands; a project cannot turn it on",
     )
     .given_by("--network", "HAFT_NETWORK"),
     used(
         "tools.env",
         Kind::Texts,
         "[]",
-        "more variables that commands may see; not in a project's file",
+        "more variables that commands see; in your own file",
     ),
     used(
         "executor",
         Kind::Anything,
         "local",
-        "where commands run: local, or { ssh: HOST }; not in a project's file",
+        "where commands run, or { ssh: HOST }; in your own file",
     ),
     used(
         "log",

@@ -47,6 +47,11 @@ pub enum BuildError {
     /// Two tools of one name.
     #[error(transparent)]
     Duplicate(#[from] Duplicate),
+    /// Commands are confined, which takes a folder of the session's own.
+    #[error(
+        "commands that are confined need a state folder: give `folders` with `state`, or no commands"
+    )]
+    NoState,
     /// The work folder or a root cannot be used.
     #[error("the work folder cannot be used: {0}")]
     Scope(#[source] haft_ops::Error),
@@ -277,7 +282,9 @@ impl Builder {
                 let moved = outputs.as_ref().map(|outputs| outputs.join(&id));
                 let surroundings = self
                     .commands
-                    .map(|commands| commands.surroundings(&places, moved));
+                    .map(|commands| commands.surroundings(&places, moved))
+                    .transpose()
+                    .map_err(|_| BuildError::NoState)?;
                 let scope = Scope::disk(places).map_err(BuildError::Scope)?;
                 (local(self.folders.state.as_ref()), scope, surroundings)
             }

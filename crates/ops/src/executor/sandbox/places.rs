@@ -1,8 +1,8 @@
 //! The folders that the rules name, and what is found in them.
 
+use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::rules::SYSTEM;
-use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::temp::SHARED as TEMP;
 use std::collections::VecDeque;
