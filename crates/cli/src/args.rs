@@ -127,6 +127,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Config,
     },
+    /// Say what is enforced here, why, and what would raise it.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft doctor\n  haft doctor --json"
+    )]
+    Doctor(Doctor),
     /// Print a completion script for a shell.
     #[command(
         verbatim_doc_comment,
@@ -166,6 +172,13 @@ pub(crate) struct Call {
     #[arg(value_name = "JSON|-|KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
     /// Print content, is_error and details as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Print what was found as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

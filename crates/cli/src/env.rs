@@ -91,6 +91,18 @@ pub(crate) fn for_commands(granted: &[String]) -> Vec<(OsString, OsString)> {
     haft::ops::exec::environment::for_commands(std::env::vars_os(), granted)
 }
 
+/// The system, in a few words.
+pub(crate) fn system() -> String {
+    let name = rustix::system::uname();
+    format!(
+        "{} {} {}, user {}",
+        name.sysname().to_string_lossy(),
+        name.release().to_string_lossy(),
+        name.machine().to_string_lossy(),
+        rustix::process::geteuid().as_raw()
+    )
+}
+
 /// Folders of the person in which sockets live.
 pub(crate) fn socket_folders() -> Vec<PathBuf> {
     ["XDG_RUNTIME_DIR", "TMPDIR"]

@@ -24,6 +24,10 @@ fn main() -> ExitCode {
     if let Some(code) = haft::ops::executor::hidden(std::env::args_os()) {
         return code;
     }
+    // What this process holds, keys above all, is no business of the commands it
+    // runs. Where it cannot be said, they are no worse off than before.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error).into(),
@@ -46,6 +50,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Mcp) => commands::mcp::run(shared),
         Some(Command::Init) => commands::init::run(shared),
         Some(Command::Config { command }) => commands::config::run(shared, &command),
+        Some(Command::Doctor(doctor)) => commands::doctor::run(shared, &doctor),
         Some(Command::Completions { shell }) => commands::completions::run(shell),
         Some(Command::Demo) => commands::demo::run(shared),
         Some(Command::Help { command }) => commands::help::run(&command),

@@ -19,6 +19,17 @@ use std::sync::Arc;
 /// needs, and few enough to keep a machine alive.
 pub const PROCESSES: u32 = 4096;
 
+/// What a command may use up. Memory is not limited: programs reserve far more
+/// than they use. When it runs out, commands are the first to go.
+#[must_use]
+pub const fn limits() -> Limits {
+    Limits {
+        processes: PROCESSES,
+        counting: Counting::Always,
+        memory: Memory::Unlimited,
+    }
+}
+
 /// How a session runs commands. Without it, it runs none.
 #[derive(Clone)]
 pub struct Commands {
@@ -81,11 +92,7 @@ impl Commands {
                     own: places.own.clone(),
                     sockets,
                     network,
-                    limits: Limits {
-                        processes: PROCESSES,
-                        counting: Counting::Always,
-                        memory: Memory::Unlimited,
-                    },
+                    limits: limits(),
                 };
                 Some(Arc::new(Sandbox::new(helper, request, outputs)))
             }

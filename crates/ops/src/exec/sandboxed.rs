@@ -116,6 +116,11 @@ impl Sandbox {
             },
             repositories: Arc::default(),
         });
+        match &found.enforcement {
+            Enforcement::Full { .. } => tracing::info!("{}", found.enforcement),
+            // Never silent: whoever started this should know.
+            lower => tracing::warn!("{lower} (`haft doctor` says more)"),
+        }
         self.lock().get_or_insert(found).clone()
     }
 
