@@ -3,6 +3,7 @@
 
 pub mod environment;
 mod sandboxed;
+mod tidy;
 mod touched;
 
 pub use sandboxed::Sandbox;

@@ -1,5 +1,6 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
+use super::tidy::tidy;
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{
     self, Confinement, Enforcement, Helper, Plan, Request, probe, repositories,
@@ -102,7 +103,9 @@ impl Sandbox {
                     .map(|root| self.request.work_dir.join(root)),
             )
             .collect();
+        let temp = self.request.temp.clone();
         let looked = blocking::run(Weight::Heavy, move || {
+            tidy(&temp);
             Ok(Found {
                 enforcement: probe(&helper),
                 repositories: roots.iter().flat_map(|root| repositories(root)).collect(),
