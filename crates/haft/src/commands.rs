@@ -15,16 +15,23 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Processes and threads that a command may have at a time: more than any build
-/// needs, and few enough to keep a machine alive.
-pub const PROCESSES: u32 = 4096;
+/// Processes and threads that a command may have at a time: more than a build on
+/// so many processors needs, and few enough for the machine to stay responsive
+/// when all of them want to run.
+fn processes() -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(processors)
+        .unwrap_or(u32::MAX)
+        .saturating_mul(256)
+        .clamp(1024, 16_384)
+}
 
 /// What a command may use up. Memory is not limited: programs reserve far more
 /// than they use. When it runs out, commands are the first to go.
 #[must_use]
-pub const fn limits() -> Limits {
+pub fn limits() -> Limits {
     Limits {
-        processes: PROCESSES,
+        processes: processes(),
         counting: Counting::Always,
         memory: Memory::Unlimited,
     }

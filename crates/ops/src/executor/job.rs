@@ -123,6 +123,10 @@ impl Job {
     /// The supervisor was killed, or does not answer: it swept nothing, and what
     /// is still known to belong to it is killed from here.
     pub(super) fn avenge(&self) {
+        if self.confined {
+            // With the first process of a namespace its whole tree goes.
+            tree::kill(self.root());
+        }
         tree::kill_below(self.supervisor);
         tree::kill_session(self.supervisor);
     }

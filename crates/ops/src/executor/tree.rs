@@ -114,6 +114,14 @@ pub(super) fn send(seen: &Node, signal: rustix::process::Signal) {
     }
 }
 
+/// Kills one process.
+pub(super) fn kill(pid: u32) {
+    #[cfg(target_os = "linux")]
+    if let Some(node) = node(pid) {
+        send(&node, rustix::process::Signal::KILL);
+    }
+}
+
 /// Kills everything below a supervisor that does not do so itself.
 pub(super) fn kill_below(supervisor: u32) {
     #[cfg(target_os = "linux")]

@@ -75,7 +75,7 @@ impl Drop for Cage {
         }
         let _ = self.way_back.write_all(b"0");
         // The last process may still be on its way out.
-        for _ in 0..20 {
+        for _ in 0..1_000 {
             match unlinkat(&self.above, &self.name, AtFlags::REMOVEDIR) {
                 Err(Errno::BUSY) => std::thread::sleep(Duration::from_millis(2)),
                 _ => break,

@@ -64,20 +64,33 @@ pub(super) fn reap(command: Pid) {
 
 /// A word to everybody, and to those who are stopped a second one.
 fn ask(me: u32, command: Pid) {
-    let seen = tree::descendants(me);
+    // All at once where that can be: whoever forks as fast as it can leaves
+    // little time for anybody to look around.
+    let group = everybody(me).unwrap_or(command);
     // Not read yet, the command still owns its number and that of its group.
-    let _ = rustix::process::kill_process_group(command, Signal::TERM);
-    let _ = rustix::process::kill_process_group(command, Signal::CONT);
+    let _ = rustix::process::kill_process_group(group, Signal::TERM);
+    let _ = rustix::process::kill_process_group(group, Signal::CONT);
+    if group != command {
+        return;
+    }
+    let seen = tree::descendants(me);
     for node in seen.iter().filter(|node| node.group != number(command)) {
         tree::send(node, Signal::TERM);
         tree::send(node, Signal::CONT);
     }
 }
 
+/// Whom the first process of a PID namespace reaches with one signal: everybody
+/// in it but itself. To the kernel that is the group of number one.
+fn everybody(me: u32) -> Option<Pid> {
+    (me == 1).then_some(Pid::INIT)
+}
+
 fn kill(me: u32, command: Pid) -> Option<Exit> {
     // The kernel lets nobody be born into a group while it is killed, so this
     // ends whatever forks within one at once.
-    let _ = rustix::process::kill_process_group(command, Signal::KILL);
+    let group = everybody(me).unwrap_or(command);
+    let _ = rustix::process::kill_process_group(group, Signal::KILL);
     let mut status = None;
     kill_children(me, |pid, ended| {
         if pid == command {
