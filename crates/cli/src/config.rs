@@ -1,9 +1,11 @@
 //! The configuration: what is in force, and where each value comes from.
 
+pub(crate) mod approve;
 mod file;
 mod keys;
 mod layer;
 mod places;
+mod policy;
 mod redact;
 mod sandbox;
 pub(crate) mod schema;
@@ -12,13 +14,14 @@ pub(crate) mod template;
 mod value;
 mod yaml;
 
-pub(crate) use keys::MODES;
+pub(crate) use keys::{APPROVE, MODES};
 pub(crate) use sources::FILE;
 
 use crate::args::Shared;
 use crate::env;
 use crate::exit::Failure;
 use haft::ops::scope::FileRules;
+use haft::{Approve, Policy};
 use keys::Standing;
 use places::Named;
 use serde_json::Value;
@@ -40,6 +43,10 @@ pub(crate) struct Settings {
     /// What the person lists, and every file that may be configuration.
     pub(crate) protect: Vec<PathBuf>,
     pub(crate) rules: FileRules,
+    /// Its name, as it is shown.
+    pub(crate) sandbox: String,
+    pub(crate) policy: Policy,
+    pub(crate) approve: Approve,
     pub(crate) log: String,
     pub(crate) quiet: bool,
     pub(crate) concurrency: usize,
@@ -131,7 +138,11 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         concurrency.from.to_string(),
     );
     let (rules, mode, from) = mode(&sources, &mut warnings)?;
-    show("sandbox", mode.into(), joined(&from));
+    show("sandbox", mode.clone().into(), joined(&from));
+    let policy = policy::load(&sources, &mut warnings)?;
+    show("policy", policy::shown(&policy), policy::from(&policy));
+    let (approve, name, from) = approve::load(&sources, &mut warnings)?;
+    show("approve", name.into(), from.to_string());
     let log = given_or(sources.first("log")?, "warn".into());
     show("log", log.written.clone(), log.from.to_string());
     let quiet = given_or(sources.first("quiet")?, false.into());
@@ -147,6 +158,9 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         roots: roots.into_iter().map(|root| root.path).collect(),
         protect,
         rules,
+        sandbox: mode,
+        policy,
+        approve,
         log: text(&log).to_owned(),
         quiet: quiet.value.as_bool().unwrap_or_default(),
         concurrency: concurrency

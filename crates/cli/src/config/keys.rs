@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Truth,
     Texts,
     List,
+    /// The rules of a policy.
+    Rules,
     Map,
     Anything,
 }
@@ -45,6 +47,9 @@ pub(crate) enum Standing {
 
 /// The names of the sandbox modes.
 pub(crate) const MODES: &[&str] = &["workspace", "strict", "read-only", "off"];
+
+/// What becomes of what a rule asks about.
+pub(crate) const APPROVE: &[&str] = &["ask", "auto", "never"];
 
 /// A day: nothing that a model waits for takes longer.
 pub(crate) const MAX_SECONDS: u64 = 86_400;
@@ -112,6 +117,19 @@ pub(crate) static KEYS: &[Key] = &[
     )
     .given_by("--sandbox", "HAFT_SANDBOX"),
     used(
+        "policy",
+        Kind::Rules,
+        "[]",
+        "rules that allow, ask or deny calls",
+    ),
+    used(
+        "approve",
+        Kind::Choice(APPROVE),
+        "ask",
+        "what a rule asks about: ask, auto or never",
+    )
+    .given_by("--approve", "HAFT_APPROVE"),
+    used(
         "log",
         Kind::Choice(log::LEVELS),
         "warn",
@@ -148,11 +166,6 @@ pub(crate) static KEYS: &[Key] = &[
         "repeats of a failed request",
     ),
     later(
-        "approve",
-        Kind::Choice(&["ask", "auto", "never"]),
-        "who says yes to what the policy asks",
-    ),
-    later(
         "network",
         Kind::Choice(&["on", "off"]),
         "the network, for commands",
@@ -162,10 +175,6 @@ pub(crate) static KEYS: &[Key] = &[
     later("executor", Kind::Anything, "where commands run"),
     later("subagents", Kind::List, "agents that the agent may ask"),
     later("skills", Kind::Texts, "folders of skills"),
-    Key {
-        standing: Standing::Refused,
-        ..later("policy", Kind::List, "rules that allow, ask or deny calls")
-    },
     later(
         "tools.env",
         Kind::Texts,
@@ -260,6 +269,7 @@ impl Kind {
             Self::Truth => "true or false".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
             Self::List => "a list".to_owned(),
+            Self::Rules => "a list of rules".to_owned(),
             Self::Map => "a map".to_owned(),
             Self::Anything => "a value".to_owned(),
         }
