@@ -1,6 +1,9 @@
 //! The rules under `policy`, from the files to the library. A rule that cannot
 //! be understood stops the start: without it, more would be allowed.
 
+#[cfg(test)]
+mod tests;
+
 use super::layer::{Layer, Role};
 use super::sources::{Origin, Sources};
 use super::yaml::{Content, Name, Node, Place};
