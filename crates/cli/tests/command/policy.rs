@@ -266,6 +266,30 @@ fn why_says_which_rule_and_runs_nothing() {
 }
 
 #[test]
+fn the_example_of_the_page_is_what_is_printed() {
+    let page = include_str!("../../../../docs/policy.md");
+    let between = |from: &str, to: &str| {
+        let (_, after) = page.split_once(from).unwrap();
+        after.split_once(to).unwrap().0.to_owned()
+    };
+    let scratch = Scratch::new();
+    scratch.file("haft.yaml", between("```yaml\n", "```"));
+    scratch.file("src/main.rs", "");
+    let example = between("```console\n$ ", "```");
+    let (command, printed) = example.split_once('\n').unwrap();
+    let args: Vec<&str> = command.split(' ').skip(1).collect();
+    let ended = scratch.haft(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let work = scratch.work("").canonicalize().unwrap();
+    let shown = ended
+        .out
+        .replace(work.to_str().unwrap(), "/home/me/project");
+    // What the sandbox does is another page's, and depends on the machine.
+    let (decided, _) = printed.split_once("sandbox ").unwrap();
+    assert!(shown.starts_with(decided), "{shown}");
+}
+
+#[test]
 fn a_client_that_cannot_be_asked_is_refused_with_the_reason() {
     let scratch = Scratch::new();
     scratch.file("haft.yaml", "policy: [{ ask: write }]\n");

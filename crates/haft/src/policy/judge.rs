@@ -231,10 +231,10 @@ impl Policy {
 
 /// The subjects of a command line.
 fn commands(text: &str, line: Line, subjects: &mut Vec<Subject>) {
-    subjects.extend(line.commands.into_iter().map(Subject::Command));
     if let Some(why) = line.obstacle {
         subjects.push(Subject::Line(text.to_owned(), why));
     }
+    subjects.extend(line.commands.into_iter().map(Subject::Command));
 }
 
 /// All the names of a path: absolute ones, each once.

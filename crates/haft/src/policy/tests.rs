@@ -87,9 +87,11 @@ fn every_command_of_a_line_is_judged() {
             ("ls || rm x", Deny),
             ("ls | rm x", Deny),
             ("ls\nrm x", Deny),
-            ("ls | xargs rm", Ask),
-            ("ls & rm x", Ask),
-            ("ls\r\nrm x", Ask),
+            ("ls | xargs rm", Deny),
+            ("ls & rm x", Deny),
+            ("ls\r\nrm x", Deny),
+            ("ls & cat x", Ask),
+            ("ls\r\ncat x", Ask),
             ("ls;rm x", Deny),
             ("/bin/rm x", Deny),
             ("./rm x", Deny),
@@ -99,9 +101,61 @@ fn every_command_of_a_line_is_judged() {
             ("ls && \\\nrm x", Deny),
             ("rm -rf $HOME", Deny),
             ("rm x; echo $HOME", Deny),
-            ("sudo rm x", Ask),
+            ("sudo cat x", Ask),
         ],
     );
+}
+
+#[test]
+fn what_is_denied_is_found_where_it_can_be_made_out() {
+    for line in [
+        "git log $(rm x)",
+        "git log `rm x`",
+        "git log <(rm x)",
+        "echo ${x:-$(rm x)}",
+        "(rm x)",
+        "{ rm x; }",
+        "if rm x; then ls; fi",
+        "if ls; then rm x; fi",
+        "for x in a; do rm x; done",
+        "! rm x",
+        "A=b rm x",
+        "ls 2>/dev/null; rm x",
+        "ls > a && rm x",
+        "ls &> a; rm x",
+        "ls $HOME; rm x",
+        "ls \"$HOME\"; rm x",
+        "ls *; rm x",
+        "ls ~; rm x",
+        "ls # words\nrm x",
+        "ls | while read x; do rm $x; done",
+        "sudo -n rm x",
+        "env A=b rm x",
+        "timeout 5 /bin/rm x",
+        "nohup nice -n 5 rm x",
+        "xargs -0 rm",
+        "sh -c 'rm x'",
+        "bash -ec \"cd a && rm x\"",
+        "eval 'rm x'",
+        "eval rm x",
+        "find . -exec rm x +",
+        "exec rm x",
+    ] {
+        lines(&["deny bash rm"], &[(line, Deny)]);
+    }
+    // An argument is no command, and text is none.
+    for line in [
+        "echo $(date) rm",
+        "echo `date` rm",
+        "echo rm > rm",
+        "echo $x rm",
+        "echo 'rm x' $x",
+        "cat > x <<E\nrm x\nE",
+        "echo x # rm x",
+        "sudo ls rm",
+    ] {
+        lines(&["deny bash rm"], &[(line, Ask)]);
+    }
 }
 
 #[test]

@@ -135,6 +135,48 @@ pub(super) fn obstacle(words: &[String]) -> Option<String> {
     None
 }
 
+/// What a wrapper runs, as far as it can be made out.
+pub(super) enum Inside<'a> {
+    /// A command of these words.
+    Words(&'a [String]),
+    /// What a shell reads.
+    Line(String),
+}
+
+/// Shells, which take a line behind `-c`.
+const SHELLS: &[&str] = &[
+    "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh",
+];
+
+/// The command within a command, if it is one that runs others. It may be the
+/// wrong one: the options of each wrapper are its own.
+pub(super) fn inside(words: &[String]) -> Option<Inside<'_>> {
+    let (first, rest) = words.split_first()?;
+    let name = base(first);
+    if name == "eval" {
+        return Some(Inside::Line(rest.join(" ")));
+    }
+    let exec = rest.iter().position(|word| FIND.contains(&word.as_str()));
+    if name == "find" {
+        return Some(Inside::Words(rest.get(exec? + 1..)?));
+    }
+    if !WRAPPERS.contains(&name) {
+        return None;
+    }
+    if SHELLS.contains(&name) {
+        let is_flag = |word: &String| word.starts_with('-') && word.ends_with('c');
+        let line = rest.get(rest.iter().position(is_flag)? + 1)?;
+        return Some(Inside::Line(line.clone()));
+    }
+    // Behind options, settings and numbers.
+    let begins = rest.iter().position(|word| {
+        !word.starts_with(['-', '+'])
+            && !super::line::is_assignment(word)
+            && !word.starts_with(|c: char| c.is_ascii_digit())
+    })?;
+    Some(Inside::Words(rest.get(begins..)?))
+}
+
 /// The name of a program without its folder.
 pub(super) fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)

@@ -59,7 +59,8 @@ pub enum Answer {
 }
 
 /// Somebody who can be asked. Asked about one call at a time; the future is
-/// dropped when nobody wants to know any more.
+/// dropped when nobody wants to know any more. Nothing here waits for a limited
+/// time: one whose person may have left must say no after a while.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Asks about one call.
@@ -142,6 +143,9 @@ impl Runtime {
             Verdict::Allow => return Ok(None),
             Verdict::Ask => {}
             Verdict::Deny => return Err(denied(&call.tool, &judgement)),
+        }
+        if approval.approve == Approve::Auto {
+            return Ok(None);
         }
         let suggestion = approval.policy.suggest(&act, &suggested());
         match (approval.approve, &approval.approver) {
