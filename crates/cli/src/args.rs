@@ -123,9 +123,10 @@ pub(crate) enum Command {
         haft call write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Call(Call),
-    /// Show the tools as a model would see them.
+    /// Show the tools as a model would see them, or the page of one.
     #[command(
         verbatim_doc_comment,
+        override_usage = "haft tools [OPTIONS] [NAME]",
         after_help = "Examples:\n  haft tools\n  haft tools read --json"
     )]
     Tools(Tools),
@@ -218,6 +219,8 @@ pub(crate) struct Why {
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
     /// Show this tool's page: description and parameters
+    // Said by the usage and the line above it: the flags need the room.
+    #[arg(hide = true)]
     pub(crate) name: Option<String>,
     /// Print the definitions as a JSON array
     #[arg(long, group = "as")]

@@ -37,6 +37,7 @@ impl Approver for Person {
         // What was typed before the question is no answer to it.
         let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
         output::prompt(&shown);
+        let mut open = Open { line: true };
         // A thread that waits for the terminal does not keep haft from ending.
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
@@ -46,13 +47,24 @@ impl Approver for Person {
             Ok(Ok(line)) => line,
             _ => String::new(),
         };
-        if line.is_empty() {
-            // The end of the terminal, in the middle of our line.
-            output::note("");
-        }
+        open.line = !line.ends_with('\n');
         match line.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Answer::Approve,
             _ => Answer::Reject { reason: None },
+        }
+    }
+}
+
+/// A question without an end of its line: what is said next must not stand
+/// behind it, also when nobody waits for the answer any more.
+struct Open {
+    line: bool,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.line {
+            output::note("");
         }
     }
 }
@@ -83,11 +95,22 @@ fn shown(question: &Question, file: Option<&std::path::Path>) -> String {
             }
         }
     }
+    let mut asking: Vec<(String, Vec<String>)> = Vec::new();
     for part in question.judgement.decisive() {
-        out.push_str(&line(
-            "asked by",
-            &format!("{}, about {}", part.by, about(part)),
-        ));
+        let by = part.by.to_string();
+        match asking.iter_mut().find(|(known, _)| *known == by) {
+            Some((_, things)) => things.push(about(part)),
+            None => asking.push((by, vec![about(part)])),
+        }
+    }
+    for (by, things) in asking {
+        let more = match things.len().saturating_sub(3) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let things: Vec<String> = things.into_iter().take(3).collect();
+        let words = format!("{by}, about {}{more}", things.join("; "));
+        out.push_str(&line("asked by", &words));
     }
     if let Some(rule) = &question.suggestion {
         let file = file.map_or_else(|| FILE.to_owned(), |file| file.display().to_string());

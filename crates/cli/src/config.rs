@@ -43,8 +43,8 @@ pub(crate) struct Settings {
     /// What the person lists, and every file that may be configuration.
     pub(crate) protect: Vec<PathBuf>,
     pub(crate) rules: FileRules,
-    /// Its name, as it is shown.
-    pub(crate) sandbox: String,
+    /// The name of the sandbox mode that makes them.
+    pub(crate) mode: String,
     pub(crate) policy: Policy,
     pub(crate) approve: Approve,
     pub(crate) log: String,
@@ -158,7 +158,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         roots: roots.into_iter().map(|root| root.path).collect(),
         protect,
         rules,
-        sandbox: mode,
+        mode,
         policy,
         approve,
         log: text(&log).to_owned(),

@@ -132,7 +132,7 @@ fn as_json(tool: &str, settings: &Settings, explained: &Explained) -> Value {
         "approve": approve::name(settings.approve),
         "outcome": outcome(settings.approve, verdict),
         "suggestion": explained.suggestion.as_ref().map(ToString::to_string),
-        "sandbox": settings.sandbox,
+        "sandbox": settings.mode,
         "where": place::where_it_runs(settings),
     })
 }

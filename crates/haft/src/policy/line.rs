@@ -251,6 +251,11 @@ impl Reader<'_> {
             }
             any = true;
         }
+        // `2>` is the number of a file; the sign behind it is said there.
+        let number = word.chars().all(|c| c.is_ascii_digit());
+        if any && number && matches!(self.chars.peek(), Some('<' | '>')) {
+            return Ok(None);
+        }
         Ok(any.then_some(word))
     }
 

@@ -121,6 +121,8 @@ fn what_is_denied_is_found_where_it_can_be_made_out() {
         "! rm x",
         "A=b rm x",
         "ls 2>/dev/null; rm x",
+        "2>/dev/null rm x",
+        "2>&1 rm x",
         "ls > a && rm x",
         "ls &> a; rm x",
         "ls $HOME; rm x",

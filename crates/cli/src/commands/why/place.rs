@@ -17,7 +17,7 @@ pub(super) fn where_it_runs(settings: &Settings) -> Vec<String> {
         Writing::Nothing => "writes nothing",
     };
     vec![
-        format!("sandbox {}: {reading}", settings.sandbox),
-        format!("sandbox {}: {writing}", settings.sandbox),
+        format!("sandbox {}: {reading}", settings.mode),
+        format!("sandbox {}: {writing}", settings.mode),
     ]
 }
