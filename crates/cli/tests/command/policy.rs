@@ -215,6 +215,9 @@ fn why_says_which_rule_and_runs_nothing() {
     let said = write("docs/a.md");
     assert_eq!(said["decision"], "allow");
     assert_eq!(said["outcome"], "it is made, and nobody is asked");
+    // Written as the toolset lets it be, it is the same path.
+    assert_eq!(write("@docs/a.md")["decision"], "allow");
+    assert_eq!(write("docs/../docs/a.md")["decision"], "allow");
     let said = write("a.txt");
     assert_eq!(said["decision"], "ask");
     assert_eq!(said["rules"][0]["rule"], "{ ask: write }");

@@ -19,8 +19,9 @@ pub struct Act<'a> {
     pub resources: &'a [Resource],
     /// Where relative paths and globs start; absolute and real.
     pub work_dir: &'a Path,
-    /// More names of the paths among the resources: each as it is given there,
-    /// and what it is expanded or with its links followed.
+    /// The names of the paths among the resources: each as it is given there,
+    /// and what the toolset means by that, and where it is with links followed.
+    /// One without any is taken as it is given.
     pub names: &'a [(String, PathBuf)],
 }
 
@@ -242,12 +243,15 @@ fn paths(act: &Act<'_>, subject: &Subject) -> Vec<PathBuf> {
     let Subject::Path(given, _) = subject else {
         return Vec::new();
     };
-    let mut paths = vec![lexical(&act.work_dir.join(given))];
-    for (name, path) in act.names {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for (_, path) in act.names.iter().filter(|(name, _)| name == given) {
         let path = lexical(path);
-        if name == given && !paths.contains(&path) {
+        if !paths.contains(&path) {
             paths.push(path);
         }
+    }
+    if paths.is_empty() {
+        paths.push(lexical(&act.work_dir.join(given)));
     }
     paths
 }

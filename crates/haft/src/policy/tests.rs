@@ -338,7 +338,10 @@ fn a_path_is_judged_by_every_name_it_has() {
     ]);
     let verdict = |given: &str, real: &str| {
         let resources = [Resource::Path(given.to_owned(), Access::Write)];
-        let names = [(given.to_owned(), PathBuf::from(real))];
+        let names = [
+            (given.to_owned(), Path::new("/w").join(given)),
+            (given.to_owned(), PathBuf::from(real)),
+        ];
         let mut act = act("write", Effect::Write, &resources);
         act.names = &names;
         policy.judge(&act).verdict
