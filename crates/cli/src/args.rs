@@ -15,8 +15,8 @@ const TOP: &str = "\
 {subcommands}
 
 Flags, before or after the command (explained by `haft call --help`):
-  --dir DIR  --config FILE  --toolset NAME  --preset NAME
-  --sandbox MODE  --approve WHEN  --log LEVEL  --quiet  --help  --version{after-help}";
+  --dir DIR  --config FILE  --toolset NAME  --preset NAME  --sandbox MODE
+  --network on|off  --approve WHEN  --log LEVEL  --quiet  --help  --version{after-help}";
 
 /// Tools for language-model agents: run them, look at them, serve them.
 #[derive(Debug, Parser)]
@@ -60,6 +60,10 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "MODE", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(config::MODES))]
     pub(crate) sandbox: Option<String>,
+    /// on or off: the network, for commands
+    #[arg(long, global = true, value_name = "on|off", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(["on", "off"]))]
+    pub(crate) network: Option<String>,
     /// What a rule asks about: ask, auto or never
     #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(config::APPROVE))]
@@ -106,6 +110,7 @@ impl Shared {
             "--toolset" => self.toolset.clone(),
             "--preset" => self.preset.clone(),
             "--sandbox" => self.sandbox.clone(),
+            "--network" => self.network.clone(),
             "--approve" => self.approve.clone(),
             "--log" => self.log.clone(),
             "--quiet" => self.quiet.then(|| "true".to_owned()),
@@ -161,6 +166,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Config,
     },
+    /// Say what is enforced here, why, and what would raise it.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft doctor\n  haft doctor --json"
+    )]
+    Doctor(Doctor),
     /// Print a completion script for a shell.
     #[command(
         verbatim_doc_comment,
@@ -212,6 +223,13 @@ pub(crate) struct Why {
     #[arg(value_name = "JSON|-|KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
     /// Print the decision and its reasons as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Print what was found as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

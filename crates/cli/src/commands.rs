@@ -4,6 +4,7 @@ pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod mcp;

@@ -1,6 +1,7 @@
 //! The configuration: what is in force, and where each value comes from.
 
 pub(crate) mod approve;
+pub(crate) mod commands;
 mod file;
 mod keys;
 mod layer;
@@ -45,6 +46,7 @@ pub(crate) struct Settings {
     pub(crate) rules: FileRules,
     /// The name of the sandbox mode that makes them.
     pub(crate) mode: String,
+    pub(crate) commands: commands::Commands,
     pub(crate) policy: Policy,
     pub(crate) approve: Approve,
     pub(crate) log: String,
@@ -139,6 +141,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     );
     let (rules, mode, from) = mode(&sources, &mut warnings)?;
     show("sandbox", mode.clone().into(), joined(&from));
+    let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
+    let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let policy = policy::load(&sources, &mut warnings)?;
     show("policy", policy::shown(&policy), policy::from(&policy));
     let (approve, name, from) = approve::load(&sources, &mut warnings)?;
@@ -159,6 +163,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         protect,
         rules,
         mode,
+        commands,
         policy,
         approve,
         log: text(&log).to_owned(),

@@ -86,6 +86,31 @@ fn absolute(name: &str) -> Option<PathBuf> {
         .filter(|path| path.is_absolute())
 }
 
+/// What commands see of the environment.
+pub(crate) fn for_commands(granted: &[String]) -> Vec<(OsString, OsString)> {
+    haft::ops::exec::environment::for_commands(std::env::vars_os(), granted)
+}
+
+/// The system, in a few words.
+pub(crate) fn system() -> String {
+    let name = rustix::system::uname();
+    format!(
+        "{} {} {}, user {}",
+        name.sysname().to_string_lossy(),
+        name.release().to_string_lossy(),
+        name.machine().to_string_lossy(),
+        rustix::process::geteuid().as_raw()
+    )
+}
+
+/// Folders of the person in which sockets live.
+pub(crate) fn socket_folders() -> Vec<PathBuf> {
+    ["XDG_RUNTIME_DIR", "TMPDIR"]
+        .into_iter()
+        .filter_map(absolute)
+        .collect()
+}
+
 /// Whether colour is welcome where a terminal could show it.
 pub(crate) fn colour_welcome() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|term| term != "dumb")

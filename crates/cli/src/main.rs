@@ -18,20 +18,16 @@ use args::{Cli, Command};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
-/// The command that no person types: haft starts itself with it, to watch over
-/// a command it runs.
-#[cfg(target_os = "linux")]
-const SUPERVISE: &str = "__supervise";
-
 fn main() -> ExitCode {
     // Before anything else: every command that is run waits for this.
     #[cfg(target_os = "linux")]
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == SUPERVISE)
-    {
-        return haft_ops::executor::supervise(unconfined);
+    if let Some(code) = haft::ops::executor::hidden(std::env::args_os()) {
+        return code;
     }
+    // What this process holds, keys above all, is no business of the commands it
+    // runs. Where it cannot be said, they are no worse off than before.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error).into(),
@@ -45,13 +41,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// No confinement is known to this build, so an order that asks for one is not
-/// carried out.
-#[cfg(target_os = "linux")]
-fn unconfined(_plan: &[u8]) -> Result<(), String> {
-    Err("this build cannot confine commands".to_owned())
-}
-
 fn run(cli: Cli) -> Result<Exit, Failure> {
     let shared = &cli.shared;
     match cli.command {
@@ -62,6 +51,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Mcp) => commands::mcp::run(shared),
         Some(Command::Init) => commands::init::run(shared),
         Some(Command::Config { command }) => commands::config::run(shared, &command),
+        Some(Command::Doctor(doctor)) => commands::doctor::run(shared, &doctor),
         Some(Command::Completions { shell }) => commands::completions::run(shell),
         Some(Command::Demo) => commands::demo::run(shared),
         Some(Command::Help { command }) => commands::help::run(&command),

@@ -1,9 +1,13 @@
 //! From settings to a session of tools.
 
 use crate::args::Shared;
+use crate::config::commands::Executor;
 use crate::config::{self, Settings};
+use crate::env;
 use crate::exit::Failure;
 use crate::{log, output};
+use haft::commands::{Commands, Place};
+use haft::ops::executor::Itself;
 use haft::{Approver, Runtime};
 use std::sync::Arc;
 
@@ -48,6 +52,7 @@ pub(crate) fn build_with(
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
         .concurrency(settings.concurrency)
+        .commands(commands(settings))
         .policy(settings.policy.clone())
         .approve(settings.approve);
     if let Some(approver) = approver {
@@ -62,6 +67,23 @@ pub(crate) fn build_with(
     builder
         .build()
         .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// How commands are run: by this binary, which watches over each of them.
+fn commands(settings: &Settings) -> Commands {
+    let itself = Itself::new();
+    let executor: Arc<dyn haft::ops::Executor> = match &settings.commands.executor {
+        Executor::Local | Executor::Ssh(_) => Arc::new(itself.executor()),
+    };
+    Commands {
+        executor,
+        environment: env::for_commands(&settings.commands.granted),
+        place: Place::Here {
+            helper: itself.helper(),
+            network: settings.commands.network,
+            sockets: env::socket_folders(),
+        },
+    }
 }
 
 /// Says that there is no such tool, and which was probably meant.

@@ -1,7 +1,12 @@
 //! What a tool may use while it runs.
 
+use crate::commands::{Live, PACE};
+use crate::limit::{self, Said};
 use crate::runtime::Session;
 use crate::{Access, Content, Error, Reply};
+use haft_ops::exec::{self, Done, Exec};
+use haft_ops::executor::sandbox::Network;
+use haft_ops::executor::{Captured, Keep, When};
 use haft_ops::{Backend, FilePath, Scope};
 use std::path::Path;
 use std::sync::Arc;
@@ -68,9 +73,10 @@ impl Context {
     /// Control characters are made visible, so that a name stays on its line.
     #[must_use]
     pub fn shown(&self, real: &Path) -> String {
+        let real = self.session.scope.seen(real);
         let shown = real
             .strip_prefix(self.session.scope.work_dir())
-            .unwrap_or(real);
+            .unwrap_or(&real);
         let shown = if shown.as_os_str().is_empty() {
             Path::new(".")
         } else {
@@ -96,6 +102,70 @@ impl Context {
     pub fn deadline(&self, own: Duration) -> Instant {
         let own = Instant::now() + own;
         self.deadline.map_or(own, |deadline| deadline.min(own))
+    }
+
+    /// How long `own` may last before the session says that it is over.
+    #[must_use]
+    pub fn time_left(&self, own: Duration) -> Duration {
+        self.deadline.map_or(own, |deadline| {
+            own.min(deadline.saturating_duration_since(Instant::now()))
+        })
+    }
+
+    /// Runs a command as the session runs commands, and shows what it says while
+    /// it does.
+    ///
+    /// # Errors
+    /// When it did not begin. How it ended is never an error.
+    pub async fn run(&self, request: Exec) -> Result<Done, Error> {
+        let surroundings = self.session.surroundings.as_ref().ok_or_else(|| {
+            Error::failed("commands cannot be run: the program that haft is part of has not said how to start them")
+        })?;
+        let live = Live::default();
+        let watch = |_, bytes: &[u8]| live.push(bytes);
+        let mut run = std::pin::pin!(exec::run(surroundings, request, &watch, &self.cancel));
+        let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + PACE, PACE);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut run => {
+                    let done = done?;
+                    if let Some(spill) = &self.session.spill {
+                        spill.count(&done.finished.output);
+                        spill.count(&done.finished.error);
+                    }
+                    return Ok(done);
+                }
+                _ = tick.tick() => {
+                    if let Some(text) = live.take() {
+                        self.update(text);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is kept of a command's output: enough for a reply in memory, and the
+    /// whole of it on the disk once that is not all.
+    #[must_use]
+    pub fn keep(&self) -> Keep {
+        let spill = self.session.spill.as_ref();
+        Keep {
+            head: limit::HEAD,
+            tail: self.session.limit_bytes() + limit::HEAD,
+            disk: spill.map(|spill| spill.disk(&self.call_id, When::Overflow)),
+        }
+    }
+
+    /// What a model gets of a command's output.
+    pub(crate) fn said(&self, output: &Captured) -> Said {
+        self.session.said(output, &self.call_id)
+    }
+
+    /// What commands may reach over the network, where that is decided here.
+    pub(crate) fn network(&self) -> Option<Network> {
+        let sandbox = self.session.surroundings.as_ref()?.sandbox.as_ref()?;
+        Some(sandbox.request().network)
     }
 
     /// Shows what there is so far, while the call goes on.

@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+pub mod commands;
 mod context;
 mod error;
 mod event;
@@ -33,6 +34,7 @@ mod tool;
 mod toolset;
 pub mod toolsets;
 
+pub use commands::Commands;
 pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};

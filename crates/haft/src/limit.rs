@@ -1,6 +1,10 @@
 //! Cutting a reply to what a model can take. The whole is kept first, so that
 //! the note can say where.
 
+mod captured;
+
+pub(crate) use captured::{HEAD, Said, captured};
+
 use crate::reply::Cutting;
 use crate::{Content, Reply, Toolset};
 use haft_ops::spill::Spill;

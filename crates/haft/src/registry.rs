@@ -103,6 +103,15 @@ impl Tools {
             .cloned()
     }
 
+    /// Whether any of them runs programs.
+    #[must_use]
+    pub fn any_executes(&self) -> bool {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries
+            .iter()
+            .any(|entry| entry.tool.effect() == crate::Effect::Execute)
+    }
+
     /// What a model sees of all of them, in order.
     #[must_use]
     pub fn definitions(&self) -> Vec<Definition> {

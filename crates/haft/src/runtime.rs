@@ -19,6 +19,8 @@ use crate::registry::Entry;
 use crate::toolset::Paths;
 use crate::{Content, Definition, Error, Repair, Reply, Tools, Toolset, limit, prompt};
 use futures::{FutureExt, StreamExt};
+use haft_ops::exec::Surroundings;
+use haft_ops::executor::Captured;
 use haft_ops::spill::Spill;
 use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
@@ -47,9 +49,10 @@ pub(crate) struct Session {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) scope: Scope,
     pub(crate) paths: Paths,
+    pub(crate) surroundings: Option<Surroundings>,
     toolset: Toolset,
     journal: Option<Arc<dyn Journal>>,
-    spill: Option<Spill>,
+    pub(crate) spill: Option<Spill>,
     queue: Queue,
     timeout: Option<Duration>,
     concurrency: usize,
@@ -69,6 +72,16 @@ struct Admitted {
     paths: Arc<[(FilePath, Access)]>,
     /// Somebody has to say yes to this first.
     question: Option<Question>,
+}
+
+impl Session {
+    pub(crate) fn limit_bytes(&self) -> usize {
+        self.toolset.limit.bytes
+    }
+
+    pub(crate) fn said(&self, output: &Captured, call_id: &str) -> limit::Said {
+        limit::captured(output, &self.toolset, self.spill.as_ref(), call_id)
+    }
 }
 
 impl Runtime {
@@ -377,6 +390,12 @@ impl Runtime {
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.session.scope
+    }
+
+    /// How commands run here; nothing when they cannot.
+    #[must_use]
+    pub fn surroundings(&self) -> Option<&Surroundings> {
+        self.session.surroundings.as_ref()
     }
 
     /// The name of the toolset.

@@ -2,19 +2,20 @@
 //!
 //! An [`Executor`] runs things somewhere; [`Local`] runs them here. A run ends
 //! when the command's own process ends, its memory is bounded whatever the
-//! command prints, and nothing it started outlives this process. What a command
-//! may do is not decided here: a policy did that before, and the launch carries
-//! the confinement as bytes this module does not read.
+//! command prints, and nothing it started outlives this process. Whether a
+//! command may run is not decided here: a policy did that before, and the launch
+//! carries what confines it.
 
 mod capture;
 mod disk;
 mod drive;
+#[cfg(target_os = "linux")]
+mod hidden;
 mod job;
 mod local;
 mod prompt;
 mod running;
 mod sample;
-#[cfg(target_os = "linux")]
 pub mod sandbox;
 #[cfg(target_os = "linux")]
 mod supervisor;
@@ -22,6 +23,9 @@ mod tree;
 mod wire;
 
 pub use disk::Log;
+#[cfg(target_os = "linux")]
+pub use hidden::{Itself, hidden};
+pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
 pub use running::{Pulse, Running};
 #[cfg(target_os = "linux")]
@@ -71,10 +75,6 @@ pub trait Executor: Send + Sync + 'static {
 /// Who sees output as it comes.
 pub type Watch<'a> = dyn Fn(Stream, &[u8]) + Send + Sync + 'a;
 
-/// What confines a process that is about to become the command: it takes the
-/// bytes of [`Launch::confinement`], and a refusal means nothing is run.
-pub type Confine = fn(&[u8]) -> std::result::Result<(), String>;
-
 /// A command to start.
 #[derive(Debug, Clone)]
 pub struct Launch {
@@ -92,8 +92,8 @@ pub struct Launch {
     pub keep: Keep,
     /// What happens when it waits for a person.
     pub prompts: Prompts,
-    /// What confines it, for the function the supervisor was given.
-    pub confinement: Option<Vec<u8>>,
+    /// What confines it. If it cannot be put on, nothing is run.
+    pub confinement: Option<sandbox::Confinement>,
 }
 
 /// What is run.

@@ -8,6 +8,7 @@ pub mod backend;
 pub mod blocking;
 pub mod edit;
 mod error;
+pub mod exec;
 pub mod executor;
 pub mod glob;
 pub mod list;

@@ -10,7 +10,8 @@ mod links;
 mod place;
 mod protect;
 mod root;
-mod rules;
+pub(crate) mod rules;
+pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
@@ -113,10 +114,7 @@ impl Scope {
             Access::Read | Access::Write => links::Last::Follow,
             Access::Unlink => links::Last::Keep,
         };
-        // A root was made real when it was opened, so only what lies below it is
-        // looked at.
-        let (known, rest) = self.guard.known(&absolute);
-        let real = match links::real_below(known, rest, last, self.guard.rules().reading) {
+        let real = match self.real(&absolute, last) {
             Ok(real) => real,
             Err(links::Problem::Magic) => return Err(self.guard.not_allowed(given, access)),
             // Said only of a place that may be looked at.
@@ -144,6 +142,36 @@ impl Scope {
             });
         }
         Ok(path)
+    }
+
+    /// Where a path leads. What lies in a shared temp folder lies in the private
+    /// one, whether it is named so or a link leads there.
+    fn real(&self, absolute: &Path, last: links::Last) -> Result<links::Real, links::Problem> {
+        let reading = self.guard.rules().reading;
+        let moved = self.guard.moved(absolute);
+        let mut wanted = moved.unwrap_or_else(|| absolute.to_owned());
+        let mut aliases = Vec::new();
+        for _ in 0..links::MAX_LINKS {
+            // A root was made real when it was opened, so only what lies below it
+            // is looked at.
+            let (known, rest) = self.guard.known(&wanted);
+            let mut real = links::real_below(known, rest, last, reading)?;
+            aliases.append(&mut real.aliases);
+            match self.guard.moved(&real.path) {
+                Some(moved) => wanted = moved,
+                None => return Ok(links::Real { aliases, ..real }),
+            }
+        }
+        Err(links::Problem::Loop(wanted))
+    }
+
+    /// A real path as commands and the model call it.
+    #[must_use]
+    pub fn seen<'a>(&self, real: &'a Path) -> std::borrow::Cow<'a, Path> {
+        match self.guard.seen(real) {
+            Some(seen) => seen.into(),
+            None => real.into(),
+        }
     }
 }
 

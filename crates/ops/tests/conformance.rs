@@ -25,6 +25,7 @@ async fn disk() {
             home: None,
             own: Vec::new(),
             protect: Vec::new(),
+            temp: None,
             rules: Mode::Workspace.rules(),
         };
         let backend = Local::with_litter(Litter::new(temp.path().join("litter")));

@@ -12,7 +12,7 @@
 //! Between `<!-- parameters TOOL -->` and `<!-- end -->` stands the table that
 //! is made from the tool's schema.
 
-use haft::{Builder, Definition, Runtime};
+use haft::{Builder, Definition, Folders, Runtime};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -31,16 +31,16 @@ pub struct Report {
     pub problems: Vec<String>,
 }
 
-/// Runs every transcript of `page`. `set` describes the session; its folder is
-/// set for each section.
-pub async fn run(page: &str, set: impl Fn(Builder) -> Builder) -> Report {
+/// Runs every transcript of `page`. `set` describes the session; its folder is a
+/// new one below `below` for each section.
+pub async fn run(page: &str, below: &Path, set: impl Fn(Builder) -> Builder) -> Report {
     let mut report = Report::default();
-    let mut scratch = Scratch::new(&set);
+    let mut scratch = Scratch::new(below, &set);
     let mut last = None;
     for block in blocks(page) {
         let words: Vec<&str> = block.info.split_whitespace().collect();
         match words.as_slice() {
-            ["##"] => scratch = Scratch::new(&set),
+            ["##"] => scratch = Scratch::new(below, &set),
             ["file", name, how @ ..] => scratch.put(name, &content(&block.text, how)),
             ["after", name, how @ ..] => {
                 let found = std::fs::read(scratch.dir().join(name)).unwrap_or_default();
@@ -176,11 +176,15 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn new(set: &impl Fn(Builder) -> Builder) -> Self {
-        let temp = TempDir::new().unwrap();
+    fn new(below: &Path, set: &impl Fn(Builder) -> Builder) -> Self {
+        let temp = TempDir::new_in(below).unwrap();
         std::fs::create_dir(temp.path().join("work")).unwrap();
         let builder = Runtime::builder()
             .dir(temp.path().join("work"))
+            .folders(Folders {
+                state: Some(temp.path().join("state")),
+                ..Folders::default()
+            })
             .every_tool();
         let runtime = set(builder).build().unwrap();
         Self { temp, runtime }
@@ -198,6 +202,11 @@ impl Scratch {
             .into_owned()
     }
 
+    fn state(&self) -> String {
+        let state = self.temp.path().canonicalize().unwrap().join("state");
+        state.to_string_lossy().into_owned()
+    }
+
     fn put(&self, name: &str, content: &[u8]) {
         let path = self.dir().join(name);
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
@@ -208,6 +217,14 @@ impl Scratch {
         reply
             .text()
             .replace(&self.shown(), "$DIR")
+            .split(&format!("{}/outputs/", self.state()))
+            .enumerate()
+            .map(|(at, part)| match (at, part.splitn(3, '/').nth(2)) {
+                (0, _) | (_, None) => part.to_owned(),
+                // Which session it was is another thing each time.
+                (_, Some(file)) => format!("$OUTPUTS/{file}"),
+            })
+            .collect::<String>()
             .trim_end_matches('\n')
             .to_owned()
     }
@@ -293,13 +310,22 @@ fn content(text: &str, how: &[&str]) -> Vec<u8> {
 
 /// Whether `text` is what `wanted` describes.
 fn matches(wanted: &str, text: &str) -> bool {
-    let (mut wanted, mut text) = (wanted.lines(), text.lines());
-    loop {
-        match (wanted.next(), text.next()) {
-            (None, None) => return true,
-            (Some(wanted), Some(text)) if line_matches(wanted, text) => {}
-            _ => return false,
+    let wanted: Vec<&str> = wanted.lines().collect();
+    let text: Vec<&str> = text.lines().collect();
+    lines_match(&wanted, &text)
+}
+
+/// `[...]` alone on a line stands for any lines.
+fn lines_match(wanted: &[&str], text: &[&str]) -> bool {
+    match (wanted, text) {
+        ([], []) => true,
+        (["[...]", wanted @ ..], text) => {
+            (0..=text.len()).any(|skipped| lines_match(wanted, text.get(skipped..).unwrap_or(&[])))
         }
+        ([first, wanted @ ..], [line, text @ ..]) => {
+            line_matches(first, line) && lines_match(wanted, text)
+        }
+        _ => false,
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
     signals::block_on(async {
         let mut signals = Signals::listen()?;
         let shutdown = CancellationToken::new();
+        note_enforcement(&runtime);
         let serving = serve(runtime, shutdown.clone());
         tokio::pin!(serving);
         let exit = tokio::select! {
@@ -28,6 +29,18 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
         }
         Ok(exit)
     })
+}
+
+/// Finds out what confines commands before the first one comes; what is less
+/// than full is logged.
+fn note_enforcement(runtime: &Runtime) {
+    let runs_commands = runtime.tools().any_executes();
+    let sandbox = runtime
+        .surroundings()
+        .and_then(|surroundings| surroundings.sandbox.clone());
+    if let (true, Some(sandbox)) = (runs_commands, sandbox) {
+        tokio::spawn(async move { sandbox.enforcement().await });
+    }
 }
 
 /// The one call into the MCP crate.

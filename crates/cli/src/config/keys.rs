@@ -117,6 +117,25 @@ pub(crate) static KEYS: &[Key] = &[
     )
     .given_by("--sandbox", "HAFT_SANDBOX"),
     used(
+        "network",
+        Kind::Choice(&["on", "off"]),
+        "off",
+        "the network, for commands; a project cannot turn it on",
+    )
+    .given_by("--network", "HAFT_NETWORK"),
+    used(
+        "tools.env",
+        Kind::Texts,
+        "[]",
+        "more variables that commands see; in your own file",
+    ),
+    used(
+        "executor",
+        Kind::Anything,
+        "local",
+        "where commands run, or { ssh: HOST }; in your own file",
+    ),
+    used(
         "policy",
         Kind::Rules,
         "[]",
@@ -165,21 +184,10 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Whole(0, u64::MAX),
         "repeats of a failed request",
     ),
-    later(
-        "network",
-        Kind::Choice(&["on", "off"]),
-        "the network, for commands",
-    ),
     later("backend", Kind::Anything, "where files live"),
     later("execution", Kind::Anything, "how code is run"),
-    later("executor", Kind::Anything, "where commands run"),
     later("subagents", Kind::List, "agents that the agent may ask"),
     later("skills", Kind::Texts, "folders of skills"),
-    later(
-        "tools.env",
-        Kind::Texts,
-        "more variables that commands may see",
-    ),
     later("tools.plugins", Kind::List, "tools of other programs"),
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
     later("tools.channels", Kind::Map, "where messages go"),

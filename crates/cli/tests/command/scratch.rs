@@ -20,7 +20,7 @@ pub(crate) struct Ended {
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        let root = TempDir::new().unwrap();
+        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir_all(root.path().join("work")).unwrap();
         std::fs::create_dir_all(root.path().join("home")).unwrap();
         Self { root }

@@ -2,6 +2,7 @@
 
 use crate::stage::{Stage, text};
 use haft_ops::Error;
+use haft_ops::executor::sandbox::Level;
 use haft_ops::executor::{Ended, Executor, Exit, Launch, Refusal, Streams};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -134,7 +135,8 @@ async fn what_does_not_begin_says_why() {
     assert_eq!(refused(&stage, nowhere).await.0, Refusal::NoDirectory);
 
     let mut confined = stage.bash("touch ran");
-    confined.confinement = Some(b"anything".to_vec());
+    confined.confinement = Some(stage.confinement(Level::Full));
+    std::fs::remove_dir(stage.path("temp")).unwrap();
     let (refusal, text) = refused(&stage, confined).await;
     assert_eq!(refusal, Refusal::Unconfined, "{text}");
     assert!(!stage.path("ran").exists(), "it ran unconfined");

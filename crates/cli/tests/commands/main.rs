@@ -10,7 +10,6 @@
 )]
 
 mod bench;
-mod confined;
 mod ends;
 mod output;
 mod processes;

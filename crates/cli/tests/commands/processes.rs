@@ -2,6 +2,7 @@
 
 use crate::stage::{Stage, local, marked};
 use haft_ops::Error;
+use haft_ops::executor::sandbox::Level;
 use haft_ops::executor::{Ended, Executor, Exit, Launch, Refusal, Streams};
 use haft_ops::processes::{MAX_ACTIVE, Met, Processes, State, Until, Waited};
 use std::sync::Arc;
@@ -108,18 +109,20 @@ async fn one_that_ends_at_once_has_ended() {
     ));
     assert_eq!(table.processes.list().len(), 1);
     let mut confined = table.script("touch ran");
-    confined.confinement = Some(Vec::new());
-    let id = table
+    confined.confinement = Some(table.stage.confinement(Level::Full));
+    std::fs::remove_dir(table.stage.path("temp")).unwrap();
+    let error = table
         .processes
         .start("x".into(), confined)
         .await
-        .unwrap()
-        .id;
-    let waited = table.wait(&id, Until::Exit, LONG).await;
-    let State::Failed { refusal, .. } = waited.status.state else {
-        panic!("{waited:?}");
-    };
-    assert_eq!(refusal, Refusal::Unconfined);
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        Error::CannotStart {
+            refusal: Refusal::Unconfined,
+            ..
+        }
+    ));
     assert!(!table.stage.path("ran").exists());
 }
 

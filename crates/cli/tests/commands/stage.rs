@@ -1,6 +1,9 @@
 //! An executor, launches for it, and the marker by which its processes are
 //! found again.
 
+use haft_ops::executor::sandbox::{
+    Confinement, Counting, Helper, Level, Limits, Memory, Network, Plan, Request, probe,
+};
 use haft_ops::executor::{
     Disk, Executor, Finished, Keep, Launch, Local, Program, Prompts, Streams, When,
 };
@@ -22,7 +25,11 @@ pub(crate) struct Stage {
     pub(crate) folder: TempDir,
     pub(crate) local: Local,
     pub(crate) mark: String,
+    level: Option<Level>,
 }
+
+/// Without a sandbox, and with each kind of it.
+pub(crate) const LEVELS: [Option<Level>; 3] = [None, Some(Level::Full), Some(Level::Partial)];
 
 pub(crate) fn local() -> Local {
     Local::new(
@@ -33,11 +40,16 @@ pub(crate) fn local() -> Local {
 
 impl Stage {
     pub(crate) fn new() -> Self {
+        Self::at(None)
+    }
+
+    pub(crate) fn at(level: Option<Level>) -> Self {
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
             local: local(),
             mark: format!("{}-{next}", std::process::id()),
+            level,
         }
     }
 
@@ -76,7 +88,46 @@ impl Stage {
                 }),
             },
             prompts: Prompts::End,
-            confinement: None,
+            confinement: self.level.map(|level| self.confinement(level)),
+        }
+    }
+
+    /// What confines a command of this stage, as far as the machine can, in the
+    /// mode that people start with.
+    pub(crate) fn confinement(&self, level: Level) -> Confinement {
+        self.confinement_in(level, self.folder.path())
+    }
+
+    pub(crate) fn confinement_in(&self, level: Level, work_dir: &Path) -> Confinement {
+        let found = probe(&Helper {
+            program: PathBuf::from(env!("CARGO_BIN_EXE_haft")),
+            args: vec!["__rehearse".into()],
+            ceiling: Some(level),
+        });
+        let temp = self.path("temp");
+        std::fs::create_dir_all(&temp).unwrap();
+        let plan = Plan::new(&Request {
+            rules: haft_ops::scope::Mode::Workspace.rules(),
+            work_dir: work_dir.to_owned(),
+            roots: Vec::new(),
+            readable: Vec::new(),
+            temp,
+            protect: Vec::new(),
+            repositories: Vec::new(),
+            homes: Vec::new(),
+            own: Vec::new(),
+            sockets: Vec::new(),
+            network: Network::Off,
+            limits: Limits {
+                processes: 500,
+                counting: Counting::WhereFree,
+                memory: Memory::Unlimited,
+            },
+        })
+        .unwrap();
+        Confinement {
+            strength: found.strength().unwrap(),
+            plan,
         }
     }
 

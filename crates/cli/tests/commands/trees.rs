@@ -1,6 +1,7 @@
 //! What a command leaves behind, and that it dies when it should.
 
-use crate::stage::{Stage, environment, local, marked, text};
+use crate::stage::{LEVELS, Stage, environment, local, marked, text};
+use haft_ops::executor::sandbox::Level;
 use haft_ops::executor::{Ended, Executor, Exit};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -41,27 +42,42 @@ const STUBBORN: [(&str, &str); 8] = [
     ("flood", "yes >&2 & setsid yes & echo > ready; yes"),
 ];
 
+/// Every tree in every kind of confinement.
+fn everywhere() -> Vec<(Option<Level>, (&'static str, &'static str))> {
+    LEVELS
+        .into_iter()
+        .flat_map(|level| STUBBORN.map(|tree| (level, tree)))
+        .collect()
+}
+
 #[tokio::test]
 async fn a_tree_dies_at_the_time_limit() {
-    for (name, script) in STUBBORN {
-        let stage = Stage::new();
+    for (level, (name, script)) in everywhere() {
+        let stage = Stage::at(level);
         let mut launch = stage.bash(script);
         launch.limit = Some(Duration::from_secs(1));
         let begun = Instant::now();
         let finished = stage.run(launch).await;
         let took = begun.elapsed();
-        assert_eq!(finished.ended, Ended::TimedOut, "{name}");
-        assert!(took < Duration::from_secs(2), "{name} took {took:?}");
-        assert!(stage.path("ready").exists(), "{name} never stood");
-        assert_eq!(marked(&stage.mark), Vec::<String>::new(), "{name}");
-        assert_eq!(finished.survivors, [], "{name}");
+        assert_eq!(finished.ended, Ended::TimedOut, "{level:?} {name}");
+        assert!(
+            took < Duration::from_secs(2),
+            "{level:?} {name} took {took:?}"
+        );
+        assert!(stage.path("ready").exists(), "{level:?} {name} never stood");
+        assert_eq!(
+            marked(&stage.mark),
+            Vec::<String>::new(),
+            "{level:?} {name}"
+        );
+        assert_eq!(finished.survivors, [], "{level:?} {name}");
     }
 }
 
 #[tokio::test]
 async fn a_tree_dies_when_the_caller_cancels() {
-    for (name, script) in STUBBORN {
-        let stage = Stage::new();
+    for (level, (name, script)) in everywhere() {
+        let stage = Stage::at(level);
         let cancel = CancellationToken::new();
         let stop = async {
             stage.wait_for("ready").await;
@@ -71,95 +87,121 @@ async fn a_tree_dies_when_the_caller_cancels() {
         let launch = stage.bash(script);
         let (finished, asked) = tokio::join!(stage.local.run(launch, &|_, _| {}, &cancel), stop);
         let finished = finished.unwrap();
-        assert_eq!(finished.ended, Ended::Cancelled, "{name}");
-        assert!(asked.elapsed() < SOON, "{name} took {:?}", asked.elapsed());
-        assert_eq!(marked(&stage.mark), Vec::<String>::new(), "{name}");
+        assert_eq!(finished.ended, Ended::Cancelled, "{level:?} {name}");
+        assert!(
+            asked.elapsed() < SOON,
+            "{level:?} {name} took {:?}",
+            asked.elapsed()
+        );
+        assert_eq!(
+            marked(&stage.mark),
+            Vec::<String>::new(),
+            "{level:?} {name}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_tree_dies_when_the_run_is_dropped() {
-    let stage = Stage::new();
-    let cancel = CancellationToken::new();
-    let watch = |_, _: &[u8]| {};
-    tokio::select! {
-        _ = stage.local.run(stage.bash(STUBBORN[4].1), &watch, &cancel) => panic!("it ended"),
-        _ = stage.wait_for("ready") => {}
+    for level in LEVELS {
+        let stage = Stage::at(level);
+        let cancel = CancellationToken::new();
+        let watch = |_, _: &[u8]| {};
+        tokio::select! {
+            _ = stage.local.run(stage.bash(STUBBORN[4].1), &watch, &cancel) => panic!("it ended"),
+            _ = stage.wait_for("ready") => {}
+        }
+        stage.gone(SOON).await;
     }
-    stage.gone(SOON).await;
 }
 
 #[tokio::test]
 async fn a_polite_tree_has_time_to_clean_up() {
-    let stage = Stage::new();
-    let script = "trap 'sleep 0.1; echo bye; exit 3' TERM; echo > ready; \
+    for level in LEVELS {
+        let stage = Stage::at(level);
+        let script = "trap 'sleep 0.1; echo bye; exit 3' TERM; echo > ready; \
         while :; do sleep 0.01; done";
-    let cancel = CancellationToken::new();
-    let stop = async {
-        stage.wait_for("ready").await;
-        cancel.cancel();
-    };
-    let launch = stage.bash(script);
-    let (finished, ()) = tokio::join!(stage.local.run(launch, &|_, _| {}, &cancel), stop);
-    let finished = finished.unwrap();
-    assert_eq!(finished.status, Exit::Code(3));
-    assert!(text(&finished).ends_with("bye\n"));
+        let cancel = CancellationToken::new();
+        let stop = async {
+            stage.wait_for("ready").await;
+            cancel.cancel();
+        };
+        let launch = stage.bash(script);
+        let (finished, ()) = tokio::join!(stage.local.run(launch, &|_, _| {}, &cancel), stop);
+        let finished = finished.unwrap();
+        assert_eq!(finished.status, Exit::Code(3));
+        assert!(text(&finished).ends_with("bye\n"));
+    }
 }
 
 #[tokio::test]
 async fn a_child_that_holds_the_pipe_delays_nothing_and_is_named() {
-    let stage = Stage::new();
-    let begun = Instant::now();
-    let finished = stage.run(stage.bash("sleep 300 & echo hi")).await;
-    let took = begun.elapsed();
-    assert!(took < Duration::from_millis(600), "{took:?}");
-    assert_eq!(text(&finished), "hi\n");
-    assert_eq!(finished.ended, Ended::Itself);
-    let names: Vec<_> = finished
-        .survivors
-        .iter()
-        .map(|one| one.name.as_str())
-        .collect();
-    assert_eq!(names, ["sleep"]);
-    let pid = finished.survivors[0].pid.to_string();
-    assert!(marked(&stage.mark)[0].starts_with(&pid), "it was let live");
-    let Stage { local, mark, .. } = stage;
-    drop(local);
-    let begun = Instant::now();
-    while !marked(&mark).is_empty() {
-        assert!(begun.elapsed() < SOON, "it outlived the executor");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    for level in LEVELS {
+        let stage = Stage::at(level);
+        let begun = Instant::now();
+        let finished = stage.run(stage.bash("sleep 300 & echo hi")).await;
+        let took = begun.elapsed();
+        assert!(took < Duration::from_millis(600), "{took:?}");
+        assert_eq!(text(&finished), "hi\n");
+        assert_eq!(finished.ended, Ended::Itself);
+        let names: Vec<_> = finished
+            .survivors
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        assert_eq!(names, ["sleep"]);
+        let pid = finished.survivors[0].pid.to_string();
+        assert!(marked(&stage.mark)[0].starts_with(&pid), "it was let live");
+        let Stage { local, mark, .. } = stage;
+        drop(local);
+        let begun = Instant::now();
+        while !marked(&mark).is_empty() {
+            assert!(begun.elapsed() < SOON, "it outlived the executor");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 
 #[tokio::test]
 async fn a_survivor_can_go_on_talking_and_its_supervisor_leaves_with_it() {
-    let stage = Stage::new();
-    let script = "(until [ -e go ]; do echo tick; sleep 0.01; done; echo > done) & echo hi";
-    let finished = stage.run(stage.bash(script)).await;
-    assert!(!finished.survivors.is_empty());
-    let before = supervisors();
-    assert_eq!(before.len(), 1);
-    std::fs::write(stage.path("go"), "").unwrap();
-    stage.wait_for("done").await;
-    let begun = Instant::now();
-    while !supervisors().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(3), "it stays");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    for level in LEVELS {
+        let stage = Stage::at(level);
+        let script = "(until [ -e go ]; do echo tick; sleep 0.01; done; echo > done) & echo hi";
+        let finished = stage.run(stage.bash(script)).await;
+        assert!(!finished.survivors.is_empty());
+        let before = supervisors();
+        assert_eq!(before.len(), 1);
+        std::fs::write(stage.path("go"), "").unwrap();
+        stage.wait_for("done").await;
+        let begun = Instant::now();
+        while !supervisors().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(3), "it stays");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 
 #[tokio::test]
 async fn a_supervisor_that_is_killed_does_not_hang_the_run() {
-    let stage = Stage::new();
-    let begun = Instant::now();
-    let finished = stage
-        .run(stage.bash("sleep 1000 & echo hi; kill -9 $PPID; sleep 1000"))
-        .await;
-    assert!(begun.elapsed() < Duration::from_secs(2));
-    assert_eq!(finished.status, Exit::Unknown);
-    assert_eq!(text(&finished), "hi\n");
-    stage.gone(SOON).await;
+    for level in LEVELS {
+        let stage = Stage::at(level);
+        let begun = Instant::now();
+        let finished = stage
+            .run(stage.bash("sleep 1000 & echo hi; kill -9 $PPID; sleep 0.5; echo lives"))
+            .await;
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        // From inside the full sandbox it cannot be killed at all.
+        let expected = match level {
+            Some(Level::Full) => "hi\nlives\n",
+            _ => "hi\n",
+        };
+        assert_eq!(text(&finished), expected, "{level:?}");
+        if level != Some(Level::Full) {
+            assert_eq!(finished.status, Exit::Unknown, "{level:?}");
+        }
+        stage.local.close().await;
+        stage.gone(SOON).await;
+    }
 }
 
 /// Not a test of its own: what the next one starts, and then kills.
@@ -169,10 +211,15 @@ async fn helper_that_runs_a_command_until_it_is_killed() {
         return;
     };
     let script = std::env::var("HAFT_TEST_SCRIPT").unwrap();
+    let level = std::env::var("HAFT_TEST_LEVEL").unwrap();
+    let level = LEVELS.into_iter().find(|one| format!("{one:?}") == level);
     let stage = Stage::new();
     let mut launch = stage.bash(&script);
     launch.environment = environment(mark.to_str().unwrap());
     launch.dir = std::env::current_dir().unwrap();
+    launch.confinement = level
+        .unwrap()
+        .map(|level| stage.confinement_in(level, &launch.dir));
     launch.limit = None;
     let mut left = launch.clone();
     left.program = stage.bash("setsid sleep 1000 & :").program;
@@ -184,8 +231,8 @@ async fn helper_that_runs_a_command_until_it_is_killed() {
 
 #[tokio::test]
 async fn nothing_outlives_haft_when_it_is_killed() {
-    for (name, script) in STUBBORN {
-        let stage = Stage::new();
+    for (level, (name, script)) in everywhere() {
+        let stage = Stage::at(level);
         let mut helper = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
@@ -194,13 +241,14 @@ async fn nothing_outlives_haft_when_it_is_killed() {
             .args(["--nocapture"])
             .env("HAFT_TEST_HELPER", &stage.mark)
             .env("HAFT_TEST_SCRIPT", script)
+            .env("HAFT_TEST_LEVEL", format!("{level:?}"))
             .current_dir(stage.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         stage.wait_for("ready").await;
-        assert!(!marked(&stage.mark).is_empty(), "{name}");
+        assert!(!marked(&stage.mark).is_empty(), "{level:?} {name}");
         helper.kill().unwrap();
         helper.wait().unwrap();
         stage.gone(SOON).await;
@@ -208,13 +256,13 @@ async fn nothing_outlives_haft_when_it_is_killed() {
 }
 
 #[tokio::test]
-async fn two_hundred_runs_leave_nothing() {
+async fn five_hundred_runs_leave_nothing() {
     // Alone in a process, so that what is counted is its own.
     if std::env::var_os("HAFT_TEST_ALONE").is_none() {
         let mut alone = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "trees::two_hundred_runs_leave_nothing",
+                "trees::five_hundred_runs_leave_nothing",
                 "--nocapture",
             ])
             .env("HAFT_TEST_ALONE", "1")
@@ -227,22 +275,37 @@ async fn two_hundred_runs_leave_nothing() {
         assert!(alone.wait().unwrap().success());
         return;
     }
-    let stage = Stage::new();
-    stage.run(stage.bash("echo warm")).await;
-    quiet().await;
-    let before = descriptors();
-    for round in 0..200 {
-        let script = [
-            "true",
-            "echo some; exit 3",
-            "sleep 0 & sleep 0 | cat; kill -9 $$",
-        ][round % 3];
-        stage.run(stage.bash(script)).await;
+    for (level, rounds) in LEVELS.into_iter().zip([100, 500, 100]) {
+        let stage = Stage::at(level);
+        stage.run(stage.bash("echo warm")).await;
+        quiet().await;
+        let before = descriptors();
+        for round in 0..rounds {
+            let script = [
+                "true",
+                "echo some; exit 3",
+                "sleep 0 & sleep 0 | cat; kill -9 $$",
+            ][round % 3];
+            stage.run(stage.bash(script)).await;
+        }
+        quiet().await;
+        assert_eq!(descriptors(), before);
+        assert_eq!(marked(&stage.mark), Vec::<String>::new());
+        let left: Vec<_> = std::fs::read_dir(stage.folder.path())
+            .unwrap()
+            .flatten()
+            .map(|one| one.file_name())
+            .collect();
+        let own = if level.is_some() {
+            vec!["temp".into()]
+        } else {
+            Vec::<std::ffi::OsString>::new()
+        };
+        assert_eq!(left, own);
+        if level.is_some() {
+            assert_eq!(std::fs::read_dir(stage.path("temp")).unwrap().count(), 0);
+        }
     }
-    quiet().await;
-    assert_eq!(descriptors(), before);
-    assert_eq!(marked(&stage.mark), Vec::<String>::new());
-    assert_eq!(std::fs::read_dir(stage.folder.path()).unwrap().count(), 0);
 }
 
 fn descriptors() -> usize {

@@ -22,7 +22,7 @@ pub(crate) struct Yard {
 
 impl Yard {
     pub(crate) fn new() -> Self {
-        let temp = TempDir::new().unwrap();
+        let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         for folder in ["work", "home", "out"] {
             std::fs::create_dir(temp.path().join(folder)).unwrap();
         }

@@ -2,6 +2,7 @@
 
 use super::approve::{Approval, Approve, Approver};
 use super::{Runtime, Session};
+use crate::commands::Commands;
 use crate::event::{Event, EventSink};
 use crate::journal::Journal;
 use crate::queue::Queue;
@@ -47,6 +48,11 @@ pub enum BuildError {
     /// Two tools of one name.
     #[error(transparent)]
     Duplicate(#[from] Duplicate),
+    /// Commands are confined, which takes a folder of the session's own.
+    #[error(
+        "commands that are confined need a state folder: give `folders` with `state`, or no commands"
+    )]
+    NoState,
     /// The work folder or a root cannot be used.
     #[error("the work folder cannot be used: {0}")]
     Scope(#[source] haft_ops::Error),
@@ -69,6 +75,7 @@ pub struct Builder {
     concurrency: usize,
     watch: Option<EventSink>,
     approval: Approval,
+    commands: Option<Commands>,
 }
 
 enum Selection {
@@ -99,6 +106,7 @@ impl Builder {
             concurrency: 4,
             watch: None,
             approval: Approval::default(),
+            commands: None,
         }
     }
 
@@ -206,6 +214,13 @@ impl Builder {
         self
     }
 
+    /// How commands are run; without it, none is.
+    #[must_use]
+    pub fn commands(mut self, commands: Commands) -> Self {
+        self.commands = Some(commands);
+        self
+    }
+
     /// Watches what happens.
     #[must_use]
     pub fn on_event(mut self, watch: impl Fn(&Event) + Send + Sync + 'static) -> Self {
@@ -272,9 +287,14 @@ impl Builder {
             .folders
             .state
             .as_ref()
-            .map(|state| outputs_folder(state, &self.dir));
-        let (backend, scope) = match self.backend {
-            Some(backend) => (backend, Scope::detached()),
+            .map(|state| folder_for(state, "outputs", &self.dir));
+        let temp = self
+            .folders
+            .state
+            .as_ref()
+            .map(|state| folder_for(state, "tmp", &self.dir));
+        let (backend, scope, surroundings) = match self.backend {
+            Some(backend) => (backend, Scope::detached(), None),
             None => {
                 let places = Places {
                     work_dir: absolute(&self.dir),
@@ -288,10 +308,17 @@ impl Builder {
                         .collect(),
                     home: self.folders.home,
                     protect: self.protect,
+                    temp,
                     rules: self.rules,
                 };
+                let moved = outputs.as_ref().map(|outputs| outputs.join(&id));
+                let surroundings = self
+                    .commands
+                    .map(|commands| commands.surroundings(&places, moved))
+                    .transpose()
+                    .map_err(|_| BuildError::NoState)?;
                 let scope = Scope::disk(places).map_err(BuildError::Scope)?;
-                (local(self.folders.state.as_ref()), scope)
+                (local(self.folders.state.as_ref()), scope, surroundings)
             }
         };
         let session = Session {
@@ -301,6 +328,7 @@ impl Builder {
             backend,
             scope,
             paths: toolset.paths,
+            surroundings,
             toolset,
             journal: self.journal,
             queue: Queue::default(),
@@ -329,16 +357,17 @@ fn local(state: Option<&PathBuf>) -> Arc<dyn Backend> {
     }
 }
 
-/// Outputs lie by work folder: a later session in the same folder may read what
-/// an earlier one was told of, one in another folder may not.
-fn outputs_folder(state: &std::path::Path, dir: &std::path::Path) -> PathBuf {
+/// Outputs and temporary files lie by work folder: a later session in the same
+/// folder may read what an earlier one was told of, one in another folder may
+/// not.
+fn folder_for(state: &std::path::Path, kind: &str, dir: &std::path::Path) -> PathBuf {
     let real = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     // FNV-1a: stable between versions and machines, which the standard hasher is not.
     for byte in real.as_os_str().as_encoded_bytes() {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     }
-    state.join("outputs").join(format!("{hash:016x}"))
+    state.join(kind).join(format!("{hash:016x}"))
 }
 
 fn absolute(dir: &std::path::Path) -> PathBuf {

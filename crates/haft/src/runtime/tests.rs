@@ -194,7 +194,7 @@ async fn the_policy_refuses_before_the_tool_runs() {
     let bench = plain();
     let reply = bench
         .runtime
-        .call("obey", json!({"what": "x", "file": "../outside"}))
+        .call("obey", json!({"what": "x", "file": "/usr/outside"}))
         .await;
     assert!(reply.is_error());
     assert!(

@@ -114,7 +114,15 @@ impl Drive {
     /// Waits until the command runs, and answers with its number.
     pub(super) async fn started(&mut self) -> Result<u32> {
         match self.job.line.report().await {
-            Some(Report::Started(pid)) => Ok(pid),
+            // Inside a sandbox it goes by another number.
+            Some(Report::Started(pid)) => Ok(if self.job.is_confined() {
+                tree::children(self.job.root())
+                    .first()
+                    .copied()
+                    .unwrap_or(0)
+            } else {
+                pid
+            }),
             Some(Report::Failed(refusal, detail)) => Err(self.job.refused(refusal, detail)),
             _ => Err(self.job.refused(
                 super::Refusal::NoSupervisor,
@@ -218,7 +226,7 @@ impl Drive {
 
     /// Looks whether the tree waits for an answer.
     async fn look(&mut self) {
-        let now = sample::look(self.job.supervisor);
+        let now = sample::look(self.job.root());
         let waits = match (self.question.before, self.asked()) {
             (Some(before), Some((asks, line))) if now.waits(before, asks) => {
                 Some(prompt::plain(line))
@@ -250,11 +258,13 @@ impl Drive {
     }
 
     async fn finish(self, held: &Held) -> Finished {
-        // Left, or not to be killed in time.
-        let lives = self.left == Left::Some
-            || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
-        let survivors = if lives {
-            let nodes = tree::descendants(self.job.supervisor);
+        let unanswered = matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
+        if unanswered {
+            self.job.avenge();
+        }
+        // Left, or not to be killed at all.
+        let survivors = if unanswered || self.left == Left::Some {
+            let nodes = tree::descendants(self.job.root());
             nodes.into_iter().take(NAMED).map(Survivor::from).collect()
         } else {
             Vec::new()

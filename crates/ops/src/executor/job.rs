@@ -1,7 +1,7 @@
 //! One supervisor seen from haft: its process, the line to it, and the pipes the
 //! command writes to.
 
-use super::wire::{self, Order, Report, Stage};
+use super::wire::{self, Order, Report};
 use super::{GRACE, Launch, Program, Refusal, Stream, Streams, tree};
 use crate::Error;
 use std::ffi::OsString;
@@ -35,7 +35,9 @@ pub(super) struct Job {
     pub(super) line: Line,
     pub(super) pipes: Pipes,
     child: Option<Child>,
-    pub(super) supervisor: u32,
+    supervisor: u32,
+    /// Whether a second supervisor stands between the first and the command.
+    confined: bool,
     program: String,
 }
 
@@ -81,6 +83,7 @@ impl Job {
             },
             supervisor: child.id().unwrap_or(0),
             child: Some(child),
+            confined: false,
             program: String::new(),
         })
     }
@@ -94,6 +97,7 @@ impl Job {
     /// Gives the supervisor its order.
     pub(super) async fn begin(&mut self, launch: &Launch) {
         self.program = named(&launch.program);
+        self.confined = launch.confinement.is_some();
         if launch.streams == Streams::Merged {
             self.pipes.error = None;
         }
@@ -106,9 +110,20 @@ impl Job {
         cannot(&self.program, refusal, detail)
     }
 
-    /// The supervisor was killed, so it swept nothing: what is still known to
-    /// belong to it is killed from here.
+    pub(super) fn is_confined(&self) -> bool {
+        self.confined
+    }
+
+    /// Whose children the command's processes are.
+    pub(super) fn root(&self) -> u32 {
+        let inner = || tree::children(self.supervisor).first().copied();
+        if self.confined { inner() } else { None }.unwrap_or(self.supervisor)
+    }
+
+    /// The supervisor was killed, or does not answer: it swept nothing, and what
+    /// is still known to belong to it is killed from here.
     pub(super) fn avenge(&self) {
+        tree::kill_below(self.supervisor);
         tree::kill_session(self.supervisor);
     }
 
@@ -269,7 +284,6 @@ fn order(launch: &Launch) -> Order {
             .collect(),
     };
     Order {
-        stage: Stage::Supervise,
         streams: launch.streams,
         argv,
         dir: launch.dir.clone(),
@@ -285,6 +299,11 @@ pub(super) fn named(program: &Program) -> String {
         Program::Direct(words) => words.first().map_or(Path::new(""), Path::new),
     };
     path.to_string_lossy().into_owned()
+}
+
+/// A failure to start what was to be run.
+pub(crate) fn cannot_run(program: &Program, refusal: Refusal, detail: String) -> Error {
+    cannot(&named(program), refusal, detail)
 }
 
 pub(super) fn cannot(program: &str, refusal: Refusal, detail: String) -> Error {

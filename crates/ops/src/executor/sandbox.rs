@@ -11,8 +11,8 @@
 //!                outside the PID namespace           PID 1 and reaper in it      its child
 //! ```
 //!
-//! Where namespaces are not to be had, the first `enter` does what is left and
-//! says that the command may be run at once.
+//! Where namespaces are not to be had, the second `enter` does what is left. The
+//! first process then still stands outside, where the command cannot signal it.
 //!
 //! Not held back: changing modes and times of the user's own files outside at
 //! the partial level; set-id bits on files in the workspace; UNIX sockets
@@ -23,6 +23,7 @@
 mod calls;
 #[cfg(target_os = "linux")]
 mod cgroup;
+mod confinement;
 mod encode;
 #[cfg(target_os = "linux")]
 mod enter;
@@ -42,11 +43,12 @@ mod system;
 
 #[cfg(target_os = "linux")]
 pub use cgroup::Cage;
+pub use confinement::Confinement;
 #[cfg(target_os = "linux")]
 pub use enter::{enter, split};
 pub use places::repositories;
-pub use plan::{Plan, Request};
-pub use probe::{Enforcement, Helper, Processes, probe, processes, rehearse};
+pub use plan::{Plan, Request, Watched, Why};
+pub use probe::{Enforcement, Helper, Processes, probe, probe_anew, processes, rehearse};
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -7,11 +7,11 @@
 //! runtime: it has to start fast and it may wait for any child it has.
 
 mod begin;
+mod confined;
 mod sweep;
 
-use super::wire::{self, Left, Order, Report, Stage};
-use super::{Confine, Exit, GRACE, Streams};
-use begin::Begun;
+use super::wire::{self, Left, Order, Report};
+use super::{Exit, GRACE, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions};
 use std::fs::File;
@@ -25,33 +25,29 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(500);
 
 /// What the hidden command of the embedding program does, and all it does. The
-/// order comes through standard input. `confine` is called in the process that
-/// becomes the command, if the order asks for it.
+/// order comes through standard input.
 #[must_use]
-pub fn supervise(confine: Confine) -> ExitCode {
-    match serve(confine) {
+pub fn supervise() -> ExitCode {
+    match serve() {
         Ok(()) => ExitCode::SUCCESS,
         // Nobody is there to be told: whoever gave the order sees the socket end.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn serve(confine: Confine) -> io::Result<()> {
+fn serve() -> io::Result<()> {
     // At once: it may be a while until there is an order, and a Ctrl-C meanwhile
-    // is not for us. Only a group's leader is refused, and that is right as well:
-    // it is about to become a command, in a session that has a leader.
+    // is not for us.
     let _ = rustix::process::setsid();
     let mut line = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     let body = wire::read(&mut line)?;
     let order = Order::parse(&body).ok_or(io::ErrorKind::InvalidData)?;
     let null = null()?;
     rustix::stdio::dup2_stdin(&null)?;
-    match order.stage {
-        Stage::Become => {
-            let (refusal, detail) = begin::become_command(&order, confine);
-            line.write_all(&Report::Failed(refusal, detail).to_bytes())
-        }
-        Stage::Supervise => watch_over(&order, line, &null),
+    first_to_go();
+    match &order.confinement {
+        None => watch_over(&order, line, &null),
+        Some(confinement) => confined::go_in(&order, confinement, line, &null),
     }
 }
 
@@ -65,8 +61,8 @@ fn watch_over(order: &Order, mut line: UnixStream, null: &File) -> io::Result<()
     // From here on only the tree holds the output open.
     rustix::stdio::dup2_stdout(null)?;
     rustix::stdio::dup2_stderr(null)?;
-    let Begun { pid, told } = match begun {
-        Ok(begun) => begun,
+    let pid = match begun {
+        Ok(pid) => pid,
         Err((refusal, detail)) => {
             return line.write_all(&Report::Failed(refusal, detail).to_bytes());
         }
@@ -77,7 +73,6 @@ fn watch_over(order: &Order, mut line: UnixStream, null: &File) -> io::Result<()
         command: pid,
         pidfd,
         line,
-        told,
         status: None,
     };
     watcher.say(&Report::Started(pid.as_raw_pid().unsigned_abs()));
@@ -89,8 +84,6 @@ struct Watcher {
     command: Pid,
     pidfd: OwnedFd,
     line: UnixStream,
-    /// What the process that becomes the command has to say, until it has.
-    told: Option<UnixStream>,
     /// How the command's own process ended.
     status: Option<Exit>,
 }
@@ -153,9 +146,6 @@ impl Watcher {
     fn ended(&mut self) -> bool {
         let status = peek(self.command);
         self.status = Some(status);
-        if let Some(failed) = self.told.take().and_then(failure) {
-            self.say(&failed);
-        }
         let left = sweep::clear(self.me, self.command);
         self.say(&Report::Exited(status, left));
         if left == Left::Nothing {
@@ -173,13 +163,6 @@ impl Watcher {
     }
 }
 
-/// What the process that should have become the command said went wrong.
-fn failure(mut told: UnixStream) -> Option<Report> {
-    // Whoever else holds the other end cannot keep this waiting.
-    told.set_nonblocking(true).ok()?;
-    Report::parse(&wire::read(&mut told).ok()?)
-}
-
 /// How a child ended, leaving it unread: as long as it is, no stranger gets its
 /// number, nor that of its group.
 fn peek(pid: Pid) -> Exit {
@@ -192,6 +175,16 @@ fn peek(pid: Pid) -> Exit {
         },
         _ => Exit::Unknown,
     }
+}
+
+/// When memory runs out, the command goes and not what the person works with.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the kernel about the process itself"
+)]
+fn first_to_go() {
+    // Where it cannot be written, it is so already.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one device a command reads")]

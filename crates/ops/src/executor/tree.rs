@@ -114,6 +114,20 @@ pub(super) fn send(seen: &Node, signal: rustix::process::Signal) {
     }
 }
 
+/// Kills everything below a supervisor that does not do so itself.
+pub(super) fn kill_below(supervisor: u32) {
+    #[cfg(target_os = "linux")]
+    for _ in 0..20 {
+        let below = descendants(supervisor);
+        if below.is_empty() {
+            return;
+        }
+        for node in below {
+            send(&node, rustix::process::Signal::KILL);
+        }
+    }
+}
+
 /// Kills a session whose leader is dead: all that is left to go by when a
 /// supervisor was killed.
 pub(super) fn kill_session(leader: u32) {

@@ -2,6 +2,7 @@
 //! each a length and then fields. Both ends are the same binary, so there is no
 //! version in it.
 
+use super::sandbox::Confinement;
 use super::{Exit, Refusal, Streams};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -11,24 +12,14 @@ use std::path::PathBuf;
 /// No order is longer: a system takes a few MiB of arguments at most.
 const MAX_FRAME: usize = 64 << 20;
 
-/// What a supervisor is to run, and in its second stage what it becomes.
+/// What a supervisor is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
-    pub(super) stage: Stage,
     pub(super) streams: Streams,
     pub(super) argv: Vec<OsString>,
     pub(super) dir: PathBuf,
     pub(super) environment: Vec<(OsString, OsString)>,
-    pub(super) confinement: Option<Vec<u8>>,
-}
-
-/// Which part of its life a supervisor's process begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Start the command and watch over it.
-    Supervise,
-    /// Confine yourself and become the command.
-    Become,
+    pub(super) confinement: Option<Confinement>,
 }
 
 /// What a supervisor tells.
@@ -66,10 +57,6 @@ const REFUSALS: [Refusal; 7] = [
 impl Order {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut frame = Frame::new();
-        frame.byte(match self.stage {
-            Stage::Supervise => b'S',
-            Stage::Become => b'B',
-        });
         frame.byte(u8::from(self.streams == Streams::Merged));
         frame.bytes(self.dir.as_os_str().as_bytes());
         frame.number(count(self.argv.len()));
@@ -83,9 +70,9 @@ impl Order {
         }
         match &self.confinement {
             None => frame.byte(0),
-            Some(plan) => {
+            Some(confinement) => {
                 frame.byte(1);
-                frame.bytes(plan);
+                frame.bytes(&confinement.to_bytes());
             }
         }
         frame.finish()
@@ -93,11 +80,6 @@ impl Order {
 
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
         let mut fields = Fields(body);
-        let stage = match fields.byte()? {
-            b'S' => Stage::Supervise,
-            b'B' => Stage::Become,
-            _ => return None,
-        };
         let streams = match fields.byte()? {
             0 => Streams::Apart,
             _ => Streams::Merged,
@@ -111,10 +93,9 @@ impl Order {
             .collect::<Option<_>>()?;
         let confinement = match fields.byte()? {
             0 => None,
-            _ => Some(fields.bytes()?.to_vec()),
+            _ => Some(Confinement::from_bytes(fields.bytes()?).ok()?),
         };
         Some(Self {
-            stage,
             streams,
             argv,
             dir,
@@ -289,12 +270,11 @@ mod tests {
 
     fn order() -> Order {
         Order {
-            stage: Stage::Become,
             streams: Streams::Merged,
             argv: vec!["bash".into(), "-c".into(), OsString::from_vec(vec![0xff])],
             dir: "/some/where".into(),
             environment: vec![("A".into(), "1".into()), ("A".into(), "".into())],
-            confinement: Some(vec![0, 1, 2]),
+            confinement: Some(Confinement::sample()),
         }
     }
 

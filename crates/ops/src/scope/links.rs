@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 /// The kernel's own limit.
-const MAX_LINKS: usize = 40;
+pub(super) const MAX_LINKS: usize = 40;
 
 /// Whether the last part is followed when it is a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

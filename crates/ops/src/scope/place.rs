@@ -21,6 +21,9 @@ pub struct Places {
     /// Folders and files that are never written. Relative ones start at
     /// `work_dir`; empty ones protect nothing.
     pub protect: Vec<PathBuf>,
+    /// What stands for the shared temp folders and may always be written; not
+    /// used where the rules allow everything.
+    pub temp: Option<PathBuf>,
     /// What may be read and written.
     pub rules: FileRules,
 }

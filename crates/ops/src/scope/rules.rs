@@ -2,6 +2,7 @@
 
 use super::links::{self, Last};
 use super::protect::Protect;
+use super::temp::Temp;
 use super::{Access, FilePath, Places, Root};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ pub enum Mode {
     Workspace,
     /// Also reads only there and in system folders.
     Strict,
-    /// Reads like `Workspace`, writes nothing.
+    /// Reads like `Workspace`, writes nothing but the private temp folder.
     ReadOnly,
     /// As the operating system allows.
     Off,
@@ -90,13 +91,13 @@ pub enum Writing {
 }
 
 /// Readable at `strict`: programs, libraries and their settings.
-const SYSTEM: [&str; 11] = [
+pub(crate) const SYSTEM: [&str; 11] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/etc", "/opt",
     "/nix",
 ];
 
 /// Keys and credentials, below a home folder.
-const SECRET: [&str; 11] = [
+pub(crate) const SECRET: [&str; 11] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -127,6 +128,7 @@ pub(super) struct Guard {
     /// Where the secret places of the homes really are, when they are links.
     secrets: Vec<PathBuf>,
     protect: Protect,
+    temp: Option<Temp>,
     detached: bool,
 }
 
@@ -139,6 +141,7 @@ impl Guard {
             home,
             own,
             protect,
+            temp,
             rules,
         } = places;
         let real = |path: &Path| {
@@ -177,6 +180,10 @@ impl Guard {
             .filter_map(|secret| real(&secret).ok())
             .collect();
         let protect = Protect::build(&roots, &own, protect);
+        let temp = match temp {
+            Some(folder) if rules.reading != Reading::Anywhere => Some(Temp::new(real(&folder)?)),
+            _ => None,
+        };
         Ok(Self {
             rules,
             roots,
@@ -186,6 +193,7 @@ impl Guard {
             homes,
             secrets,
             protect,
+            temp,
             detached: false,
         })
     }
@@ -203,6 +211,7 @@ impl Guard {
             homes: Vec::new(),
             secrets: Vec::new(),
             protect: Protect::nothing(),
+            temp: None,
             detached: true,
         }
     }
@@ -228,6 +237,20 @@ impl Guard {
             .unwrap_or((Path::new("/"), absolute))
     }
 
+    /// Where something really is that lies in a shared temp folder by its name.
+    /// A root there is itself.
+    pub(super) fn moved(&self, path: &Path) -> Option<PathBuf> {
+        let temp = self.temp.as_ref()?;
+        let is_named = containing(&self.roots, path).is_some()
+            || self.readable.iter().any(|folder| path.starts_with(folder))
+            || temp.contains(path);
+        if is_named { None } else { temp.place_of(path) }
+    }
+
+    pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
+        self.temp.as_ref()?.seen(real)
+    }
+
     /// Decides about a real path. The order matters: a protected path is
     /// refused as such before anything else is said of it.
     pub(super) fn admit(
@@ -237,6 +260,9 @@ impl Guard {
         aliases: &[PathBuf],
         access: Access,
     ) -> Result<FilePath> {
+        if let Some(temp) = self.temp.as_ref().filter(|temp| temp.contains(&real)) {
+            return Ok(self.anchor(given, real, &Arc::new(temp.open()?)));
+        }
         let writes = access != Access::Read;
         let named = || aliases.iter().chain([&real]);
         if writes && named().any(|path| self.protect.covers(path)) {
@@ -316,7 +342,8 @@ impl Guard {
             return false;
         }
         if self.own.iter().any(|own| real.starts_with(own)) {
-            return !self.readable.iter().any(|folder| real.starts_with(folder));
+            return !self.readable.iter().any(|folder| real.starts_with(folder))
+                && !self.temp.as_ref().is_some_and(|temp| temp.contains(real));
         }
         self.secrets.iter().any(|secret| real.starts_with(secret))
             || is_secret_proc(real)

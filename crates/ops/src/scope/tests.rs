@@ -40,6 +40,7 @@ fn places(yard: &Yard, mode: Mode) -> Places {
         home: Some(yard.base.join("home")),
         own: vec![yard.base.join("state")],
         protect: Vec::new(),
+        temp: None,
         rules: mode.rules(),
     }
 }

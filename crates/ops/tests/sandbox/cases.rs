@@ -102,7 +102,8 @@ fn levels() {
     ));
     let bed = Bed::new(Who::Root, Level::Partial).unwrap();
     let bytes = bed.plan().unwrap().to_bytes();
-    assert_eq!(Plan::from_bytes(&bytes).unwrap(), bed.plan().unwrap());
+    let sent = Plan::from_bytes(&bytes).unwrap();
+    assert_eq!(sent.protected(), bed.plan().unwrap().protected());
     let mut demanding = bed;
     demanding.strength.landlock = 2;
     assert_eq!(demanding.sh("true").code, 125);
@@ -201,8 +202,16 @@ fn protected(who: Who, level: Level) {
     bed.write("work/nested/.git/config", "kept");
     bed.protect = vec!["a/secret".into(), "later".into()];
     let plan = bed.plan().unwrap();
-    assert!(plan.watched().contains(&bed.path("work/later")));
-    assert!(plan.watched().contains(&bed.path("work/.git")));
+    assert!(
+        plan.watched()
+            .iter()
+            .any(|watched| watched.path == bed.path("work/later"))
+    );
+    assert!(
+        plan.watched()
+            .iter()
+            .any(|watched| watched.path == bed.path("work/.git"))
+    );
     assert!(plan.protected().contains(&bed.path("work/a/secret")));
     if level == Level::Partial {
         println!("skipped: only namespaces make a folder inside the workspace read-only");
@@ -261,7 +270,11 @@ fn pointers(who: Who, level: Level) {
     std::os::unix::fs::symlink("real", bed.path("work/link")).unwrap();
     bed.protect = vec!["link".into()];
     let plan = bed.plan().unwrap();
-    assert!(plan.watched().contains(&bed.path("work/link")));
+    assert!(
+        plan.watched()
+            .iter()
+            .any(|watched| watched.path == bed.path("work/link"))
+    );
     for name in [
         "work/.git",
         "work/store/git/hooks",
@@ -568,10 +581,7 @@ fn memory(who: Who, level: Level) {
     bed.limits.memory = Memory::Bytes(4 << 30);
     assert_eq!(bed.act(&["allocate", "68719476736"]), r#"Some("ENOMEM")"#);
     bed.limits.memory = Memory::Unlimited;
-    assert_eq!(
-        bed.yes("ulimit -c; cat /proc/self/oom_score_adj"),
-        "0\n1000\n"
-    );
+    assert_eq!(bed.yes("ulimit -c"), "0\n");
 }
 
 fn environment(who: Who, level: Level) {
@@ -712,7 +722,8 @@ fn home_as_work(who: Who, level: Level) {
         bed.plan()
             .unwrap()
             .watched()
-            .contains(&bed.path("home/.aws"))
+            .iter()
+            .any(|watched| watched.path == bed.path("home/.aws"))
     );
     assert_eq!(bed.read("home/.ssh/id").as_deref(), Some(CANARY));
 }

@@ -1,6 +1,7 @@
 //! `standard`: read, bash, edit, write, grep, find, ls, as most coding agents
 //! know them. Replies are text; paths are absolute or from the work folder.
 
+mod bash;
 mod edit;
 mod find;
 mod grep;
@@ -20,6 +21,7 @@ pub fn toolset() -> Toolset {
         name: "standard",
         tools: vec![
             erase(read::Read),
+            erase(bash::Bash),
             erase(edit::Edit),
             erase(write::Write),
             erase(grep::Grep),

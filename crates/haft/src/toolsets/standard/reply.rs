@@ -3,6 +3,7 @@
 
 use crate::truncate::{Cut, Hit, Keep, format_size};
 use crate::{Error, Reply};
+use haft_ops::executor::Refusal;
 use haft_ops::spill::Kept;
 
 /// A failure, in text.
@@ -39,6 +40,10 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
     match error {
         E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
         E::Protected { .. } => (what, "It is never changed, whatever the mode.".to_owned()),
+        E::NotFound { path, .. } if in_temp(path) => {
+            (what, "Here /tmp is a private folder, shared with the commands of this work folder only; the machine's own is not seen.".to_owned())
+        }
+        E::CannotStart { refusal, detail, .. } => cannot_start(what, *refusal, detail),
         E::NotFound { similar, .. } if similar.is_empty() => (what, "Use find or ls to see what is there.".to_owned()),
         E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
         E::IsDirectory { .. } => (what, "Use ls to list it.".to_owned()),
@@ -78,6 +83,34 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         }
         _ => (what, String::new()),
     }
+}
+
+fn in_temp(path: &str) -> bool {
+    ["/tmp/", "/var/tmp/"]
+        .iter()
+        .any(|temp| path.starts_with(temp))
+}
+
+/// A command that did not begin, and what to do about it.
+fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
+    let next = match refusal {
+        Refusal::Unconfined => {
+            return (
+                format!("the command was not run, because it could not be confined: {detail}"),
+                "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined.".to_owned(),
+            );
+        }
+        Refusal::TooLong => {
+            return (
+                "the command is longer than the system takes (128KB for one argument)".to_owned(),
+                "Write it to a file with write, and run that.".to_owned(),
+            );
+        }
+        Refusal::Missing => "It is not installed, or not in PATH.",
+        Refusal::NoDirectory => "The work folder is gone, or cannot be entered.",
+        Refusal::NotExecutable | Refusal::NoSupervisor | Refusal::Other => "",
+    };
+    (what, next.to_owned())
 }
 
 /// The clause of a remedy as a sentence.

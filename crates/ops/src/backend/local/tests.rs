@@ -20,6 +20,7 @@ fn disk() -> (TempDir, PathBuf, Scope) {
         home: None,
         own: Vec::new(),
         protect: Vec::new(),
+        temp: None,
         rules: Mode::Workspace.rules(),
     };
     let scope = Scope::disk(places).unwrap();
@@ -342,6 +343,7 @@ fn nothing_is_told_of_what_a_link_out_of_reach_leads_to() {
         home: None,
         own: Vec::new(),
         protect: Vec::new(),
+        temp: None,
         rules: Mode::Strict.rules(),
     };
     let scope = Scope::disk(places).unwrap();

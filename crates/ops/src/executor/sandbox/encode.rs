@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// Changes with every change of what follows it.
-const MAGIC: [u8; 8] = *b"haftbox1";
+const MAGIC: [u8; 8] = *b"haftbox2";
 
 /// A thousand repositories of protected paths fit many times over.
 const MAX_BYTES: usize = 4 << 20;
@@ -53,7 +53,6 @@ impl Plan {
             &self.readable,
             &temp,
             &self.protected,
-            &self.watched,
             &self.hidden,
             &self.sockets,
         ] {
@@ -196,7 +195,8 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         readable,
         temp,
         protected: cursor.paths()?,
-        watched: cursor.paths()?,
+        // Of no use to who is confined.
+        watched: Vec::new(),
         hidden: cursor.paths()?,
         sockets: cursor.paths()?,
         network,
@@ -214,10 +214,10 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn plan() -> Plan {
+    pub(in super::super) fn plan() -> Plan {
         Plan {
             reading: Reading::NotSecret,
             writing: Writing::Roots,

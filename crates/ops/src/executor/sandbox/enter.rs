@@ -35,7 +35,6 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
             })
         }
         (Level::Full, Stage::Inner) => {
-            first_to_go();
             mounts::build(plan)?;
             confine(plan, strength)?;
             die_with_parent()?;
@@ -44,16 +43,12 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
                 cage: None,
             })
         }
-        (Level::Partial, Stage::Outer) => {
-            if let Some(cage) = cage(plan) {
-                // Who is confined can no longer remove the group.
-                return Ok(Entered {
-                    role: Role::StartInner,
-                    cage: Some(cage),
-                });
-            }
-            without_namespaces(plan, strength)
-        }
+        // Who is confined can no longer remove the group, and can be killed by
+        // the command.
+        (Level::Partial, Stage::Outer) => Ok(Entered {
+            role: Role::StartInner,
+            cage: cage(plan),
+        }),
         (Level::Partial, Stage::Inner) => {
             let entered = without_namespaces(plan, strength)?;
             die_with_parent()?;
@@ -71,7 +66,6 @@ fn without_namespaces(plan: &Plan, strength: Strength) -> Result<Entered> {
             others.saturating_add(plan.limits.processes.into()),
         )?;
     }
-    first_to_go();
     confine(plan, strength)?;
     Ok(Entered {
         role: Role::RunCommand,
@@ -119,13 +113,6 @@ fn leave(network: Network) -> Result<()> {
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
     write("/proc/self/gid_map", &format!("{group} {group} 1"))
-}
-
-/// When memory runs out, the command goes and not what the person works with.
-/// A comfort: in a sandbox inside another one it is so already and cannot be
-/// written.
-fn first_to_go() {
-    let _ = write("/proc/self/oom_score_adj", "1000");
 }
 
 fn confine(plan: &Plan, strength: Strength) -> Result<()> {

@@ -1,36 +1,15 @@
 //! The folders that the rules name, and what is found in them.
 
+use crate::scope::rules::SECRET;
+#[cfg(target_os = "linux")]
+pub(super) use crate::scope::rules::SYSTEM;
+#[cfg(target_os = "linux")]
+pub(super) use crate::scope::temp::SHARED as TEMP;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// Readable at `strict`: programs, libraries and their settings.
-#[cfg(target_os = "linux")]
-pub(super) const SYSTEM: [&str; 11] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/etc", "/opt",
-    "/nix",
-];
-
-/// Keys and credentials, below a home folder.
-pub(super) const SECRET: [&str; 11] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".config/gcloud",
-    ".netrc",
-    ".git-credentials",
-    ".npmrc",
-    ".pypirc",
-];
-
 /// Where the sockets of services and sessions live.
 pub(super) const SOCKETS: [&str; 2] = ["/run", "/var/run"];
-
-/// Seen by a command as its own temp folder.
-#[cfg(target_os = "linux")]
-pub(super) const TEMP: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// A nested repository deeper than this is found by nobody's walk but its
 /// owner's.

@@ -51,11 +51,29 @@ pub struct Plan {
     pub(super) readable: Vec<PathBuf>,
     pub(super) temp: PathBuf,
     pub(super) protected: Vec<PathBuf>,
-    pub(super) watched: Vec<PathBuf>,
+    pub(super) watched: Vec<Watched>,
     pub(super) hidden: Vec<PathBuf>,
     pub(super) sockets: Vec<PathBuf>,
     pub(super) network: Network,
     pub(super) limits: Limits,
+}
+
+/// A path that no mount can keep, so that it has to be looked at afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Watched {
+    /// The path.
+    pub path: PathBuf,
+    /// Why it matters.
+    pub why: Why,
+}
+
+/// Why a path is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The person protects it.
+    Listed,
+    /// git or haft would obey what is there.
+    Control,
 }
 
 impl Plan {
@@ -90,24 +108,24 @@ impl Plan {
         }
         let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
 
-        let mut named: Vec<PathBuf> = Vec::new();
+        let mut named: Vec<(PathBuf, Why)> = Vec::new();
         for entry in request
             .protect
             .iter()
             .filter(|entry| !entry.as_os_str().is_empty())
         {
-            named.push(
-                roots
-                    .first()
-                    .map_or_else(|| entry.clone(), |work| work.join(entry)),
-            );
+            let path = roots
+                .first()
+                .map_or_else(|| entry.clone(), |work| work.join(entry));
+            named.push((path, Why::Listed));
         }
         for folder in roots.iter().chain(&request.repositories) {
-            named.extend(places::always_protected(folder));
+            let control = places::always_protected(folder).into_iter();
+            named.extend(control.map(|path| (path, Why::Control)));
         }
         let mut protected = Vec::new();
         let mut watched = Vec::new();
-        for path in named {
+        for (path, why) in named {
             // The name itself, in its real folder: a link there can be read
             // through but not pinned by a mount, so it is watched.
             let name = match (path.parent(), path.file_name()) {
@@ -118,18 +136,23 @@ impl Plan {
                 Kind::Folder | Kind::File => protected.push(name),
                 Kind::Link => {
                     protected.extend(existing(std::iter::once(places::real(&name))));
-                    watched.push(name);
+                    watched.push(Watched { path: name, why });
                 }
-                Kind::Nothing => watched.push(name),
+                Kind::Nothing => watched.push(Watched { path: name, why }),
             }
         }
         // In a home that is a work folder, a secret place may still appear.
         watched.extend(
             all.iter()
                 .filter(|path| in_roots(path) && places::kind(path) == Kind::Nothing)
-                .cloned(),
+                .map(|path| Watched {
+                    path: path.clone(),
+                    why: Why::Control,
+                }),
         );
-        watched.retain(|path| in_roots(path));
+        watched.retain(|watched| in_roots(&watched.path));
+        watched.sort();
+        watched.dedup_by(|one, other| one.path == other.path);
 
         let sockets = places::SOCKETS
             .iter()
@@ -154,7 +177,6 @@ impl Plan {
         };
         for list in [
             &mut plan.protected,
-            &mut plan.watched,
             &mut plan.hidden,
             &mut plan.sockets,
             &mut plan.readable,
@@ -169,7 +191,7 @@ impl Plan {
     /// links, when the plan was made. Nothing can be mounted on them: whoever
     /// runs the command looks at them again afterwards.
     #[must_use]
-    pub fn watched(&self) -> &[PathBuf] {
+    pub fn watched(&self) -> &[Watched] {
         &self.watched
     }
 

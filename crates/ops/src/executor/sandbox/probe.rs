@@ -147,6 +147,12 @@ mod trial {
         }
     }
 
+    /// The same.
+    #[must_use]
+    pub fn probe_anew(helper: &Helper) -> Enforcement {
+        probe(helper)
+    }
+
     /// Whether processes are limited: they are not.
     #[must_use]
     pub fn processes(_helper: &Helper, _enforcement: &Enforcement, _limits: Limits) -> Processes {
@@ -166,4 +172,4 @@ mod trial {
 #[path = "trial.rs"]
 mod trial;
 
-pub use trial::{probe, processes, rehearse};
+pub use trial::{probe, probe_anew, processes, rehearse};

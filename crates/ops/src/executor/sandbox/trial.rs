@@ -7,30 +7,39 @@ use crate::executor::sandbox::{
 use crate::scope::{Reading, Writing};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A trial takes some milliseconds; a machine that needs longer than this is
 /// not going to run commands either.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-static FOUND: OnceLock<Enforcement> = OnceLock::new();
+static FOUND: Mutex<Option<Enforcement>> = Mutex::new(None);
 static GROUP: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// What this machine enforces. The trials run once in a process's life.
 #[must_use]
 pub fn probe(helper: &Helper) -> Enforcement {
-    let found = FOUND.get_or_init(|| try_all(helper));
+    let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known.get_or_insert_with(|| try_all(helper)).clone();
+    drop(known);
     match (found, helper.ceiling) {
         (_, None) => Enforcement::None {
             reason: "switched off for a test".to_owned(),
         },
         (Enforcement::Full { landlock }, Some(Level::Partial)) => Enforcement::Partial {
-            landlock: *landlock,
+            landlock,
             lacks: "switched off for a test".to_owned(),
         },
-        (found, Some(_)) => found.clone(),
+        (found, Some(_)) => found,
     }
+}
+
+/// The same, forgetting what was found before: the machine may have changed.
+#[must_use]
+pub fn probe_anew(helper: &Helper) -> Enforcement {
+    *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    probe(helper)
 }
 
 fn try_all(helper: &Helper) -> Enforcement {
@@ -155,7 +164,7 @@ fn attempt(helper: &Helper, words: &[String]) -> Result<String, String> {
             .map(|version| version.to_string())
             .map_err(|error| error.to_string()),
         "group" => cgroup::Cage::enter(64).map(|_| "held".to_owned()),
-        "partial" => put_on(Level::Partial, Stage::Outer).map(|_| "partial".to_owned()),
+        "partial" => put_on(Level::Partial, Stage::Inner).map(|_| "partial".to_owned()),
         "inner" => put_on(Level::Full, Stage::Inner).map(|_| "full".to_owned()),
         "full" => {
             let entered = put_on(Level::Full, Stage::Outer)?;

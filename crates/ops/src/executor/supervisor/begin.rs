@@ -1,14 +1,12 @@
-//! How a command begins: found, started, and perhaps confined first.
+//! How a command begins: found and started.
 
-use super::super::wire::{Order, Stage};
-use super::super::{Confine, Refusal};
+use super::super::Refusal;
+use super::super::wire::Order;
 use rustix::fs::{Access, FileType};
 use rustix::process::Pid;
 use std::ffi::OsStr;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,71 +17,15 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Why it did not begin, and in the system's words.
 pub(super) type Failed = (Refusal, String);
 
-/// A command that runs.
-pub(super) struct Begun {
-    pub(super) pid: Pid,
-    /// Where a process that is still to become the command says that it cannot.
-    pub(super) told: Option<UnixStream>,
-}
-
 /// Starts the command in its folder.
-pub(super) fn spawn(order: &Order) -> Result<Begun, Failed> {
+pub(super) fn spawn(order: &Order) -> Result<Pid, Failed> {
     enter(&order.dir)?;
-    let begun = if order.confinement.is_some() {
-        by_another(order)
-    } else {
-        let mut command = command(order)?;
-        command.process_group(0);
-        launched(&mut command).map(|pid| Begun { pid, told: None })
-    };
+    let mut command = command(order)?;
+    command.process_group(0);
+    let begun = launched(&mut command);
     // Held no longer than needed: the folder may be removed or unmounted.
     let _ = std::env::set_current_dir("/");
     begun
-}
-
-/// Confines this very process and becomes the command; returns if it cannot.
-pub(super) fn become_command(order: &Order, confine: Confine) -> Failed {
-    if let Err(failed) = enter(&order.dir) {
-        return failed;
-    }
-    // Found first: the confinement may hide what it does not forbid to run.
-    let mut command = match command(order) {
-        Ok(command) => command,
-        Err(failed) => return failed,
-    };
-    if let Some(plan) = &order.confinement
-        && let Err(reason) = confine(plan)
-    {
-        return (Refusal::Unconfined, reason);
-    }
-    let error = command.exec();
-    sort(&error)
-}
-
-/// Confinement is for good, so it needs a process that has nothing else to do.
-fn by_another(order: &Order) -> Result<Begun, Failed> {
-    let fault = |error: io::Error| (Refusal::NoSupervisor, error.to_string());
-    let (mut told, theirs) = UnixStream::pair().map_err(fault)?;
-    let mut arguments = std::env::args_os();
-    let name = arguments.next().unwrap_or_default();
-    #[expect(clippy::disallowed_methods, reason = "this is an executor")]
-    let mut command = Command::new("/proc/self/exe");
-    command
-        .arg0(name)
-        .args(arguments)
-        .env_clear()
-        .stdin(OwnedFd::from(theirs))
-        .process_group(0);
-    let pid = launched(&mut command)?;
-    // The command keeps the other end in `stdin`.
-    drop(command);
-    let mut order = order.clone();
-    order.stage = Stage::Become;
-    told.write_all(&order.to_bytes()).map_err(fault)?;
-    Ok(Begun {
-        pid,
-        told: Some(told),
-    })
 }
 
 fn launched(command: &mut Command) -> Result<Pid, Failed> {

@@ -78,10 +78,20 @@ fn kill(me: u32, command: Pid) -> Option<Exit> {
     // The kernel lets nobody be born into a group while it is killed, so this
     // ends whatever forks within one at once.
     let _ = rustix::process::kill_process_group(command, Signal::KILL);
-    let begun = Instant::now();
     let mut status = None;
+    kill_children(me, |pid, ended| {
+        if pid == command {
+            status = exit_of(ended);
+        }
+    });
+    status
+}
+
+/// Kills and reads every child, and those who become children by that.
+pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
+    let begun = Instant::now();
     for round in 0_u32.. {
-        if read_all(command, &mut status) == Left::Nothing || begun.elapsed() > GIVE_UP {
+        if read_all(&mut seen) == Left::Nothing || begun.elapsed() > GIVE_UP {
             break;
         }
         for child in tree::children(me) {
@@ -98,15 +108,14 @@ fn kill(me: u32, command: Pid) -> Option<Exit> {
             std::thread::yield_now();
         }
     }
-    status
 }
 
 /// Reads every end there is to read.
-fn read_all(command: Pid, status: &mut Option<Exit>) -> Left {
+fn read_all(seen: &mut impl FnMut(Pid, WaitStatus)) -> Left {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, ended))) if pid == command => *status = exit_of(ended),
-            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(Some((pid, ended))) => seen(pid, ended),
+            Err(Errno::INTR) => {}
             Ok(None) => return Left::Some,
             Err(_) => return Left::Nothing,
         }

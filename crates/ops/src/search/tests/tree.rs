@@ -31,6 +31,7 @@ impl Tree {
             home: None,
             own,
             protect: Vec::new(),
+            temp: None,
             rules: Mode::Workspace.rules(),
         };
         let scope = Scope::disk(places).unwrap();

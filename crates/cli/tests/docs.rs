@@ -1,14 +1,17 @@
 //! The pages in `docs/toolsets` are true, and nothing a model sees is missing
 //! from them or changes unnoticed.
 //!
-//! `UPDATE=1 cargo test -p haft --test docs` rewrites what is made from code.
+//! `UPDATE=1 cargo test -p haft-cli --test docs` rewrites what is made from code.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     reason = "a test reads and rewrites its own files, and fails by panicking"
 )]
 
-use haft::{Definition, Folders, Runtime, toolsets};
+use haft::commands::Place;
+use haft::ops::executor::Itself;
+use haft::ops::executor::sandbox::Network;
+use haft::{Commands, Definition, Runtime, toolsets};
 use haft_testing::transcript;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -32,6 +35,20 @@ fn definitions(toolset: &str) -> Vec<Definition> {
         .definitions()
 }
 
+/// How the pages' commands are run: by the binary that people have.
+fn commands() -> Commands {
+    let haft = Itself::at(env!("CARGO_BIN_EXE_haft").into());
+    Commands {
+        executor: std::sync::Arc::new(haft.executor()),
+        environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        place: Place::Here {
+            helper: haft.helper(),
+            network: Network::Off,
+            sockets: Vec::new(),
+        },
+    }
+}
+
 /// Compares a file with what it should hold, or rewrites it.
 fn current(path: &Path, wanted: &str) {
     if std::env::var_os("UPDATE").is_some() {
@@ -40,7 +57,7 @@ fn current(path: &Path, wanted: &str) {
     let found = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         found == wanted,
-        "{} is not current. If the change is meant, run: UPDATE=1 cargo test -p haft --test docs",
+        "{} is not current. If the change is meant, run: UPDATE=1 cargo test -p haft-cli --test docs",
         path.display()
     );
 }
@@ -51,8 +68,8 @@ async fn every_transcript_is_true() {
         let page = std::fs::read_to_string(page_of(toolset)).unwrap_or_else(|_| {
             panic!("the toolset {toolset} has no page: add docs/toolsets/{toolset}.md")
         });
-        let report = transcript::run(&page, |builder| {
-            builder.toolset(*toolset).folders(Folders::default())
+        let report = transcript::run(&page, Path::new(env!("CARGO_TARGET_TMPDIR")), |builder| {
+            builder.toolset(*toolset).commands(commands())
         })
         .await;
         assert!(
@@ -164,7 +181,7 @@ fn every_tool_file_is_listed() {
     let not_tools = ["mod", "reply", "summary"];
     for toolset in toolsets::NAMES {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("src/toolsets")
+            .join("../haft/src/toolsets")
             .join(toolset);
         let names: Vec<String> = definitions(toolset)
             .into_iter()

@@ -1,0 +1,180 @@
+//! `haft doctor`: what is enforced here, why, and what would raise it.
+
+use crate::args::{Doctor, Shared};
+use crate::config::Settings;
+use crate::config::commands::Executor;
+use crate::exit::{Exit, Failure};
+use crate::session::{self, Offer};
+use crate::{output, signals};
+use haft::Runtime;
+use haft::commands::limits;
+use haft::ops::exec::{self, Exec};
+use haft::ops::executor::sandbox::{self, Enforcement, Network};
+use haft::ops::executor::{Exit as Ended, Itself, Keep, Program, Prompts, Streams};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// What was found.
+struct Findings {
+    /// The line that says what confines commands, and what else there is to it.
+    sandbox: String,
+    remarks: Vec<String>,
+    level: &'static str,
+    processes: String,
+    mode: String,
+    network: String,
+    commands: String,
+    works: Result<Duration, String>,
+}
+
+/// Looks, tries, and says what was found.
+pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let runtime = session::build(&settings, Offer::Every)?;
+    let findings = signals::block_on(look(&settings, &runtime))?;
+    if args.json {
+        output::json(&as_json(&settings, &findings))?;
+    } else {
+        output::text(&as_text(&settings, &findings))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failure> {
+    let helper = Itself::new().helper();
+    // Anew, and whatever the mode: the question is what the machine can do.
+    let enforcement = sandbox::probe(&helper);
+    let processes = sandbox::processes(&helper, &enforcement, limits());
+    let (commands, mut remarks) = match &settings.commands.executor {
+        Executor::Local => ("on this machine".to_owned(), Vec::new()),
+        Executor::Ssh(host) => (
+            format!("on {host}, by ssh"),
+            vec![
+                "commands run on another machine, where nothing confines them".to_owned(),
+                "file tools stay on this machine".to_owned(),
+            ],
+        ),
+    };
+    remarks.extend(enforcement.remarks());
+    Ok(Findings {
+        level: match enforcement {
+            Enforcement::Full { .. } => "full",
+            Enforcement::Partial { .. } => "partial",
+            Enforcement::None { .. } => "none",
+        },
+        sandbox: enforcement.to_string(),
+        remarks,
+        processes: processes.to_string(),
+        mode: settings.mode.clone(),
+        network: match settings.commands.network {
+            Network::Off => "off".to_owned(),
+            Network::On => "on".to_owned(),
+        },
+        commands,
+        works: attempt(runtime).await,
+    })
+}
+
+/// Runs a command as the tools would, and tells how long that took.
+async fn attempt(runtime: &Runtime) -> Result<Duration, String> {
+    let surroundings = runtime.surroundings().ok_or("there is no way to run one")?;
+    let request = Exec {
+        program: Program::Shell {
+            shell: "bash".into(),
+            arguments: vec!["-c".to_owned()],
+            script: "exit 7".to_owned(),
+        },
+        dir: runtime.scope().work_dir().to_owned(),
+        streams: Streams::Merged,
+        limit: Some(Duration::from_secs(20)),
+        keep: Keep {
+            head: 0,
+            tail: 4 << 10,
+            disk: None,
+        },
+        prompts: Prompts::Wait,
+    };
+    let begun = Instant::now();
+    let done = exec::run(surroundings, request, &|_, _| {}, &CancellationToken::new())
+        .await
+        .map_err(|error| error.to_string())?;
+    let took = begun.elapsed();
+    if done.finished.status == Ended::Code(7) {
+        Ok(took)
+    } else {
+        let said = String::from_utf8_lossy(&done.finished.output.tail).into_owned();
+        Err(format!("it ended otherwise than it should: {said}"))
+    }
+}
+
+fn as_text(settings: &Settings, findings: &Findings) -> String {
+    let mut lines = vec![
+        format!(
+            "haft {} on {}",
+            env!("CARGO_PKG_VERSION"),
+            crate::env::system()
+        ),
+        String::new(),
+        findings.sandbox.clone(),
+    ];
+    lines.extend(findings.remarks.iter().map(|remark| format!("  {remark}")));
+    lines.push(findings.processes.clone());
+    lines.push(String::new());
+    lines.push(format!("mode: {}", findings.mode));
+    lines.extend(
+        rules(settings)
+            .into_iter()
+            .map(|(what, rule)| format!("  {what}: {rule}")),
+    );
+    lines.push(format!("  network: {} for commands", findings.network));
+    lines.push(format!("work folder: {}", settings.work_dir.display()));
+    lines.push(format!("commands: {}", findings.commands));
+    lines.push(match &findings.works {
+        Ok(took) => format!(
+            "  bash was run and ended as it should ({:.1} ms)",
+            took.as_secs_f64() * 1e3
+        ),
+        Err(reason) => format!("  bash could not be run: {reason}"),
+    });
+    lines.join("\n")
+}
+
+/// What a mode lets be read and written, in words.
+pub(crate) fn rules(settings: &Settings) -> [(&'static str, &'static str); 2] {
+    use haft::ops::scope::{Reading, Writing};
+    let reading = match settings.rules.reading {
+        Reading::Anywhere => "whatever the system allows",
+        Reading::NotSecret => "everything but secret places and haft's own folders",
+        Reading::RootsAndSystem | Reading::Roots => {
+            "the work folder, roots, the private /tmp and system folders"
+        }
+    };
+    let writing = match settings.rules.writing {
+        Writing::Anywhere => "whatever the system allows, but for protected places",
+        Writing::Roots => "the work folder, roots and the private /tmp, but for protected places",
+        Writing::Nothing => "the private /tmp alone",
+    };
+    [("read", reading), ("written", writing)]
+}
+
+fn as_json(settings: &Settings, findings: &Findings) -> serde_json::Value {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "system": crate::env::system(),
+        "sandbox": {
+            "level": findings.level,
+            "line": findings.sandbox,
+            "remarks": findings.remarks,
+        },
+        "processes": findings.processes,
+        "mode": findings.mode,
+        "network": findings.network,
+        "work_dir": settings.work_dir.to_string_lossy(),
+        "commands": {
+            "where": findings.commands,
+            "works": findings.works.is_ok(),
+            "reason": findings.works.as_ref().err(),
+        },
+    })
+}

@@ -1,0 +1,117 @@
+//! Commands of a session: how they are started and confined, what is shown while
+//! one runs, and what is said of it afterwards in every toolset.
+
+mod live;
+mod notes;
+
+pub(crate) use live::{Live, PACE};
+pub(crate) use notes::{details, notes};
+
+use haft_ops::exec::{Sandbox, Surroundings};
+use haft_ops::executor::Executor;
+use haft_ops::executor::sandbox::{Counting, Helper, Limits, Memory, Network, Request};
+use haft_ops::scope::{FileRules, Places, Reading, Writing};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Processes and threads that a command may have at a time: more than any build
+/// needs, and few enough to keep a machine alive.
+pub const PROCESSES: u32 = 4096;
+
+/// What a command may use up. Memory is not limited: programs reserve far more
+/// than they use. When it runs out, commands are the first to go.
+#[must_use]
+pub const fn limits() -> Limits {
+    Limits {
+        processes: PROCESSES,
+        counting: Counting::Always,
+        memory: Memory::Unlimited,
+    }
+}
+
+/// How a session runs commands. Without it, it runs none.
+#[derive(Clone)]
+pub struct Commands {
+    /// What starts them.
+    pub executor: Arc<dyn Executor>,
+    /// What they see of the environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where they run.
+    pub place: Place,
+}
+
+/// Where commands run, which says what can confine them.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// On this machine, where the kernel confines them.
+    Here {
+        /// How to find out what it can.
+        helper: Helper,
+        /// What may be reached over the network.
+        network: Network,
+        /// Folders beside `/run` and `/tmp` in which sockets live: the user's
+        /// runtime folder, other temp folders.
+        sockets: Vec<PathBuf>,
+    },
+    /// On another machine, where nothing of ours confines them.
+    Elsewhere {
+        /// Which, in words.
+        name: String,
+    },
+}
+
+impl Commands {
+    /// The surroundings of a session's commands, as its places and rules say.
+    ///
+    /// # Errors
+    /// When they have to be confined and there is no place for what that needs:
+    /// they must not run without.
+    pub(crate) fn surroundings(
+        self,
+        places: &Places,
+        outputs: Option<PathBuf>,
+    ) -> Result<Surroundings, NoTemp> {
+        let confines = !is_off(places.rules);
+        let sandbox = match self.place {
+            Place::Here {
+                helper,
+                network,
+                sockets,
+            } if confines => {
+                let temp = places.temp.as_ref().ok_or(NoTemp)?;
+                let request = Request {
+                    rules: places.rules,
+                    work_dir: places.work_dir.clone(),
+                    roots: places.roots.clone(),
+                    readable: places.readable.clone(),
+                    temp: temp.clone(),
+                    protect: places.protect.clone(),
+                    repositories: Vec::new(),
+                    homes: places.home.iter().cloned().collect(),
+                    own: places.own.clone(),
+                    sockets,
+                    network,
+                    limits: limits(),
+                };
+                Some(Arc::new(Sandbox::new(helper, request, outputs)))
+            }
+            // Off, or where nothing of ours reaches.
+            Place::Here { .. } | Place::Elsewhere { .. } => None,
+        };
+        Ok(Surroundings {
+            executor: self.executor,
+            environment: self.environment,
+            sandbox,
+        })
+    }
+}
+
+/// Commands are confined, and there is no folder for their temporary files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoTemp;
+
+/// Whether the rules leave everything to the operating system.
+pub(crate) fn is_off(rules: FileRules) -> bool {
+    rules.reading == Reading::Anywhere && rules.writing == Writing::Anywhere
+}

@@ -1,0 +1,99 @@
+//! What a command said, cut for a model. It may have said more than memory
+//! holds; then the whole of it is on the disk already.
+
+use crate::Toolset;
+use haft_ops::executor::Captured;
+use haft_ops::spill::{Kept, Spill};
+use haft_ops::text::limit::{Keep, Limit};
+use haft_ops::text::{decode, size, sniff};
+
+/// How much of a beginning is needed to tell text from bytes.
+pub(crate) const HEAD: usize = sniff::SAMPLE_BYTES;
+
+/// What a model gets of an output.
+pub(crate) struct Said {
+    /// Its end, or its name when it is no text.
+    pub(crate) text: String,
+    /// What stands under it when it was cut.
+    pub(crate) note: Option<String>,
+    /// Where the whole of it is.
+    pub(crate) path: Option<String>,
+}
+
+/// Cuts an output to what the toolset gives a model, keeping its end.
+pub(crate) fn captured(
+    output: &Captured,
+    toolset: &Toolset,
+    spill: Option<&Spill>,
+    call_id: &str,
+) -> Said {
+    let kept = output.spill.as_ref().map(|path| Kept {
+        path: path.clone(),
+        omitted: output.omitted,
+    });
+    let path = |kept: &Option<Kept>| {
+        kept.as_ref()
+            .map(|kept| kept.path.to_string_lossy().into_owned())
+    };
+    let beginning = if output.head.is_empty() {
+        &output.tail
+    } else {
+        &output.head
+    };
+    if sniff::is_binary(beginning) {
+        return binary(output, path(&kept));
+    }
+    let is_whole = output.missing() == 0;
+    let bytes = if is_whole {
+        [output.head.as_slice(), &output.tail].concat()
+    } else {
+        output.tail.clone()
+    };
+    let text = decode::lossy(&bytes);
+    let limit = Limit {
+        keep: Keep::Tail,
+        ..toolset.limit
+    };
+    let mut cut = limit.cut(&text);
+    if is_whole && !cut.is_cut() {
+        return Said {
+            text: text.into_owned(),
+            note: None,
+            path: path(&kept),
+        };
+    }
+    let kept = match kept {
+        None if is_whole => spill.and_then(|spill| spill.keep(call_id, &text).ok()),
+        kept => kept,
+    };
+    if !is_whole {
+        cut.total_bytes = usize::try_from(output.total_bytes).unwrap_or(usize::MAX);
+        cut.total_lines = usize::try_from(output.total_lines).unwrap_or(usize::MAX);
+    }
+    let mut note = (toolset.cut_note)(&cut, Keep::Tail, kept.as_ref());
+    if let Some(trouble) = &output.trouble {
+        note = format!("[The output is not on the disk as a whole: {trouble}]\n{note}");
+    }
+    Said {
+        text: cut.kept.to_owned(),
+        note: Some(note),
+        path: path(&kept),
+    }
+}
+
+fn binary(output: &Captured, path: Option<String>) -> Said {
+    let size = size::size(output.total_bytes);
+    let kind = sniff::kind_name(&output.head).map(|kind| format!(", {kind}"));
+    let place = match &path {
+        Some(path) => format!("saved to: {path}"),
+        None => "redirect it to a file to keep it".to_owned(),
+    };
+    Said {
+        text: format!(
+            "[binary output, {size}{}, not shown; {place}]",
+            kind.unwrap_or_default()
+        ),
+        note: None,
+        path,
+    }
+}

@@ -1,0 +1,180 @@
+//! One command in the surroundings of a session: confined as the session says,
+//! and looked after when it has ended.
+
+pub mod environment;
+mod sandboxed;
+mod touched;
+
+pub use sandboxed::Sandbox;
+pub use touched::Touched;
+
+use crate::executor::sandbox::{Confinement, Enforcement};
+use crate::executor::{
+    Executor, Finished, Keep, Launch, Program, Prompts, Running, Streams, Watch,
+};
+use crate::{Error, Result};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Where and how the commands of a session run.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// What starts them.
+    pub executor: Arc<dyn Executor>,
+    /// All that they see of the environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What confines them; nothing where the person switched it off.
+    pub sandbox: Option<Arc<Sandbox>>,
+}
+
+impl std::fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The environment is nobody's business.
+        f.debug_struct("Surroundings")
+            .field("sandbox", &self.sandbox)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A command to run.
+#[derive(Debug, Clone)]
+pub struct Exec {
+    /// What to run.
+    pub program: Program,
+    /// Where: a folder that a scope has admitted.
+    pub dir: PathBuf,
+    /// Whether its two streams are one.
+    pub streams: Streams,
+    /// How long it may take.
+    pub limit: Option<Duration>,
+    /// What is kept of its output.
+    pub keep: Keep,
+    /// What happens when it waits for a person.
+    pub prompts: Prompts,
+}
+
+/// A command that ended, and what else is to be said of it.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// How it ended and what it said.
+    pub finished: Finished,
+    /// What confined it.
+    pub confined: Confined,
+    /// What it did to places that it had better not.
+    pub touched: Vec<Touched>,
+}
+
+/// What confined a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confined {
+    /// Nothing: the person said so.
+    Off,
+    /// This.
+    By(Enforcement),
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// [`Error::CannotStart`] when it did not begin, which includes that it could
+/// not be confined.
+pub async fn run(
+    surroundings: &Surroundings,
+    request: Exec,
+    watch: &Watch<'_>,
+    cancel: &CancellationToken,
+) -> Result<Done> {
+    let Some(sandbox) = &surroundings.sandbox else {
+        let launch = surroundings.launch(request, None);
+        return Ok(Done {
+            finished: surroundings.executor.run(launch, watch, cancel).await?,
+            confined: Confined::Off,
+            touched: Vec::new(),
+        });
+    };
+    let (confinement, enforcement) = sandbox.confine(&request.program).await?;
+    let before = touched::Before::look(&confinement);
+    let launch = surroundings.launch(request.clone(), Some(confinement));
+    let (finished, enforcement, before) =
+        match surroundings.executor.run(launch, watch, cancel).await {
+            // What was known of this machine no longer holds: look again, once.
+            Err(refused) if is_unconfined(&refused) => {
+                let Some((confinement, enforcement)) =
+                    sandbox.confine_anew(&request.program, &enforcement).await?
+                else {
+                    return Err(refused);
+                };
+                let before = touched::Before::look(&confinement);
+                let launch = surroundings.launch(request, Some(confinement));
+                let finished = surroundings.executor.run(launch, watch, cancel).await?;
+                (finished, enforcement, before)
+            }
+            other => (other?, enforcement, before),
+        };
+    let touched = before.compare(sandbox.moved_out());
+    Ok(Done {
+        finished,
+        confined: Confined::By(enforcement),
+        touched,
+    })
+}
+
+/// Starts a command that goes on beside the caller.
+///
+/// # Errors
+/// As [`run`].
+pub async fn start(surroundings: &Surroundings, request: Exec) -> Result<Running> {
+    let launch = launch(surroundings, request).await?;
+    surroundings.executor.start(launch).await
+}
+
+/// A command ready to be started, confined as the session says.
+///
+/// # Errors
+/// [`Error::CannotStart`] when it cannot be confined.
+pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<Launch> {
+    let confinement = match &surroundings.sandbox {
+        None => None,
+        Some(sandbox) => Some(sandbox.confine(&request.program).await?.0),
+    };
+    Ok(surroundings.launch(request, confinement))
+}
+
+fn is_unconfined(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::CannotStart {
+            refusal: crate::executor::Refusal::Unconfined,
+            ..
+        }
+    )
+}
+
+impl Surroundings {
+    fn launch(&self, request: Exec, confinement: Option<Confinement>) -> Launch {
+        let mut environment = self.environment.clone();
+        if let Some(confinement) = &confinement {
+            let temp = confinement
+                .plan
+                .temp_seen(confinement.strength.level)
+                .as_os_str();
+            environment::set(&mut environment, "TMPDIR", temp);
+            for name in ["TMP", "TEMP"] {
+                environment.retain(|(known, _)| known != name);
+            }
+        }
+        Launch {
+            program: request.program,
+            dir: request.dir,
+            environment,
+            streams: request.streams,
+            limit: request.limit,
+            keep: request.keep,
+            prompts: request.prompts,
+            confinement,
+        }
+    }
+}

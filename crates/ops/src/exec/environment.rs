@@ -1,0 +1,146 @@
+//! What commands see of the person's environment.
+
+use std::ffi::{OsStr, OsString};
+
+/// A word of a name that contains one of these means something secret.
+const SECRET: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"];
+
+/// Variables that make a program run something else first.
+const HOOKS: [&str; 2] = ["BASH_ENV", "ENV"];
+
+/// Nobody sits at the terminal: a pager would wait for a key, and git for a
+/// password.
+const UNATTENDED: [(&str, &str); 4] = [
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("MANPAGER", "cat"),
+    ("PAGER", "cat"),
+];
+
+/// The variables that commands get: all but secrets and what loads code, and
+/// whatever the person granted by name.
+pub fn for_commands(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+    granted: &[String],
+) -> Vec<(OsString, OsString)> {
+    let mut kept: Vec<_> = variables
+        .into_iter()
+        .filter(|(name, value)| {
+            granted.iter().any(|granted| name == granted.as_str())
+                || !(is_secret(name) || loads_code(name) || holds_password(value))
+        })
+        .collect();
+    for (name, value) in UNATTENDED {
+        set(&mut kept, name, OsStr::new(value));
+    }
+    kept
+}
+
+/// Sets a variable, or adds it.
+pub fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: &OsStr) {
+    variables.retain(|(known, _)| known != name);
+    variables.push((name.into(), value.to_owned()));
+}
+
+/// Whether a name says that its value is a secret.
+fn is_secret(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_uppercase();
+    name.split('_')
+        .any(|word| word == "AUTH" || SECRET.iter().any(|part| word.contains(part)))
+}
+
+fn loads_code(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("LD_") || HOOKS.contains(&name.as_ref())
+}
+
+/// Whether a value holds an address with a password, `scheme://user:password@host`.
+fn holds_password(value: &OsStr) -> bool {
+    let value = value.to_string_lossy();
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        authority
+            .rsplit_once('@')
+            .and_then(|(user, _)| user.split_once(':'))
+            .is_some_and(|(_, password)| !password.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passes(name: &str, value: &str) -> bool {
+        let kept = for_commands([(name.into(), value.into())], &["GRANTED_KEY".into()]);
+        kept.iter()
+            .any(|(known, kept)| known == name && kept == value)
+    }
+
+    #[test]
+    fn secrets_stay_out_and_the_rest_passes() {
+        for name in [
+            "OPENAI_API_KEY",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "GITHUB_TOKEN",
+            "my_token",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "MYSQL_PASSWD",
+            "SSH_AUTH_SOCK",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "SECRETS",
+            "APIKEY",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "BASH_ENV",
+            "ENV",
+        ] {
+            assert!(!passes(name, "x"), "{name}");
+        }
+        for name in [
+            "PATH",
+            "HOME",
+            "USER",
+            "LANG",
+            "LC_ALL",
+            "TERM",
+            "TMPDIR",
+            "SHELL",
+            "GIT_AUTHOR_NAME",
+            "XAUTHORITY",
+            "CARGO_HOME",
+            "ENVIRONMENT",
+            "GRANTED_KEY",
+        ] {
+            assert!(passes(name, "x"), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_a_password_stays_out() {
+        for value in [
+            "postgres://me:hunter2@db/x",
+            "a,redis://:pw@host:1",
+            "amqp://u:p%40@h",
+        ] {
+            assert!(!passes("DATABASE_URL", value), "{value}");
+        }
+        for value in [
+            "postgres://me@db/x",
+            "https://host:443/a:b@c",
+            "http://u:@h",
+            "a:b@c",
+        ] {
+            assert!(passes("DATABASE_URL", value), "{value}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked() {
+        let kept = for_commands([("PAGER".into(), "less".into())], &[]);
+        let pagers: Vec<_> = kept.iter().filter(|(name, _)| name == "PAGER").collect();
+        assert_eq!(pagers, [&("PAGER".into(), "cat".into())]);
+        assert!(kept.contains(&("GIT_TERMINAL_PROMPT".into(), "0".into())));
+    }
+}
