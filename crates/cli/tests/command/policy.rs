@@ -461,3 +461,55 @@ fn an_interrupt_while_a_person_thinks_is_no_answer() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(!scratch.work("a.txt").exists());
 }
+
+#[test]
+fn a_command_is_judged_before_it_runs() {
+    let scratch = Scratch::new();
+    scratch.user(
+        "policy:\n  - { deny: bash, command: touch denied }\n  - { allow: bash, command: touch }\n  - { allow: bash, command: echo }\n  - { ask: bash }\n",
+    );
+    let bash = |line: &str, flags: &[&str]| {
+        let line = format!("command={line}");
+        let mut args = vec!["call", "bash", &line, "--sandbox", "off"];
+        args.extend(flags);
+        scratch.haft(&args)
+    };
+    let there = |name: &str| scratch.work(name).exists();
+    let ended = bash("touch a && echo b", &[]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "b\n"));
+    assert!(there("a"));
+    for line in [
+        "touch b; touch denied",
+        "touch b $(touch denied)",
+        "touch b & /usr/bin/touch denied",
+        "sh -c 'touch b; touch denied'",
+    ] {
+        let ended = bash(line, &["--approve", "auto"]);
+        assert_eq!(ended.code, Some(1), "{line} {ended:?}");
+        assert!(ended.out.starts_with("denied: "), "{line} {ended:?}");
+        assert!(!there("b") && !there("denied"), "{line}");
+    }
+    for line in [
+        "touch c > d",
+        "touch `echo c`",
+        "A=b touch c",
+        "env touch c",
+        "touch c\r\n",
+        "ls; touch c",
+    ] {
+        let ended = bash(line, &[]);
+        assert_eq!(ended.code, Some(1), "{line} {ended:?}");
+        assert!(ended.out.starts_with("not approved: "), "{line} {ended:?}");
+        assert!(!there("c"), "{line}");
+    }
+    assert_eq!(bash("env touch c", &["--approve", "auto"]).code, Some(0));
+    assert!(there("c"));
+    let why = scratch.haft(&["why", "bash", "command=touch x $(ls)"]);
+    assert!(why.out.starts_with("ask\n"), "{why:?}");
+    assert!(
+        why.out
+            .contains("not analysed: an expansion or substitution ($)"),
+        "{why:?}"
+    );
+    assert!(!there("x"));
+}
