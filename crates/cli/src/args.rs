@@ -2,7 +2,7 @@
 
 use crate::{config, log};
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
@@ -15,8 +15,8 @@ const TOP: &str = "\
 {subcommands}
 
 Flags, before or after the command (explained by `haft call --help`):
-  --dir DIR  --config FILE  --toolset NAME  --preset NAME
-  --sandbox MODE  --network on|off  --log LEVEL  --quiet  --help  --version{after-help}";
+  --dir DIR  --config FILE  --toolset NAME  --preset NAME  --sandbox MODE
+  --network on|off  --approve WHEN  --log LEVEL  --quiet  --help  --version{after-help}";
 
 /// Tools for language-model agents: run them, look at them, serve them.
 #[derive(Debug, Parser)]
@@ -64,6 +64,10 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "on|off", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(["on", "off"]))]
     pub(crate) network: Option<String>,
+    /// What a rule asks about: ask, auto or never
+    #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(config::APPROVE))]
+    pub(crate) approve: Option<String>,
     /// Results and errors only
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
@@ -71,6 +75,32 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "LEVEL", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(log::LEVELS))]
     pub(crate) log: Option<String>,
+}
+
+/// The command line, with `--help` unlisted: who reads a help knows it, and the
+/// line is wanted for flags, as a help fits a terminal of 24 lines.
+pub(crate) fn command() -> clap::Command {
+    fn unlisted(command: clap::Command) -> clap::Command {
+        command.disable_help_flag(true).mut_subcommands(unlisted)
+    }
+    let help = clap::Arg::new("help")
+        .long("help")
+        .short('h')
+        .global(true)
+        .hide(true)
+        .action(clap::ArgAction::Help);
+    unlisted(Cli::command()).arg(help)
+}
+
+/// Understands a command line.
+pub(crate) fn parse<I, T>(words: I) -> Result<Cli, clap::Error>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<std::ffi::OsString> + Clone,
+{
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 impl Shared {
@@ -81,6 +111,7 @@ impl Shared {
             "--preset" => self.preset.clone(),
             "--sandbox" => self.sandbox.clone(),
             "--network" => self.network.clone(),
+            "--approve" => self.approve.clone(),
             "--log" => self.log.clone(),
             "--quiet" => self.quiet.then(|| "true".to_owned()),
             _ => None,
@@ -97,12 +128,20 @@ pub(crate) enum Command {
         haft call write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Call(Call),
-    /// Show the tools as a model would see them.
+    /// Show the tools as a model would see them, or the page of one.
     #[command(
         verbatim_doc_comment,
+        override_usage = "haft tools [OPTIONS] [NAME]",
         after_help = "Examples:\n  haft tools\n  haft tools read --json"
     )]
     Tools(Tools),
+    /// Say what would be decided about a call, and by which rule.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft why ls path=.\n  \
+        haft why write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
+    )]
+    Why(Why),
     /// Serve the tools to an MCP client, over stdin and stdout.
     #[command(
         verbatim_doc_comment,
@@ -177,6 +216,18 @@ pub(crate) struct Call {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// Any tool of the toolset, whatever the preset
+    pub(crate) tool: String,
+    /// Arguments, as for call
+    #[arg(value_name = "JSON|-|KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// Print the decision and its reasons as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Print what was found as a line of JSON
     #[arg(long)]
@@ -186,6 +237,8 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
     /// Show this tool's page: description and parameters
+    // Said by the usage and the line above it: the flags need the room.
+    #[arg(hide = true)]
     pub(crate) name: Option<String>,
     /// Print the definitions as a JSON array
     #[arg(long, group = "as")]

@@ -10,3 +10,4 @@ pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod start;
 pub(crate) mod tools;
+pub(crate) mod why;

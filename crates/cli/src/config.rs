@@ -1,10 +1,12 @@
 //! The configuration: what is in force, and where each value comes from.
 
+pub(crate) mod approve;
 pub(crate) mod commands;
 mod file;
 mod keys;
 mod layer;
 mod places;
+mod policy;
 mod redact;
 mod sandbox;
 pub(crate) mod schema;
@@ -13,13 +15,14 @@ pub(crate) mod template;
 mod value;
 mod yaml;
 
-pub(crate) use keys::MODES;
+pub(crate) use keys::{APPROVE, MODES};
 pub(crate) use sources::FILE;
 
 use crate::args::Shared;
 use crate::env;
 use crate::exit::Failure;
 use haft::ops::scope::FileRules;
+use haft::{Approve, Policy};
 use keys::Standing;
 use places::Named;
 use serde_json::Value;
@@ -44,6 +47,8 @@ pub(crate) struct Settings {
     /// The name of the sandbox mode that makes them.
     pub(crate) mode: String,
     pub(crate) commands: commands::Commands,
+    pub(crate) policy: Policy,
+    pub(crate) approve: Approve,
     pub(crate) log: String,
     pub(crate) quiet: bool,
     pub(crate) concurrency: usize,
@@ -138,6 +143,10 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     show("sandbox", mode.clone().into(), joined(&from));
     let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
+    let policy = policy::load(&sources, &mut warnings)?;
+    show("policy", policy::shown(&policy), policy::from(&policy));
+    let (approve, name, from) = approve::load(&sources, &mut warnings)?;
+    show("approve", name.into(), from.to_string());
     let log = given_or(sources.first("log")?, "warn".into());
     show("log", log.written.clone(), log.from.to_string());
     let quiet = given_or(sources.first("quiet")?, false.into());
@@ -155,6 +164,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         rules,
         mode,
         commands,
+        policy,
+        approve,
         log: text(&log).to_owned(),
         quiet: quiet.value.as_bool().unwrap_or_default(),
         concurrency: concurrency

@@ -3,6 +3,7 @@
 //! environment and prints.
 
 mod args;
+mod ask;
 mod commands;
 mod config;
 mod env;
@@ -14,7 +15,6 @@ mod signals;
 mod text;
 
 use args::{Cli, Command};
-use clap::Parser;
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     // runs. Where it cannot be said, they are no worse off than before.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error).into(),
     };
@@ -46,6 +46,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         None => Ok(commands::start::run()),
         Some(Command::Call(call)) => commands::call::run(shared, &call),
+        Some(Command::Why(why)) => commands::why::run(shared, &why),
         Some(Command::Tools(tools)) => commands::tools::run(shared, &tools),
         Some(Command::Mcp) => commands::mcp::run(shared),
         Some(Command::Init) => commands::init::run(shared),

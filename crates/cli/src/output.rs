@@ -50,6 +50,18 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr, "{}", visible(text));
 }
 
+/// Asks something beside the result; the answer is typed behind it.
+pub(crate) fn prompt(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{}", visible(text));
+    let _ = stderr.flush();
+}
+
+/// Whether a person can be asked: they see the question and can answer it.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Says why a command failed, and what may help.
 pub(crate) fn failure(failure: &Failure) {
     note(&failure.message);

@@ -6,9 +6,9 @@ use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
 use crate::{log, output};
-use haft::Runtime;
 use haft::commands::{Commands, Place};
 use haft::ops::executor::Itself;
+use haft::{Approver, Runtime};
 use std::sync::Arc;
 
 /// Which tools a session has.
@@ -32,8 +32,17 @@ pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Makes the session.
+/// Makes the session, with nobody to ask.
 pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
+    build_with(settings, offer, None)
+}
+
+/// Makes the session.
+pub(crate) fn build_with(
+    settings: &Settings,
+    offer: Offer,
+    approver: Option<Arc<dyn Approver>>,
+) -> Result<Runtime, Failure> {
     let mut builder = Runtime::builder()
         .dir(&settings.work_dir)
         .toolset(&settings.toolset)
@@ -43,7 +52,12 @@ pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failur
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
         .concurrency(settings.concurrency)
-        .commands(commands(settings));
+        .commands(commands(settings))
+        .policy(settings.policy.clone())
+        .approve(settings.approve);
+    if let Some(approver) = approver {
+        builder = builder.approver(approver);
+    }
     if let Some(preset) = &settings.preset {
         builder = builder.preset(preset);
     }

@@ -32,6 +32,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A person would have had to say yes, and nobody did; the tool did not run.
+    #[error("not approved: {reason}\n{remedy}")]
+    NotApproved {
+        /// Which rule asked about what, and why there was no yes.
+        reason: String,
+        /// What would change that, in a sentence.
+        remedy: String,
+    },
     /// The tool did not end in time and was stopped.
     #[error("timed out after {}", haft_ops::text::seconds(*after))]
     TimedOut {

@@ -63,6 +63,15 @@ pub enum EventKind {
         /// Whether something was cut from it.
         truncated: bool,
     },
+    /// A person is asked whether a call may be made.
+    ApprovalNeeded {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// The arguments as they were repaired.
+        arguments: Value,
+    },
     /// A call was refused; the tool did not run.
     ToolDenied {
         /// The call.

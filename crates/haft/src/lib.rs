@@ -42,10 +42,15 @@ pub use haft_ops as ops;
 pub use haft_ops::Access;
 pub use haft_ops::scope::Mode;
 pub use journal::{Intent, Journal, MemoryJournal, Outcome};
-pub use policy::Decision;
+pub use policy::{
+    Act, BadRule, By, Decision, Draft, Judgement, Part, Place, Policy, Rule, RuleFile, Subject,
+    Verdict, Whose,
+};
 pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Reply};
-pub use runtime::{BuildError, Builder, Call, Folders, Runtime};
+pub use runtime::{
+    Answer, Approve, Approver, BuildError, Builder, Call, Explained, Folders, Question, Runtime,
+};
 pub use schema::{Repair, parse_arguments};
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
 pub use toolset::{Paths, Preset, Toolset};

@@ -1,10 +1,23 @@
-//! May this call happen? One function for every route to an effect.
+//! May this call happen? One function for every route to an effect: first the
+//! scope, which nobody can be asked about, then the rules that people wrote.
+
+mod judge;
+mod line;
+mod pattern;
+mod rule;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod wrapper;
+
+pub use judge::{Act, By, Judgement, Part, Subject};
+pub use rule::{BadRule, Draft, Place, Rule, Verdict};
 
 use crate::toolset::Paths;
 use crate::{Access, Effect, Error, Resource};
 use haft_ops::{FilePath, Scope};
 
-/// What the policy says.
+/// What the scope says.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Decision {
@@ -44,4 +57,76 @@ pub(crate) fn decide(
         }
     }
     Decision::Allow(allowed)
+}
+
+/// Whose word a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The person's own.
+    Person,
+    /// The project's, which can only make things stricter: the strictest word of
+    /// all files counts.
+    Project,
+}
+
+/// The rules of one file, in order: the first one that is about a thing decides.
+#[derive(Debug, Clone)]
+pub struct RuleFile {
+    /// Whose it is.
+    pub whose: Whose,
+    /// Its rules.
+    pub rules: Vec<Rule>,
+}
+
+/// All rules. Over files, and over what a call touches, the strictest counts.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    files: Vec<RuleFile>,
+    asked_first: Vec<(String, Effect)>,
+}
+
+impl Policy {
+    /// The rules of some files.
+    #[must_use]
+    pub fn new(files: Vec<RuleFile>) -> Self {
+        Self {
+            files,
+            asked_first: Vec::new(),
+        }
+    }
+
+    /// A person is asked before every call of this effect, whatever rules allow.
+    pub fn ask_first(&mut self, reason: impl Into<String>, effect: Effect) {
+        self.asked_first.push((reason.into(), effect));
+    }
+
+    /// Whether it says nothing about any call.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.asked_first.is_empty() && self.rules().next().is_none()
+    }
+
+    /// All rules, file by file.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.files.iter().flat_map(|file| &file.rules)
+    }
+
+    /// The rules about tools that are not among these names.
+    pub fn about_others<'a>(&'a self, tools: &'a [String]) -> impl Iterator<Item = &'a Rule> {
+        self.rules()
+            .filter(|rule| rule.tool() != "*" && !tools.iter().any(|name| name == rule.tool()))
+    }
+
+    /// The same with one more rule, before all others of such a file.
+    fn with_first(&self, rule: Rule, whose: Whose) -> Self {
+        let mut with = self.clone();
+        match with.files.iter_mut().find(|file| file.whose == whose) {
+            Some(file) => file.rules.insert(0, rule),
+            None => with.files.push(RuleFile {
+                whose,
+                rules: vec![rule],
+            }),
+        }
+        with
+    }
 }

@@ -1,10 +1,12 @@
 //! The line: one call, top to bottom.
 
+mod approve;
 mod build;
 mod call;
 #[cfg(test)]
 mod tests;
 
+pub use approve::{Answer, Approve, Approver, Explained, Question};
 pub use build::{BuildError, Builder, Folders};
 pub use call::Call;
 
@@ -55,6 +57,7 @@ pub(crate) struct Session {
     timeout: Option<Duration>,
     concurrency: usize,
     watch: Option<EventSink>,
+    approval: approve::Approval,
     events: AtomicU64,
     calls: AtomicU64,
 }
@@ -67,6 +70,8 @@ struct Admitted {
     repairs: Vec<Repair>,
     ticket: Ticket,
     paths: Arc<[(FilePath, Access)]>,
+    /// Somebody has to say yes to this first.
+    question: Option<Question>,
 }
 
 impl Session {
@@ -127,21 +132,23 @@ impl Runtime {
             .ok_or_else(|| self.unknown_tool(&call.tool))?;
         let (arguments, repairs) = entry.checker.prepare(call.arguments.clone())?;
         let resources = entry.tool.resources(&arguments);
-        match policy::decide(
-            &session.scope,
-            session.paths,
-            entry.tool.effect(),
-            &resources,
-        ) {
-            Decision::Allow(paths) => Ok(Admitted {
-                entry,
-                arguments,
-                repairs,
-                ticket: session.queue.ticket(&paths),
-                paths: paths.into(),
-            }),
-            Decision::Deny(error) => Err(Error::Refused(Box::new(error))),
-        }
+        let refused = |error| Error::Refused(Box::new(error));
+        let effect = entry.tool.effect();
+        let paths = match policy::decide(&session.scope, session.paths, effect, &resources) {
+            Decision::Allow(paths) => paths,
+            Decision::Deny(error) => return Err(refused(error)),
+        };
+        let question = self
+            .judge(call, &arguments, effect, &resources, &paths)
+            .map_err(refused)?;
+        Ok(Admitted {
+            entry,
+            arguments,
+            repairs,
+            ticket: session.queue.ticket(&paths),
+            paths: paths.into(),
+            question,
+        })
     }
 
     /// Records, runs, limits, records again.
@@ -158,7 +165,13 @@ impl Runtime {
             repairs,
             mut ticket,
             paths,
+            question,
         } = admitted;
+        if let Some(question) = question
+            && let Err(error) = self.ask(call, question).await
+        {
+            return self.refuse(call, &error);
+        }
         tokio::select! {
             () = ticket.turn() => {}
             () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),

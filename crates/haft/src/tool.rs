@@ -19,8 +19,39 @@ pub enum Effect {
     Write,
     /// Runs a program, which can do whatever it is not kept from.
     Execute,
-    /// Neither: computes, or talks only to the session.
+    /// Talks to other machines.
+    Network,
+    /// None of these: computes, or talks only to the session.
     Pure,
+}
+
+impl Effect {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Execute,
+        Self::Network,
+        Self::Pure,
+    ];
+
+    /// Its name, as rules write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Execute => "execute",
+            Self::Network => "network",
+            Self::Pure => "pure",
+        }
+    }
+
+    /// An effect by its name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effect| effect.name() == name)
+    }
 }
 
 /// Something a call is about to touch, as its arguments name it.
@@ -33,6 +64,8 @@ pub enum Resource {
     Command(String),
     /// A program and its arguments, with no shell in between.
     Program(Vec<String>),
+    /// Another machine, by its name or address, without a port.
+    Host(String),
 }
 
 /// A tool with typed arguments.

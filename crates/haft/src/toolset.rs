@@ -57,6 +57,14 @@ impl Paths {
         }
     }
 
+    /// A path as this dialect means it, before any link is followed.
+    pub(crate) fn meant(self, scope: &Scope, given: &str) -> PathBuf {
+        match self {
+            Self::Plain => PathBuf::from(given),
+            Self::Expanding => expand(scope, given),
+        }
+    }
+
     /// Checks a path as this dialect means it.
     ///
     /// # Errors

@@ -1,11 +1,13 @@
 //! Finding files and folders by name.
 
 mod keep;
+mod matcher;
 pub(crate) mod pattern;
 #[cfg(test)]
 mod tests;
 
 pub use crate::search::{IgnoreFiles, Progress, Stopped, Watch};
+pub use matcher::Matcher;
 pub use pattern::{Anchored, Dots};
 
 use crate::backend::Kind;

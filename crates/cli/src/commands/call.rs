@@ -1,12 +1,12 @@
 //! `haft call`: one tool, its reply, an exit code.
 
-mod arguments;
+pub(crate) mod arguments;
 
 use crate::args::{Call, Shared};
 use crate::exit::{Exit, Failure};
-use crate::output;
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
+use crate::{ask, output};
 use arguments::Arguments;
 use haft::truncate::format_size;
 use haft::{Content, Reply, Runtime};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// Makes the call and prints the reply.
 pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
-    let runtime = session::build(&settings, Offer::Every)?;
+    let runtime = session::build_with(&settings, Offer::Every, ask::here(&settings))?;
     if runtime.tools().get(&args.tool).is_none() {
         return Err(session::unknown_tool(&runtime, &args.tool));
     }

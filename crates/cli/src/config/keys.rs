@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Truth,
     Texts,
     List,
+    /// The rules of a policy.
+    Rules,
     Map,
     Anything,
 }
@@ -45,6 +47,9 @@ pub(crate) enum Standing {
 
 /// The names of the sandbox modes.
 pub(crate) const MODES: &[&str] = &["workspace", "strict", "read-only", "off"];
+
+/// What becomes of what a rule asks about.
+pub(crate) const APPROVE: &[&str] = &["ask", "auto", "never"];
 
 /// A day: nothing that a model waits for takes longer.
 pub(crate) const MAX_SECONDS: u64 = 86_400;
@@ -131,6 +136,19 @@ pub(crate) static KEYS: &[Key] = &[
         "where commands run, or { ssh: HOST }; in your own file",
     ),
     used(
+        "policy",
+        Kind::Rules,
+        "[]",
+        "rules that allow, ask or deny calls",
+    ),
+    used(
+        "approve",
+        Kind::Choice(APPROVE),
+        "ask",
+        "what a rule asks about: ask, auto or never",
+    )
+    .given_by("--approve", "HAFT_APPROVE"),
+    used(
         "log",
         Kind::Choice(log::LEVELS),
         "warn",
@@ -166,19 +184,10 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Whole(0, u64::MAX),
         "repeats of a failed request",
     ),
-    later(
-        "approve",
-        Kind::Choice(&["ask", "auto", "never"]),
-        "who says yes to what the policy asks",
-    ),
     later("backend", Kind::Anything, "where files live"),
     later("execution", Kind::Anything, "how code is run"),
     later("subagents", Kind::List, "agents that the agent may ask"),
     later("skills", Kind::Texts, "folders of skills"),
-    Key {
-        standing: Standing::Refused,
-        ..later("policy", Kind::List, "rules that allow, ask or deny calls")
-    },
     later("tools.plugins", Kind::List, "tools of other programs"),
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
     later("tools.channels", Kind::Map, "where messages go"),
@@ -268,6 +277,7 @@ impl Kind {
             Self::Truth => "true or false".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
             Self::List => "a list".to_owned(),
+            Self::Rules => "a list of rules".to_owned(),
             Self::Map => "a map".to_owned(),
             Self::Anything => "a value".to_owned(),
         }

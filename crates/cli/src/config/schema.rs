@@ -1,6 +1,7 @@
 //! The JSON Schema of `haft.yaml`, for editors that complete and check it.
 
 use super::keys::{KEYS, Key, Kind, SECTION, Standing};
+use super::policy;
 use serde_json::{Map, Value, json};
 
 /// The schema, from the list of keys.
@@ -58,6 +59,7 @@ fn property(key: &Key) -> Value {
         Kind::Truth => ("boolean", Vec::new()),
         Kind::Texts => ("array", vec![("items", json!({ "type": "string" }))]),
         Kind::List => ("array", Vec::new()),
+        Kind::Rules => ("array", vec![("items", policy::schema())]),
         Kind::Map => ("object", Vec::new()),
         Kind::Anything => ("", Vec::new()),
     };

@@ -22,7 +22,7 @@ pub(crate) fn check(key: &Key, node: &Node) -> Result<(), Wrong> {
     match (key.kind, &node.content) {
         (Kind::Text, Content::Scalar(Value::String(_)))
         | (Kind::Truth, Content::Scalar(Value::Bool(_)))
-        | (Kind::List, Content::List(_))
+        | (Kind::List | Kind::Rules, Content::List(_))
         | (Kind::Map, Content::Map(_))
         | (Kind::Anything, _) => Ok(()),
         (Kind::Choice(names), Content::Scalar(Value::String(text))) => {

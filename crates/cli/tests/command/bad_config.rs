@@ -71,8 +71,61 @@ fn a_mistake_is_located_and_explained() {
         ("42\n", "got a number"),
         ("quiet: true\n---\nlog: info\n", "haft.yaml:"),
         (
-            "policy: [{deny: write}]\n",
-            "haft.yaml:1:1: policy holds rules that this version cannot enforce",
+            "policy: {deny: write}\n",
+            "haft.yaml:1:9: policy must be a list of rules, got a map",
+        ),
+        (
+            "policy: [deny]\n",
+            "haft.yaml:1:10: a rule must be a map, like { ask: write }, got text",
+        ),
+        (
+            "policy:\n  - {path: a}\n",
+            "haft.yaml:2:5: a rule must say allow, ask or deny",
+        ),
+        (
+            "policy:\n  - {deney: write}\n",
+            "haft.yaml:2:6: unknown key \"deney\" in a rule; did you mean \"deny\"?",
+        ),
+        (
+            "policy:\n  - deny: write\n    paht: a\n",
+            "haft.yaml:3:5: unknown key \"paht\" in a rule; did you mean \"path\"?",
+        ),
+        (
+            "policy: [{deny: write, allow: read}]\n",
+            "haft.yaml:1:24: a rule says one thing, and this one says deny and allow",
+        ),
+        (
+            "policy: [{deny: [write]}]\n",
+            "haft.yaml:1:17: deny must be text, got a list",
+        ),
+        (
+            "policy: [{deny: write, effect: writes}]\n",
+            "haft.yaml:1:32: effect must be read, write, execute, network, pure, got \"writes\"",
+        ),
+        (
+            "policy: [{deny: bash, command: [sleep, 5]}]\n",
+            "haft.yaml:1:40: command must be a list of texts, got a number in it",
+        ),
+        (
+            "policy: [{deny: bash, command: \" \"}]\n",
+            "haft.yaml:1:10: command must be one word or more",
+        ),
+        (
+            "policy: [{deny: read, path: \"${HOME}/x\"}]\n",
+            "haft.yaml:1:29: path names a variable, and rules expand none",
+        ),
+        ("policy: [{deny: read, path: \"[\"}]\n", "haft.yaml:1:10: "),
+        (
+            "quiet: true\npolicy:\n  - {deny: bash, command: rm, match: [rmdir x]}\n",
+            "haft.yaml:3:5: the match example \"rmdir x\" does not match",
+        ),
+        (
+            "policy: [{deny: bash, match: [rm]}]\n",
+            "haft.yaml:1:10: examples need a rule with command, path or host",
+        ),
+        (
+            "approve: yes\n",
+            "haft.yaml:1:10: approve must be ask, auto or never",
         ),
         (
             "tools: {interrupt_on: {write: true}}\n",

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 const COMMANDS: &[&[&str]] = &[
     &[],
     &["call"],
+    &["why"],
     &["tools"],
     &["mcp"],
     &["init"],

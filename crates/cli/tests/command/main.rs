@@ -12,6 +12,7 @@ mod call;
 mod closed;
 mod config;
 mod help;
+mod policy;
 mod scratch;
 mod signals;
 mod tighten;

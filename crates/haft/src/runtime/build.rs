@@ -1,5 +1,6 @@
 //! Describing a session.
 
+use super::approve::{Approval, Approve, Approver};
 use super::{Runtime, Session};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
@@ -8,7 +9,7 @@ use crate::queue::Queue;
 use crate::registry::Duplicate;
 use crate::schema::Ranges;
 use crate::toolset::UnknownPreset;
-use crate::{AnyTool, Mode, Tool, Tools, Toolset, erase, toolsets};
+use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
 use haft_ops::backend::local::{Litter, Local};
 use haft_ops::scope::{FileRules, Places};
 use haft_ops::spill::Spill;
@@ -73,6 +74,7 @@ pub struct Builder {
     timeout: Option<Duration>,
     concurrency: usize,
     watch: Option<EventSink>,
+    approval: Approval,
     commands: Option<Commands>,
 }
 
@@ -103,6 +105,7 @@ impl Builder {
             timeout: None,
             concurrency: 4,
             watch: None,
+            approval: Approval::default(),
             commands: None,
         }
     }
@@ -225,6 +228,35 @@ impl Builder {
         self
     }
 
+    /// The rules that calls are judged by; without any, all are allowed.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.approval.policy = policy;
+        self
+    }
+
+    /// What becomes of calls that a rule asks about.
+    #[must_use]
+    pub fn approve(mut self, approve: Approve) -> Self {
+        self.approval.approve = approve;
+        self
+    }
+
+    /// Who is asked; without anybody, such calls are refused.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approval.approver = Some(approver);
+        self
+    }
+
+    /// A person is asked before every call of this effect. A rule that allows it
+    /// does not change that; [`Approve::Auto`] does.
+    #[must_use]
+    pub fn ask_first(mut self, reason: impl Into<String>, effect: Effect) -> Self {
+        self.approval.asked_first.push((reason.into(), effect));
+        self
+    }
+
     /// Makes the session.
     ///
     /// # Errors
@@ -303,6 +335,7 @@ impl Builder {
             timeout: self.timeout,
             concurrency: self.concurrency,
             watch: self.watch,
+            approval: self.approval.ready(),
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
         };

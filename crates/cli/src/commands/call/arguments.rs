@@ -9,7 +9,7 @@ const MAX_STDIN: u64 = 64 << 20;
 
 /// What was typed.
 #[derive(Debug, PartialEq)]
-pub(super) enum Arguments {
+pub(crate) enum Arguments {
     Given(Value),
     /// JSON follows on stdin.
     Stdin,
@@ -17,7 +17,7 @@ pub(super) enum Arguments {
 
 /// Understands a JSON object, `-`, or pairs. The values of pairs stay text: the
 /// schema of the tool says what they are.
-pub(super) fn parse(given: &[String]) -> Result<Arguments, Failure> {
+pub(crate) fn parse(given: &[String]) -> Result<Arguments, Failure> {
     match given {
         [] => return Ok(Arguments::Given(Value::Object(Map::new()))),
         [only] if only == "-" => return Ok(Arguments::Stdin),
@@ -43,7 +43,7 @@ pub(super) fn parse(given: &[String]) -> Result<Arguments, Failure> {
 }
 
 /// Reads JSON from stdin, to its end.
-pub(super) async fn from_stdin() -> Result<Value, Failure> {
+pub(crate) async fn from_stdin() -> Result<Value, Failure> {
     let mut bytes = Vec::new();
     tokio::io::stdin()
         .take(MAX_STDIN + 1)

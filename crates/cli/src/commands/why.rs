@@ -1,0 +1,166 @@
+//! `haft why`: what would be decided about a call, and by which rule. Nothing
+//! runs and nobody is asked.
+
+mod place;
+
+use super::call::arguments::{self, Arguments};
+use crate::args::{Shared, Why};
+use crate::config::{Settings, approve};
+use crate::exit::{Exit, Failure};
+use crate::session::{self, Offer};
+use crate::signals::{self, Signals};
+use crate::{output, text};
+use haft::ops::text::decode::visible;
+use haft::{Approve, By, Call, Explained, Part, Subject, Verdict};
+use serde_json::{Value, json};
+
+/// Prints the decision and its reasons.
+pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let runtime = session::build(&settings, Offer::Every)?;
+    if runtime.tools().get(&args.tool).is_none() {
+        return Err(session::unknown_tool(&runtime, &args.tool));
+    }
+    let given = match arguments::parse(&args.arguments)? {
+        Arguments::Given(arguments) => arguments,
+        Arguments::Stdin => {
+            let read = signals::block_on(async {
+                let mut signals = Signals::listen()?;
+                tokio::select! {
+                    arguments = arguments::from_stdin() => arguments.map(Ok),
+                    exit = signals.next() => Ok(Err(exit)),
+                }
+            })?;
+            match read {
+                Ok(arguments) => arguments,
+                Err(exit) => return Ok(exit),
+            }
+        }
+    };
+    let explained = runtime
+        .explain(&Call::new(&args.tool, given))
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    if args.json {
+        output::json(&as_json(&args.tool, &settings, &explained))?;
+    } else {
+        output::text(&as_text(&settings, &explained))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn as_text(settings: &Settings, explained: &Explained) -> String {
+    let verdict = explained.verdict();
+    let mut out = format!("{verdict}\n\n");
+    let mut rows = Vec::new();
+    for (path, real) in &explained.paths {
+        let (said, why) = match real {
+            Ok(real) => ("allow", format!("the scope: {}", real.display())),
+            Err(why) => ("deny", format!("the scope: {why}")),
+        };
+        rows.push([on_a_line(path), said.to_owned(), on_a_line(&why)].to_vec());
+    }
+    for part in &explained.judgement.parts {
+        let subject = on_a_line(&subject(part));
+        let by = on_a_line(&part.by.to_string());
+        rows.push(vec![subject, part.verdict.to_string(), by]);
+    }
+    out.push_str(&text::table(&rows, None));
+    for part in &explained.judgement.parts {
+        if let Subject::Line(_, why) = &part.subject {
+            out.push_str(&format!("\nnot analysed: {why}\n"));
+        }
+    }
+    let name = approve::name(settings.approve);
+    let outcome = outcome(settings.approve, verdict);
+    out.push_str(&format!("\napprove {name}: {outcome}\n"));
+    if let Some(rule) = &explained.suggestion {
+        let rule = on_a_line(&rule.to_string());
+        out.push_str(&format!(
+            "to allow it always, first under policy in your own settings:\n  - {rule}\n"
+        ));
+    }
+    for line in place::where_it_runs(settings) {
+        out.push_str(&format!("{line}\n"));
+    }
+    out
+}
+
+/// What becomes of a call in the end.
+fn outcome(approve: Approve, verdict: Verdict) -> &'static str {
+    match (verdict, approve) {
+        (Verdict::Allow, _) => "it is made, and nobody is asked",
+        (Verdict::Deny, _) => "it is refused, whoever says yes",
+        (Verdict::Ask, Approve::Ask) => "a person is asked; with nobody there it is refused",
+        (Verdict::Ask, Approve::Auto) => "it is made, as if somebody had said yes",
+        (Verdict::Ask, Approve::Never) => "it is refused, as if somebody had said no",
+    }
+}
+
+/// A line that was not analysed is said apart from its reason.
+fn subject(part: &Part) -> String {
+    match &part.subject {
+        Subject::Line(line, _) => format!("line {line}"),
+        other => other.to_string(),
+    }
+}
+
+/// Text that stays in its row.
+fn on_a_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+fn as_json(tool: &str, settings: &Settings, explained: &Explained) -> Value {
+    let verdict = explained.verdict();
+    let parts: Vec<Value> = explained.judgement.parts.iter().map(part_json).collect();
+    let paths: Vec<Value> = explained
+        .paths
+        .iter()
+        .map(|(given, real)| match real {
+            Ok(real) => {
+                json!({ "path": given, "decision": "allow", "real": real.to_string_lossy() })
+            }
+            Err(why) => json!({ "path": given, "decision": "deny", "why": why }),
+        })
+        .collect();
+    json!({
+        "decision": verdict.name(),
+        "tool": tool,
+        "arguments": explained.arguments,
+        "effect": explained.effect.name(),
+        "scope": paths,
+        "rules": parts,
+        "approve": approve::name(settings.approve),
+        "outcome": outcome(settings.approve, verdict),
+        "suggestion": explained.suggestion.as_ref().map(ToString::to_string),
+        "sandbox": settings.mode,
+        "where": place::where_it_runs(settings),
+    })
+}
+
+fn part_json(part: &Part) -> Value {
+    let (kind, what, why) = match &part.subject {
+        Subject::Command(words) => ("command", json!(words), None),
+        Subject::Line(line, why) => ("line", json!(line), Some(why)),
+        Subject::Path(path, _) => ("path", json!(path), None),
+        Subject::Host(host) => ("host", json!(host), None),
+        _ => ("call", Value::Null, None),
+    };
+    let (rule, place) = match &part.by {
+        By::Rule(rule, place) => (Some(rule), Some(place.to_string())),
+        By::NotAnalysed(place) => (None, Some(place.to_string())),
+        _ => (None, None),
+    };
+    let reason = match &part.by {
+        By::Session(reason) => Some(reason),
+        _ => None,
+    };
+    json!({
+        "kind": kind,
+        "what": what,
+        "decision": part.verdict.name(),
+        "rule": rule,
+        "place": place,
+        "not_analysed": why,
+        "reason": reason,
+    })
+}

@@ -1,0 +1,241 @@
+//! The rules under `policy`, from the files to the library. A rule that cannot
+//! be understood stops the start: without it, more would be allowed.
+
+#[cfg(test)]
+mod tests;
+
+use super::layer::{Layer, Role};
+use super::sources::{Origin, Sources};
+use super::yaml::{Content, Name, Node, Place};
+use crate::exit::Failure;
+use haft::ops::text::decode::visible;
+use haft::ops::text::spelling::closest;
+use haft::{Draft, Effect, Policy, Rule, RuleFile, Verdict, Whose};
+use serde_json::{Value, json};
+
+const VERDICTS: [Verdict; 3] = [Verdict::Allow, Verdict::Ask, Verdict::Deny];
+
+/// The keys of a rule beside its verdict.
+const KEYS: &[&str] = &["effect", "command", "path", "host", "match", "no_match"];
+
+/// The rules of all files.
+pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Policy, Failure> {
+    let mut files = Vec::new();
+    for layer in &sources.layers {
+        if let Some(node) = layer.get("policy") {
+            files.push(file(layer, node)?);
+        }
+    }
+    let policy = Policy::new(files);
+    let known = known_tools();
+    for rule in policy.about_others(&known) {
+        let meant = closest(rule.tool(), known.iter().cloned(), 1);
+        let meant = meant
+            .first()
+            .map(|near| format!("; did you mean \"{near}\"?"))
+            .unwrap_or_default();
+        warnings.push(format!(
+            "{}: no toolset has a tool \"{}\"{meant}",
+            rule.place(),
+            visible(rule.tool()),
+        ));
+    }
+    Ok(policy)
+}
+
+/// The rules as they are shown, each with its place.
+pub(crate) fn shown(policy: &Policy) -> Value {
+    let rule = |rule: &Rule| format!("{rule} ({})", rule.place());
+    policy.rules().map(rule).collect()
+}
+
+/// The files they come from, each once.
+pub(crate) fn from(policy: &Policy) -> String {
+    let mut files: Vec<&str> = Vec::new();
+    for rule in policy.rules() {
+        if !files.contains(&rule.place().file.as_str()) {
+            files.push(&rule.place().file);
+        }
+    }
+    if files.is_empty() {
+        return Origin::Default.to_string();
+    }
+    files.join(", ")
+}
+
+/// The tools of all toolsets, those among them that are still to come too.
+fn known_tools() -> Vec<String> {
+    let mut names = Vec::new();
+    for toolset in haft::toolsets::NAMES
+        .iter()
+        .filter_map(|name| haft::toolsets::by_name(name))
+    {
+        let tools = toolset.tools.iter();
+        names.extend(tools.map(|tool| tool.definition().name.clone()));
+        let listed = toolset.presets.iter().flat_map(|preset| preset.tools);
+        names.extend(listed.map(|name| (*name).to_owned()));
+    }
+    names
+}
+
+fn file(layer: &Layer, node: &Node) -> Result<RuleFile, Failure> {
+    let Content::List(items) = &node.content else {
+        return Err(layer.problem(node.at, "policy must be a list of rules"));
+    };
+    let rules: Result<Vec<Rule>, Failure> = items.iter().map(|item| rule(layer, item)).collect();
+    let whose = match layer.role {
+        Role::Project => Whose::Project,
+        Role::User | Role::Named => Whose::Person,
+    };
+    Ok(RuleFile {
+        whose,
+        rules: rules?,
+    })
+}
+
+fn rule(layer: &Layer, node: &Node) -> Result<Rule, Failure> {
+    let Content::Map(entries) = &node.content else {
+        let message = format!(
+            "a rule must be a map, like {{ ask: write }}, got {}",
+            node.kind()
+        );
+        return Err(layer.problem(node.at, &message));
+    };
+    let verdict_of = |name: &Name| {
+        let named = |verdict: &Verdict| verdict.name() == name.text;
+        VERDICTS.into_iter().find(named)
+    };
+    let mut verdicts = entries
+        .iter()
+        .filter_map(|(name, value)| verdict_of(name).map(|verdict| (verdict, name, value)));
+    let (Some((verdict, _, tool)), second) = (verdicts.next(), verdicts.next()) else {
+        // A slip in the verdict's own name is the likeliest reason.
+        if let Some((name, _)) = entries
+            .iter()
+            .find(|(name, _)| !KEYS.contains(&name.text.as_str()))
+        {
+            return Err(unknown(layer, name));
+        }
+        return Err(layer.problem(
+            node.at,
+            "a rule must say allow, ask or deny, and the tool it is about",
+        ));
+    };
+    if let Some((other, name, _)) = second {
+        let message = format!("a rule says one thing, and this one says {verdict} and {other}");
+        return Err(layer.problem(name.at, &message));
+    }
+    let place = haft::Place {
+        file: layer.shown.clone(),
+        line: node.at.line,
+    };
+    let mut draft = Draft::new(verdict, one(layer, verdict.name(), tool)?, place);
+    for (name, value) in entries {
+        match name.text.as_str() {
+            "effect" => draft.effect = Some(effect(layer, value)?),
+            "command" => draft.command = Some(words(layer, value)?),
+            "path" => draft.path = Some(literal(layer, "path", value)?),
+            "host" => draft.host = Some(literal(layer, "host", value)?),
+            "match" => draft.matching = texts(layer, "match", value)?,
+            "no_match" => draft.not_matching = texts(layer, "no_match", value)?,
+            _ if verdict_of(name).is_some() => {}
+            _ => return Err(unknown(layer, name)),
+        }
+    }
+    let at = node.at;
+    Rule::new(draft).map_err(|bad| layer.problem(at, &visible(&bad.message)))
+}
+
+fn unknown(layer: &Layer, name: &Name) -> Failure {
+    let known = VERDICTS.iter().map(|verdict| verdict.name());
+    let known = known.chain(KEYS.iter().copied()).map(str::to_owned);
+    let meant = closest(&name.text, known, 1);
+    let meant = meant
+        .first()
+        .map(|near| format!("; did you mean \"{near}\"?"))
+        .unwrap_or_default();
+    let message = format!("unknown key \"{}\" in a rule{meant}", visible(&name.text));
+    layer.problem(name.at, &message)
+}
+
+fn wrong(layer: &Layer, at: Place, key: &str, wanted: &str, got: &str) -> Failure {
+    layer.problem(at, &format!("{key} must be {wanted}, got {got}"))
+}
+
+fn one(layer: &Layer, key: &str, node: &Node) -> Result<String, Failure> {
+    match node.text() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(wrong(layer, node.at, key, "text", node.kind())),
+    }
+}
+
+/// A text that means itself: what looks like a variable would never match.
+fn literal(layer: &Layer, key: &str, node: &Node) -> Result<String, Failure> {
+    let text = one(layer, key, node)?;
+    if text.contains("${") {
+        let message = format!("{key} names a variable, and rules expand none: write it out");
+        return Err(layer.problem(node.at, &message));
+    }
+    Ok(text)
+}
+
+fn effect(layer: &Layer, node: &Node) -> Result<Effect, Failure> {
+    let text = one(layer, "effect", node)?;
+    let names: Vec<&str> = Effect::ALL.iter().map(|effect| effect.name()).collect();
+    Effect::by_name(&text).ok_or_else(|| {
+        let got = format!("\"{}\"", visible(&text));
+        wrong(layer, node.at, "effect", &names.join(", "), &got)
+    })
+}
+
+/// A text, which is split at blanks, or a list of words.
+fn words(layer: &Layer, node: &Node) -> Result<Vec<String>, Failure> {
+    match (&node.content, node.text()) {
+        (Content::List(_), _) => texts(layer, "command", node),
+        (_, Some(text)) => Ok(text.split_ascii_whitespace().map(str::to_owned).collect()),
+        _ => {
+            let wanted = "text or a list of words";
+            Err(wrong(layer, node.at, "command", wanted, node.kind()))
+        }
+    }
+}
+
+fn texts(layer: &Layer, key: &str, node: &Node) -> Result<Vec<String>, Failure> {
+    let Content::List(items) = &node.content else {
+        return Err(wrong(layer, node.at, key, "a list of texts", node.kind()));
+    };
+    let text = |item: &Node| match item.text() {
+        Some(text) => Ok(text.to_owned()),
+        None => {
+            let got = format!("{} in it", item.kind());
+            Err(wrong(layer, item.at, key, "a list of texts", &got))
+        }
+    };
+    items.iter().map(text).collect()
+}
+
+/// The JSON Schema of a rule, for editors.
+pub(crate) fn schema() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let tool = |does: &str| json!({ "description": does, "type": "string", "minLength": 1 });
+    let effects: Vec<&str> = Effect::ALL.iter().map(|effect| effect.name()).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "allow": tool("Calls of this tool are made; \"*\" for every tool"),
+            "ask": tool("A person is asked before calls of this tool; \"*\" for every tool"),
+            "deny": tool("Calls of this tool are never made; \"*\" for every tool"),
+            "effect": { "description": "Only calls of this effect", "enum": effects },
+            "command": {
+                "description": "Only simple commands that begin with these words",
+                "anyOf": [{ "type": "string" }, texts],
+            },
+            "path": { "description": "Only paths that this glob matches, from the work folder or absolute", "type": "string" },
+            "host": { "description": "Only this host; *.example.com for those below a name", "type": "string" },
+            "match": { "description": "Examples that the rule must be about", "type": "array", "items": { "type": "string" } },
+            "no_match": { "description": "Examples that the rule must not be about", "type": "array", "items": { "type": "string" } },
+        },
+        "oneOf": [{ "required": ["allow"] }, { "required": ["ask"] }, { "required": ["deny"] }],
+        "additionalProperties": false,
+    })
+}

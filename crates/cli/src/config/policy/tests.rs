@@ -1,0 +1,72 @@
+//! The example of the documentation, loaded and judged.
+#![expect(clippy::disallowed_methods, reason = "tests read the page")]
+
+use super::*;
+use haft::{Access, Act, Resource};
+use std::path::Path;
+
+const PAGE: &str = include_str!("../../../../../docs/policy.md");
+
+/// The rules of the page, as a file that a person has.
+fn rules() -> Policy {
+    let (_, after) = PAGE.split_once("```yaml\n").unwrap();
+    let (yaml, _) = after.split_once("```").unwrap();
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("haft.yaml");
+    std::fs::write(&path, yaml).unwrap();
+    let layer = Layer::load(Role::User, &path, "haft.yaml")
+        .unwrap()
+        .unwrap();
+    Policy::new(vec![file(&layer, layer.get("policy").unwrap()).unwrap()])
+}
+
+#[test]
+fn the_page_says_what_is_decided() {
+    let policy = rules();
+    assert_eq!(policy.rules().count(), 8);
+    let mut judged = 0;
+    for row in PAGE.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [tool, what, verdict] = cells[..] else {
+            continue;
+        };
+        let tool = tool.trim_matches(['|', ' ', '`']);
+        let what = what.trim_matches('`');
+        let (effect, resource) = match tool {
+            "bash" => (Effect::Execute, Resource::Command(what.to_owned())),
+            "write" => (
+                Effect::Write,
+                Resource::Path(what.to_owned(), Access::Write),
+            ),
+            "read" => (Effect::Read, Resource::Path(what.to_owned(), Access::Read)),
+            _ => continue,
+        };
+        let act = Act {
+            tool,
+            effect,
+            resources: &[resource],
+            work_dir: Path::new("/work"),
+            names: &[],
+        };
+        let said = policy.judge(&act).verdict;
+        assert_eq!(said.name(), verdict.trim_end_matches([' ', '|']), "{row}");
+        judged += 1;
+    }
+    assert_eq!(judged, 14, "every row of the table");
+    let lines: Vec<u64> = policy.rules().map(|rule| rule.place().line).collect();
+    assert_eq!(lines, [2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn a_rule_is_written_as_it_is_read() {
+    for rule in rules().rules() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("haft.yaml");
+        std::fs::write(&path, format!("policy:\n  - {rule}\n")).unwrap();
+        let layer = Layer::load(Role::User, &path, "haft.yaml")
+            .unwrap()
+            .unwrap();
+        let again = file(&layer, layer.get("policy").unwrap()).unwrap();
+        assert_eq!(again.rules[0].to_string(), rule.to_string());
+    }
+}

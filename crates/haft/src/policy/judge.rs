@@ -1,0 +1,295 @@
+//! What all the rules together say about a call.
+
+use super::line::{self, Line};
+use super::pattern::lexical;
+use super::rule::{Place, Rule, Verdict};
+use super::{Policy, Whose};
+use crate::{Access, Effect, Resource};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A call, as the policy looks at it.
+#[derive(Debug, Clone, Copy)]
+pub struct Act<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// What it can do at most.
+    pub effect: Effect,
+    /// What the call will touch.
+    pub resources: &'a [Resource],
+    /// Where relative paths and globs start; absolute and real.
+    pub work_dir: &'a Path,
+    /// The names of the paths among the resources: each as it is given there,
+    /// and what the toolset means by that, and where it is with links followed.
+    /// One without any is taken as it is given.
+    pub names: &'a [(String, PathBuf)],
+}
+
+/// What is said about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The strictest of the parts.
+    pub verdict: Verdict,
+    /// What is said about each thing that the call touches.
+    pub parts: Vec<Part>,
+}
+
+/// What is said about one thing that a call touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The thing.
+    pub subject: Subject,
+    /// What is said.
+    pub verdict: Verdict,
+    /// Who says it.
+    pub by: By,
+}
+
+/// Something that is judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subject {
+    /// The call as such: it names nothing that it touches.
+    Call,
+    /// A simple command.
+    Command(Vec<String>),
+    /// A command line that was not analysed, and why.
+    Line(String, String),
+    /// A path as it was given, and what for.
+    Path(String, Access),
+    /// Another machine.
+    Host(String),
+}
+
+/// Who decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum By {
+    /// No rule; so it may happen.
+    Nobody,
+    /// A rule, as it is written, and where it stands.
+    Rule(String, Place),
+    /// A line that was not analysed, where this rule is about commands.
+    NotAnalysed(Place),
+    /// The session, for this reason.
+    Session(String),
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody => f.write_str("no rule"),
+            Self::Rule(rule, place) => write!(f, "{place} {rule}"),
+            Self::NotAnalysed(place) => write!(f, "{place} is about commands"),
+            Self::Session(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call => f.write_str("the call"),
+            Self::Command(words) => write!(f, "command {}", spelled(words)),
+            Self::Line(line, why) => write!(f, "line {line} (not analysed: {why})"),
+            Self::Path(path, Access::Read) => write!(f, "read {path}"),
+            Self::Path(path, Access::Write) => write!(f, "write {path}"),
+            Self::Path(path, Access::Unlink) => write!(f, "remove {path}"),
+            Self::Host(host) => write!(f, "host {host}"),
+        }
+    }
+}
+
+/// Words as one would type them.
+fn spelled(words: &[String]) -> String {
+    let plain = |c: char| {
+        c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '=' | ':' | ',' | '@' | '+')
+    };
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| {
+            if !word.is_empty() && word.chars().all(plain) {
+                word.clone()
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+impl Subject {
+    /// What touching it is, whatever the tool says of itself.
+    fn effect(&self, tool: Effect) -> Effect {
+        match self {
+            Self::Call => tool,
+            Self::Command(_) | Self::Line(..) => Effect::Execute,
+            Self::Path(_, Access::Read) => Effect::Read,
+            Self::Path(_, Access::Write | Access::Unlink) => Effect::Write,
+            Self::Host(_) => Effect::Network,
+        }
+    }
+}
+
+impl Judgement {
+    /// The parts with the strictest verdict.
+    pub fn decisive(&self) -> impl Iterator<Item = &Part> {
+        self.parts
+            .iter()
+            .filter(|part| part.verdict == self.verdict)
+    }
+}
+
+impl Policy {
+    /// Judges a call by all rules of all files.
+    #[must_use]
+    pub fn judge(&self, act: &Act<'_>) -> Judgement {
+        let mut subjects = Vec::new();
+        for resource in act.resources {
+            match resource {
+                Resource::Path(given, access) => {
+                    subjects.push(Subject::Path(given.clone(), *access));
+                }
+                Resource::Command(text) => commands(text, line::read(text), &mut subjects),
+                Resource::Program(argv) => {
+                    commands(&spelled(argv), line::program(argv), &mut subjects);
+                }
+                Resource::Host(host) => subjects.push(Subject::Host(host.clone())),
+            }
+        }
+        if subjects.is_empty() {
+            subjects.push(Subject::Call);
+        }
+        let parts: Vec<Part> = subjects
+            .into_iter()
+            .map(|subject| self.part(act, subject))
+            .collect();
+        let verdict = parts
+            .iter()
+            .map(|part| part.verdict)
+            .max()
+            .unwrap_or(Verdict::Allow);
+        Judgement { verdict, parts }
+    }
+
+    fn part(&self, act: &Act<'_>, subject: Subject) -> Part {
+        let mut verdict = Verdict::Allow;
+        let mut by = By::Nobody;
+        let mut say = |stricter: Verdict, who: &dyn Fn() -> By| {
+            if by == By::Nobody || stricter > verdict {
+                verdict = stricter;
+                by = who();
+            }
+        };
+        let paths = paths(act, &subject);
+        for file in &self.files {
+            if let Some(rule) = deciding(&file.rules, act, &subject, &paths) {
+                say(rule.verdict(), &|| {
+                    By::Rule(rule.to_string(), rule.place().clone())
+                });
+            }
+        }
+        if matches!(subject, Subject::Line(..))
+            && let Some(rule) = self.about_commands(act)
+        {
+            say(Verdict::Ask, &|| By::NotAnalysed(rule.place().clone()));
+        }
+        let touching = subject.effect(act.effect);
+        for (reason, effect) in &self.asked_first {
+            if *effect == act.effect || *effect == touching {
+                say(Verdict::Ask, &|| By::Session(reason.clone()));
+            }
+        }
+        Part {
+            subject,
+            verdict,
+            by,
+        }
+    }
+
+    /// A rule about commands of this tool, in any file.
+    fn about_commands(&self, act: &Act<'_>) -> Option<&Rule> {
+        self.rules().find(|rule| {
+            rule.has_command() && rule.is_about_tool(act.tool, act.effect, Effect::Execute)
+        })
+    }
+
+    /// A rule that would allow a call which is asked about now, if it stood
+    /// first in the person's own file; none where that would not help.
+    #[must_use]
+    pub fn suggest(&self, act: &Act<'_>, place: &Place) -> Option<Rule> {
+        let judgement = self.judge(act);
+        if judgement.verdict != Verdict::Ask {
+            return None;
+        }
+        judgement.decisive().find_map(|part| {
+            let rule = super::suggest::rule(act, &part.subject, place)?;
+            let with = self.with_first(rule.clone(), Whose::Person);
+            (with.judge(act).verdict == Verdict::Allow).then_some(rule)
+        })
+    }
+}
+
+/// The subjects of a command line.
+fn commands(text: &str, line: Line, subjects: &mut Vec<Subject>) {
+    if let Some(why) = line.obstacle {
+        subjects.push(Subject::Line(text.to_owned(), why));
+    }
+    subjects.extend(line.commands.into_iter().map(Subject::Command));
+}
+
+/// All the names of a path: absolute ones, each once.
+fn paths(act: &Act<'_>, subject: &Subject) -> Vec<PathBuf> {
+    let Subject::Path(given, _) = subject else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for (_, path) in act.names.iter().filter(|(name, _)| name == given) {
+        let path = lexical(path);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() {
+        paths.push(lexical(&act.work_dir.join(given)));
+    }
+    paths
+}
+
+/// What one file says: the first rule about the subject. A path with several
+/// names is judged by each, and the strictest counts.
+fn deciding<'r>(
+    rules: &'r [Rule],
+    act: &Act<'_>,
+    subject: &Subject,
+    paths: &[PathBuf],
+) -> Option<&'r Rule> {
+    let touching = subject.effect(act.effect);
+    let mut rules = rules
+        .iter()
+        .filter(|rule| rule.is_about_tool(act.tool, act.effect, touching));
+    match subject {
+        Subject::Path(..) => paths
+            .iter()
+            .filter_map(|path| {
+                let below = path.strip_prefix(act.work_dir).ok();
+                rules
+                    .clone()
+                    .find(|rule| rule.is_about_anything() || rule.is_about_path(path, below))
+            })
+            .reduce(|one, other| {
+                if other.verdict() > one.verdict() {
+                    other
+                } else {
+                    one
+                }
+            }),
+        Subject::Command(words) => {
+            rules.find(|rule| rule.is_about_anything() || rule.is_about_command(words))
+        }
+        Subject::Host(host) => {
+            rules.find(|rule| rule.is_about_anything() || rule.is_about_host(host))
+        }
+        Subject::Call | Subject::Line(..) => rules.find(|rule| rule.is_about_anything()),
+    }
+}

@@ -1,0 +1,163 @@
+//! What rules say about paths and hosts.
+
+use haft_ops::glob::Matcher;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// A glob over paths, from the work folder or from the root.
+#[derive(Debug, Clone)]
+pub(crate) struct PathPattern {
+    text: String,
+    absolute: bool,
+    matcher: Arc<Matcher>,
+    /// What stands before a final `/**`: the folder itself is meant too, as a
+    /// call that names it reaches all that is in it.
+    folder: Option<Folder>,
+}
+
+#[derive(Debug, Clone)]
+enum Folder {
+    Start,
+    Below(Arc<Matcher>),
+}
+
+impl PathPattern {
+    pub(crate) fn new(glob: &str) -> Result<Self, String> {
+        let compiled = |glob: &str| {
+            Matcher::new(glob)
+                .map(Arc::new)
+                .map_err(|error| error.to_string())
+        };
+        if glob.split('/').any(|part| part == "..") {
+            return Err(format!("path \"{glob}\" must not contain \"..\""));
+        }
+        if glob.starts_with('~') {
+            return Err(format!(
+                "path \"{glob}\" must be written out: from the work folder, or from /"
+            ));
+        }
+        if glob.ends_with('/') {
+            return Err(format!(
+                "path \"{glob}\" would match one folder only; for all that is in it write \"{glob}**\""
+            ));
+        }
+        let trimmed = glob.trim_start_matches("./");
+        let folder = match trimmed.trim_start_matches('/').strip_suffix("**") {
+            Some("") => Some(Folder::Start),
+            Some(front) => match front.strip_suffix('/') {
+                Some(folder) => Some(Folder::Below(compiled(folder)?)),
+                None => None,
+            },
+            None => None,
+        };
+        Ok(Self {
+            text: glob.to_owned(),
+            absolute: glob.starts_with('/'),
+            matcher: compiled(glob)?,
+            folder,
+        })
+    }
+
+    /// Whether it matches a path: absolute, and below the work folder if it is.
+    pub(crate) fn matches(&self, absolute: &Path, below: Option<&Path>) -> bool {
+        let path = if self.absolute {
+            absolute.strip_prefix("/").ok()
+        } else {
+            below
+        };
+        path.is_some_and(|path| {
+            self.matcher.matches(path)
+                || match &self.folder {
+                    Some(Folder::Start) => path.as_os_str().is_empty(),
+                    Some(Folder::Below(folder)) => folder.matches(path),
+                    None => false,
+                }
+        })
+    }
+
+    /// Whether it matches a path in an example.
+    pub(crate) fn matches_text(&self, example: &str) -> bool {
+        let path = lexical(Path::new(example));
+        if path.is_absolute() {
+            self.matches(&path, None)
+        } else {
+            // No absolute glob is about a path of a folder that is not known yet.
+            !self.absolute && self.matches(Path::new(""), Some(&path))
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A path without `.` and with each `..` taken as text. One that leads above
+/// where a relative path starts stays.
+pub(crate) fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => match out.components().next_back() {
+                Some(Component::Normal(_)) => {
+                    out.pop();
+                }
+                Some(Component::RootDir) => {}
+                _ => out.push(part),
+            },
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// A host, or all hosts below one.
+#[derive(Debug, Clone)]
+pub(crate) struct HostPattern {
+    name: String,
+    below: bool,
+}
+
+impl HostPattern {
+    pub(crate) fn new(given: &str) -> Result<Self, String> {
+        let (name, below) = match given.strip_prefix("*.") {
+            Some(name) => (name, true),
+            None => (given, false),
+        };
+        let name = host(name);
+        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '*' | '/' | '@');
+        if name.is_empty() || name.contains(bad) {
+            return Err(format!(
+                "host \"{given}\" must be a host, or \"*.\" and the name that others lie below"
+            ));
+        }
+        Ok(Self { name, below })
+    }
+
+    pub(crate) fn matches(&self, given: &str) -> bool {
+        let given = host(given);
+        if !self.below {
+            return given == self.name;
+        }
+        given
+            .strip_suffix(&self.name)
+            .and_then(|front| front.strip_suffix('.'))
+            .is_some_and(|front| !front.is_empty())
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.below {
+            f.write_str("*.")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// Names of hosts have no case, and a dot at their end means nothing.
+fn host(name: &str) -> String {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name.to_ascii_lowercase()
+}
