@@ -7,6 +7,7 @@
 //! lead somewhere else: the object checked is the object used.
 
 mod links;
+mod mode;
 mod place;
 mod protect;
 mod root;
@@ -15,9 +16,9 @@ pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
+pub use mode::{FileRules, Mode, Reading, Writing};
 pub use place::Places;
 pub use root::Root;
-pub use rules::{FileRules, Mode, Reading, Writing};
 
 use crate::{Error, Result};
 use rules::Guard;

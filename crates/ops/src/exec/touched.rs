@@ -194,7 +194,7 @@ fn facts(stat: &rustix::fs::Stat) -> [i64; 5] {
         stat.st_ino as i64,
         i64::from(stat.st_mode),
         time(stat.st_size),
-        time(stat.st_ctime as i64),
+        time(stat.st_ctime),
         time(stat.st_ctime_nsec as i64),
     ]
 }

@@ -1,6 +1,6 @@
 //! Following links by hand, so that every step is known and none is magic.
 
-use super::rules::Reading;
+use super::mode::Reading;
 use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};

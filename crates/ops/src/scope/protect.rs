@@ -3,7 +3,7 @@
 
 use super::Root;
 use super::links::{self, Last};
-use super::rules::Reading;
+use super::mode::Reading;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use std::ffi::OsStr;
 use std::io::Read;
