@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) roots: Vec<PathBuf>,
     /// What the person lists, and every file that may be configuration.
     pub(crate) protect: Vec<PathBuf>,
+    /// Whether the person or the project lists anything to protect.
+    pub(crate) protects: bool,
     pub(crate) rules: FileRules,
     /// The name of the sandbox mode that makes them.
     pub(crate) mode: String,
@@ -128,6 +130,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     show("tools.protect", places_shown(&protect), joined(&from));
 
     let concurrency = given_or(sources.first("max_tool_concurrency")?, 4.into());
+    let protects = !protect.is_empty();
     let protect = protect
         .into_iter()
         .map(|place| place.path)
@@ -161,6 +164,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
             .unwrap_or_default(),
         roots: roots.into_iter().map(|root| root.path).collect(),
         protect,
+        protects,
         rules,
         mode,
         commands,

@@ -10,6 +10,7 @@ mod env;
 mod exit;
 mod log;
 mod output;
+mod place;
 mod session;
 mod signals;
 mod text;

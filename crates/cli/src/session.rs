@@ -5,7 +5,7 @@ use crate::config::commands::Executor;
 use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
-use crate::{log, output};
+use crate::{log, output, place};
 use haft::commands::{Commands, Place};
 use haft::ops::executor::Itself;
 use haft::{Approver, Runtime};
@@ -55,6 +55,9 @@ pub(crate) fn build_with(
         .commands(commands(settings))
         .policy(settings.policy.clone())
         .approve(settings.approve);
+    if let Some(reason) = place::needs_a_person(settings) {
+        builder = builder.ask_first(reason, haft::Effect::Execute);
+    }
     if let Some(approver) = approver {
         builder = builder.approver(approver);
     }

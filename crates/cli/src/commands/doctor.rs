@@ -5,7 +5,7 @@ use crate::config::Settings;
 use crate::config::commands::Executor;
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
-use crate::{output, signals};
+use crate::{output, place, signals};
 use haft::Runtime;
 use haft::commands::limits;
 use haft::ops::exec::{self, Exec};
@@ -42,10 +42,9 @@ pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
 }
 
 async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failure> {
-    let helper = Itself::new().helper();
-    // Anew, and whatever the mode: the question is what the machine can do.
-    let enforcement = sandbox::probe(&helper);
-    let processes = sandbox::processes(&helper, &enforcement, limits());
+    // Whatever the mode: the question is what the machine can do.
+    let enforcement = place::found();
+    let processes = sandbox::processes(&Itself::new().helper(), &enforcement, limits());
     let (commands, mut remarks) = match &settings.commands.executor {
         Executor::Local => ("on this machine".to_owned(), Vec::new()),
         Executor::Ssh(host) => (
@@ -121,13 +120,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
     lines.extend(findings.remarks.iter().map(|remark| format!("  {remark}")));
     lines.push(findings.processes.clone());
     lines.push(String::new());
-    lines.push(format!("mode: {}", findings.mode));
-    lines.extend(
-        rules(settings)
-            .into_iter()
-            .map(|(what, rule)| format!("  {what}: {rule}")),
-    );
-    lines.push(format!("  network: {} for commands", findings.network));
+    lines.extend(place::rules(settings));
     lines.push(format!("work folder: {}", settings.work_dir.display()));
     lines.push(format!("commands: {}", findings.commands));
     lines.push(match &findings.works {
@@ -138,24 +131,6 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
         Err(reason) => format!("  bash could not be run: {reason}"),
     });
     lines.join("\n")
-}
-
-/// What a mode lets be read and written, in words.
-pub(crate) fn rules(settings: &Settings) -> [(&'static str, &'static str); 2] {
-    use haft::ops::scope::{Reading, Writing};
-    let reading = match settings.rules.reading {
-        Reading::Anywhere => "whatever the system allows",
-        Reading::NotSecret => "everything but secret places and haft's own folders",
-        Reading::RootsAndSystem | Reading::Roots => {
-            "the work folder, roots, the private /tmp and system folders"
-        }
-    };
-    let writing = match settings.rules.writing {
-        Writing::Anywhere => "whatever the system allows, but for protected places",
-        Writing::Roots => "the work folder, roots and the private /tmp, but for protected places",
-        Writing::Nothing => "the private /tmp alone",
-    };
-    [("read", reading), ("written", writing)]
 }
 
 fn as_json(settings: &Settings, findings: &Findings) -> serde_json::Value {

@@ -1,17 +1,15 @@
 //! `haft why`: what would be decided about a call, and by which rule. Nothing
 //! runs and nobody is asked.
 
-mod place;
-
 use super::call::arguments::{self, Arguments};
 use crate::args::{Shared, Why};
 use crate::config::{Settings, approve};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
-use crate::{output, text};
+use crate::{output, place, text};
 use haft::ops::text::decode::visible;
-use haft::{Approve, By, Call, Explained, Part, Subject, Verdict};
+use haft::{Approve, By, Call, Effect, Explained, Part, Subject, Verdict};
 use serde_json::{Value, json};
 
 /// Prints the decision and its reasons.
@@ -79,10 +77,19 @@ fn as_text(settings: &Settings, explained: &Explained) -> String {
             "to allow it always, first under policy in your own settings:\n  - {rule}\n"
         ));
     }
-    for line in place::where_it_runs(settings) {
+    for line in place(settings, explained) {
         out.push_str(&format!("{line}\n"));
     }
     out
+}
+
+/// Where it would run, and for a command what holds it there.
+fn place(settings: &Settings, explained: &Explained) -> Vec<String> {
+    let mut lines = place::rules(settings);
+    if explained.effect == Effect::Execute {
+        lines.extend(place::enforcement(settings));
+    }
+    lines
 }
 
 /// What becomes of a call in the end.
@@ -133,7 +140,7 @@ fn as_json(tool: &str, settings: &Settings, explained: &Explained) -> Value {
         "outcome": outcome(settings.approve, verdict),
         "suggestion": explained.suggestion.as_ref().map(ToString::to_string),
         "sandbox": settings.mode,
-        "where": place::where_it_runs(settings),
+        "where": place(settings, explained),
     })
 }
 

@@ -127,7 +127,7 @@ pub(crate) static KEYS: &[Key] = &[
         "tools.env",
         Kind::Texts,
         "[]",
-        "more variables that commands see; in your own file",
+        "more variables for commands; in your own file",
     ),
     used(
         "executor",

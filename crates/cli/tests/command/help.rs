@@ -17,6 +17,7 @@ const COMMANDS: &[&[&str]] = &[
     &["config", "schema"],
     &["completions"],
     &["demo"],
+    &["doctor"],
     &["help"],
 ];
 

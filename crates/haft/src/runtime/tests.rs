@@ -198,7 +198,7 @@ async fn the_policy_refuses_before_the_tool_runs() {
         .await;
     assert!(reply.is_error());
     assert!(
-        reply.text().starts_with("path not allowed: ../outside\n"),
+        reply.text().starts_with("path not allowed: /usr/outside\n"),
         "{}",
         reply.text()
     );

@@ -1,0 +1,78 @@
+//! Where calls run: what the sandbox lets them touch, and what enforces it.
+
+use crate::config::Settings;
+use crate::config::commands::Executor;
+use haft::ops::executor::Itself;
+use haft::ops::executor::sandbox::{self, Enforcement, Network};
+use haft::ops::scope::{Reading, Writing};
+
+/// What the mode allows, a sentence each.
+pub(crate) fn rules(settings: &Settings) -> Vec<String> {
+    let reading = match settings.rules.reading {
+        Reading::Anywhere => "reads what the operating system allows",
+        Reading::NotSecret => "reads anywhere but secret places",
+        Reading::RootsAndSystem => {
+            "reads the work folder, tools.roots, the private /tmp and system folders"
+        }
+        Reading::Roots => "reads the work folder, tools.roots and the private /tmp",
+    };
+    let writing = match settings.rules.writing {
+        Writing::Anywhere => "writes what the operating system allows, but for protected places",
+        Writing::Roots => {
+            "writes the work folder, tools.roots and the private /tmp, but for protected places"
+        }
+        Writing::Nothing => "writes the private /tmp alone",
+    };
+    let network = match settings.commands.network {
+        _ if is_off(settings) => "gives commands the network",
+        Network::On => "gives commands the network",
+        Network::Off => "gives commands no network",
+    };
+    [reading, writing, network]
+        .map(|rule| format!("sandbox {}: {rule}", settings.mode))
+        .to_vec()
+}
+
+/// What holds commands to that.
+pub(crate) fn enforcement(settings: &Settings) -> Vec<String> {
+    match &settings.commands.executor {
+        Executor::Ssh(host) => {
+            vec![format!(
+                "commands run on {host} by ssh, where nothing confines them; file tools stay here"
+            )]
+        }
+        Executor::Local if is_off(settings) => vec!["commands are not confined".to_owned()],
+        Executor::Local => vec![found().to_string()],
+    }
+}
+
+/// What this machine enforces.
+pub(crate) fn found() -> Enforcement {
+    sandbox::probe(&Itself::new().helper())
+}
+
+/// Whether everything is left to the operating system.
+pub(crate) fn is_off(settings: &Settings) -> bool {
+    settings.rules.reading == Reading::Anywhere && settings.rules.writing == Writing::Anywhere
+}
+
+/// Why a person has to say yes to commands, whatever the rules allow.
+pub(crate) fn needs_a_person(settings: &Settings) -> Option<String> {
+    if is_off(settings) {
+        return None;
+    }
+    match &settings.commands.executor {
+        Executor::Ssh(host) => Some(format!(
+            "commands run on {host}, where nothing confines them"
+        )),
+        // Asked only where it matters: to find out takes a while.
+        Executor::Local if settings.protects => match found() {
+            Enforcement::Partial { .. } => Some(
+                "tools.protect cannot be enforced for commands on this machine (`haft doctor`)"
+                    .to_owned(),
+            ),
+            Enforcement::Full { .. } | Enforcement::None { .. } => None,
+        },
+        Executor::Local => None,
+    }
+}
