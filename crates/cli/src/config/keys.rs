@@ -120,7 +120,7 @@ pub(crate) static KEYS: &[Key] = &[
         "network",
         Kind::Choice(&["on", "off"]),
         "off",
-        "the network, for commands; a project cannot turn it on",
+        "the network, for commands",
     )
     .given_by("--network", "HAFT_NETWORK"),
     used(
