@@ -14,12 +14,15 @@ fn output(example: &str) -> String {
     folder.pop();
     folder.pop();
     let program = folder.join("examples").join(example);
-    let output = Command::new(&program).output().unwrap_or_else(|error| {
-        panic!(
-            "{}: {error}; build with: cargo build --examples",
-            program.display()
-        )
-    });
+    let output = Command::new(&program)
+        .env("OPENAI_API_KEY", "canary")
+        .output()
+        .unwrap_or_else(|error| {
+            panic!(
+                "{}: {error}; build with: cargo build --examples",
+                program.display()
+            )
+        });
     assert!(
         output.status.success(),
         "{example}: {}",
@@ -70,4 +73,15 @@ fn custom_backend() {
         ),
         "{text}"
     );
+}
+
+#[test]
+fn run_a_command() {
+    let text = output("run_a_command");
+    assert!(
+        text.starts_with("$ echo hello; exit 3\nhello\n\nExit code: 3\n"),
+        "{text}"
+    );
+    assert!(text.contains("cannot touch '/usr/nothing'"), "{text}");
+    assert!(text.contains("$ echo $OPENAI_API_KEY\n\n"), "{text}");
 }

@@ -133,7 +133,7 @@ pub(crate) static KEYS: &[Key] = &[
         "executor",
         Kind::Anything,
         "local",
-        "where commands run; { ssh: HOST } for another machine",
+        "where commands run, or { ssh: HOST }",
     ),
     used(
         "policy",

@@ -273,8 +273,14 @@ impl Builder {
             Selection::Default => Some(toolset.preset(None)?.tools),
             Selection::Named(name) => Some(toolset.preset(Some(name))?.tools),
         };
+        // What could only fail is not offered.
+        let runs = self.commands.is_some() && self.backend.is_none();
         for tool in &toolset.tools {
-            if listed.is_none_or(|listed| listed.contains(&tool.definition().name.as_str())) {
+            let is_listed = listed.is_none_or(|listed| {
+                listed.contains(&tool.definition().name.as_str())
+                    && (runs || tool.effect() != Effect::Execute)
+            });
+            if is_listed {
                 tools.insert(Arc::clone(tool), Ranges::Clamp)?;
             }
         }
