@@ -139,7 +139,11 @@ pub async fn start(surroundings: &Surroundings, request: Exec) -> Result<Running
 pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<Launch> {
     let confinement = match &surroundings.sandbox {
         None => None,
-        Some(sandbox) => Some(sandbox.confine(&request.program).await?.0),
+        Some(sandbox) => {
+            // Known for certain: nobody tries again for whoever starts it.
+            sandbox.enforcement().await;
+            Some(sandbox.confine(&request.program).await?.0)
+        }
     };
     Ok(surroundings.launch(request, confinement))
 }

@@ -8,7 +8,7 @@ use crate::executor::sandbox::{
 use crate::executor::{Program, Refusal};
 use crate::{Error, Result, private};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What confines the commands of a session.
 #[derive(Debug)]
@@ -17,14 +17,18 @@ pub struct Sandbox {
     request: Request,
     /// Where goes what a command made at a protected place.
     moved_out: Option<PathBuf>,
-    /// Found at the first command: most sessions of a person run none.
-    found: Mutex<Option<Found>>,
+    /// What the machine enforces. To find out takes longer than a command, so the
+    /// first one is told to put on all there is: if the machine cannot, that one
+    /// does not run, and then it is found out.
+    enforcement: Mutex<Known>,
+    /// Looked for at the first command: most sessions of a person run none.
+    repositories: Mutex<Option<Arc<[PathBuf]>>>,
 }
 
-#[derive(Debug, Clone)]
-struct Found {
-    enforcement: Enforcement,
-    repositories: Arc<[PathBuf]>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Known {
+    Assumed(Enforcement),
+    Found(Enforcement),
 }
 
 impl Sandbox {
@@ -36,13 +40,18 @@ impl Sandbox {
             helper,
             request,
             moved_out,
-            found: Mutex::new(None),
+            enforcement: Mutex::new(Known::Assumed(sandbox::most())),
+            repositories: Mutex::new(None),
         }
     }
 
     /// What the machine enforces.
     pub async fn enforcement(&self) -> Enforcement {
-        self.found().await.enforcement
+        if let Known::Found(found) = &*lock(&self.enforcement) {
+            return found.clone();
+        }
+        let helper = self.helper.clone();
+        self.find(move || probe(&helper)).await
     }
 
     /// What commands may reach.
@@ -57,19 +66,21 @@ impl Sandbox {
 
     /// The confinement of one command.
     pub(super) async fn confine(&self, program: &Program) -> Result<(Confinement, Enforcement)> {
-        let found = self.found().await;
+        let enforcement = match &*lock(&self.enforcement) {
+            Known::Assumed(enforcement) | Known::Found(enforcement) => enforcement.clone(),
+        };
         let refused = |error: sandbox::Error| {
             crate::executor::cannot(program, Refusal::Unconfined, error.to_string())
         };
-        let strength = found.enforcement.strength().map_err(refused)?;
+        let strength = enforcement.strength().map_err(refused)?;
         private::folder(&self.request.temp)
             .map_err(|source| Error::io("make the private temp folder", "/tmp", source))?;
         let request = Request {
-            repositories: found.repositories.to_vec(),
+            repositories: self.repositories().await.to_vec(),
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
-        Ok((Confinement { strength, plan }, found.enforcement))
+        Ok((Confinement { strength, plan }, enforcement))
     }
 
     /// The confinement after the machine refused the one it was thought to be
@@ -80,54 +91,52 @@ impl Sandbox {
         refused: &Enforcement,
     ) -> Result<Option<(Confinement, Enforcement)>> {
         let helper = self.helper.clone();
-        let now = blocking::run(Weight::Heavy, move || Ok(sandbox::probe_anew(&helper))).await?;
+        let now = self.find(move || sandbox::probe_anew(&helper)).await;
         if now == *refused {
             return Ok(None);
-        }
-        if let Some(found) = &mut *self.lock() {
-            found.enforcement = now;
         }
         self.confine(program).await.map(Some)
     }
 
-    async fn found(&self) -> Found {
-        if let Some(found) = &*self.lock() {
-            return found.clone();
-        }
-        let helper = self.helper.clone();
-        let roots: Vec<PathBuf> = std::iter::once(self.request.work_dir.clone())
-            .chain(
-                self.request
-                    .roots
-                    .iter()
-                    .map(|root| self.request.work_dir.join(root)),
-            )
-            .collect();
-        let temp = self.request.temp.clone();
-        let looked = blocking::run(Weight::Heavy, move || {
-            tidy(&temp);
-            Ok(Found {
-                enforcement: probe(&helper),
-                repositories: roots.iter().flat_map(|root| repositories(root)).collect(),
-            })
-        })
-        .await;
+    async fn find(&self, look: impl FnOnce() -> Enforcement + Send + 'static) -> Enforcement {
+        let looked = blocking::run(Weight::Heavy, move || Ok(look())).await;
         // A machine that cannot even look enforces nothing.
-        let found = looked.unwrap_or_else(|error| Found {
-            enforcement: Enforcement::None {
-                reason: error.to_string(),
-            },
-            repositories: Arc::default(),
+        let found = looked.unwrap_or_else(|error| Enforcement::None {
+            reason: error.to_string(),
         });
-        match &found.enforcement {
-            Enforcement::Full { .. } => tracing::info!("{}", found.enforcement),
+        match &found {
+            Enforcement::Full { .. } => tracing::info!("{found}"),
             // Never silent: whoever started this should know.
             lower => tracing::warn!("{lower} (`haft doctor` says more)"),
         }
-        self.lock().get_or_insert(found).clone()
+        *lock(&self.enforcement) = Known::Found(found.clone());
+        found
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Found>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn repositories(&self) -> Arc<[PathBuf]> {
+        if let Some(found) = &*lock(&self.repositories) {
+            return Arc::clone(found);
+        }
+        let Request {
+            work_dir,
+            roots,
+            temp,
+            ..
+        } = &self.request;
+        let roots: Vec<PathBuf> = std::iter::once(work_dir.clone())
+            .chain(roots.iter().map(|root| work_dir.join(root)))
+            .collect();
+        let temp = temp.clone();
+        let found = blocking::run(Weight::Heavy, move || {
+            tidy(&temp);
+            Ok(roots.iter().flat_map(|root| repositories(root)).collect())
+        })
+        .await
+        .unwrap_or_default();
+        Arc::clone(lock(&self.repositories).get_or_insert(found))
     }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -48,7 +48,7 @@ pub use confinement::Confinement;
 pub use enter::{enter, split};
 pub use places::repositories;
 pub use plan::{Plan, Request, Watched, Why};
-pub use probe::{Enforcement, Helper, Processes, probe, probe_anew, processes, rehearse};
+pub use probe::{Enforcement, Helper, Processes, most, probe, probe_anew, processes, rehearse};
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 
 /// The newest version whose rights were tried out here.
-const NEWEST: u8 = 7;
+pub(super) const NEWEST: u8 = 7;
 
 /// Before the third version a file could be emptied without the right to write
 /// it.

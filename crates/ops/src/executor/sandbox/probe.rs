@@ -100,6 +100,19 @@ impl fmt::Display for Enforcement {
     }
 }
 
+/// The most that any machine enforces, as far as it is known here.
+#[must_use]
+pub fn most() -> Enforcement {
+    #[cfg(target_os = "linux")]
+    return Enforcement::Full {
+        landlock: super::files::NEWEST,
+    };
+    #[cfg(not(target_os = "linux"))]
+    return Enforcement::None {
+        reason: "this system has no mechanism that haft knows".to_owned(),
+    };
+}
+
 /// Whether a command's processes are counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Processes {
