@@ -40,8 +40,7 @@ impl Cage {
         )
         .map_err(said("no control group"))?;
         remove_left_over(&folder, &above);
-        let way_back =
-            open_to_write(&folder, Path::new("cgroup.procs")).map_err(said("cannot come back"))?;
+        let (way_back, list) = lists(&folder).map_err(said("cannot come back"))?;
         let name = format!("{PREFIX}{}", getpid().as_raw_nonzero());
         match mkdirat(&folder, &name, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -63,7 +62,7 @@ impl Cage {
                 })
         };
         put("pids.max", (u64::from(processes) + 1).to_string())?;
-        put("cgroup.procs", "0".to_owned())?;
+        put(list, "0".to_owned())?;
         Ok(cage)
     }
 }
@@ -80,6 +79,18 @@ impl Drop for Cage {
                 Err(Errno::BUSY) => std::thread::sleep(Duration::from_millis(2)),
                 _ => break,
             }
+        }
+    }
+}
+
+/// The list that takes a process into a group. By the list of threads a process
+/// that has one only moves itself, and nobody waits; by the list of processes
+/// every processor is waited for. Only the first layout of groups has both.
+fn lists(folder: &OwnedFd) -> rustix::io::Result<(std::fs::File, &'static str)> {
+    match open_to_write(folder, Path::new("tasks")) {
+        Ok(file) => Ok((file, "tasks")),
+        Err(_) => {
+            open_to_write(folder, Path::new("cgroup.procs")).map(|file| (file, "cgroup.procs"))
         }
     }
 }
