@@ -8,6 +8,7 @@ use crate::exit::Failure;
 use crate::{log, output, place};
 use haft::commands::{Commands, Place};
 use haft::ops::executor::Itself;
+use haft::ops::executor::sandbox::Network;
 use haft::{Approver, Runtime};
 use std::sync::Arc;
 
@@ -72,18 +73,24 @@ pub(crate) fn build_with(
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// How commands are run: by this binary, which watches over each of them.
+/// How commands are run.
 fn commands(settings: &Settings) -> Commands {
+    match &settings.commands.executor {
+        Executor::Local | Executor::Ssh(_) => {
+            here(settings.commands.network, &settings.commands.granted)
+        }
+    }
+}
+
+/// Commands on this machine: this binary watches over each of them.
+pub(crate) fn here(network: Network, granted: &[String]) -> Commands {
     let itself = Itself::new();
-    let executor: Arc<dyn haft::ops::Executor> = match &settings.commands.executor {
-        Executor::Local | Executor::Ssh(_) => Arc::new(itself.executor()),
-    };
     Commands {
-        executor,
-        environment: env::for_commands(&settings.commands.granted),
+        executor: Arc::new(itself.executor()),
+        environment: env::for_commands(granted),
         place: Place::Here {
             helper: itself.helper(),
-            network: settings.commands.network,
+            network,
             sockets: env::socket_folders(),
         },
     }

@@ -9,7 +9,6 @@
 mod capture;
 mod disk;
 mod drive;
-#[cfg(target_os = "linux")]
 mod hidden;
 mod job;
 mod local;
@@ -23,7 +22,6 @@ mod tree;
 mod wire;
 
 pub use disk::Log;
-#[cfg(target_os = "linux")]
 pub use hidden::{Itself, hidden};
 pub(crate) use job::cannot_run as cannot;
 pub use local::Local;

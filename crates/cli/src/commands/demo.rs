@@ -6,8 +6,9 @@ use crate::args::Shared;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
-use crate::{env, log, text};
+use crate::{env, log, session, text};
 use haft::Runtime;
+use haft::ops::executor::sandbox::Network;
 use haft::ops::text::decode::visible;
 use serde_json::{Value, json};
 
@@ -25,14 +26,18 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
         .prefix("haft-demo-")
         .tempdir()
         .map_err(|error| Failure::failed(format!("cannot make a scratch folder: {error}")))?;
+    let work = folder.path().join("work");
+    std::fs::create_dir(&work)
+        .map_err(|error| Failure::failed(format!("cannot make a scratch folder: {error}")))?;
     let runtime = Runtime::builder()
-        .dir(folder.path())
+        .dir(work)
         .every_tool()
         .folders(haft::Folders {
             // A tour leaves nothing behind, outputs neither.
-            state: None,
+            state: Some(folder.path().join("state")),
             ..env::folders()
         })
+        .commands(session::here(Network::Off, &[]))
         .build()
         .map_err(|error| Failure::failed(error.to_string()))?;
     let exit = signals::block_on(async {
@@ -144,6 +149,16 @@ fn stops() -> Vec<Stop> {
             json!({ "pattern": "*.py" }),
         ),
         stop("It lists a folder.", "ls", json!({ "path": "src" })),
+        stop(
+            "It runs a command, in a sandbox. Failing is a result; the code is the last line.",
+            "bash",
+            json!({ "command": "wc -l src/*; touch /usr/mine" }),
+        ),
+        stop(
+            "What is left in the background holds nothing up, and is named.",
+            "bash",
+            json!({ "command": "sleep 1000 & echo started" }),
+        ),
         stop(
             "A wrong argument is named, and nothing runs.",
             "read",

@@ -1,8 +1,10 @@
 //! What a program that runs commands does when it starts itself again: it
 //! watches over a command, or tries what the machine can confine.
 
+use super::Local;
 use super::sandbox::{self, Helper, Level};
-use super::{Local, supervise};
+#[cfg(target_os = "linux")]
+use super::supervise;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ const REHEARSE: &str = "__rehearse";
 pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut words = arguments.into_iter().skip(1);
     let first = words.next()?;
+    #[cfg(target_os = "linux")]
     if first == SUPERVISE {
         return Some(supervise());
     }
@@ -49,7 +52,10 @@ impl Itself {
     /// of another version would not understand its order.
     #[must_use]
     pub fn new() -> Self {
-        Self::at(PathBuf::from("/proc/self/exe"))
+        #[cfg(target_os = "linux")]
+        return Self::at(PathBuf::from("/proc/self/exe"));
+        #[cfg(not(target_os = "linux"))]
+        return Self::at(std::env::current_exe().unwrap_or_default());
     }
 
     /// Another binary that does the same.

@@ -49,6 +49,8 @@ pub use enter::{enter, split};
 pub use places::repositories;
 pub use plan::{Plan, Request, Watched, Why};
 pub use probe::{Enforcement, Helper, Processes, most, probe, probe_anew, processes, rehearse};
+#[cfg(target_os = "linux")]
+pub(super) use system::keep_standard_streams_only;
 
 use std::io;
 use std::path::{Path, PathBuf};

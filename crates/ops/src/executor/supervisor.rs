@@ -44,6 +44,8 @@ fn serve() -> io::Result<()> {
     let order = Order::parse(&body).ok_or(io::ErrorKind::InvalidData)?;
     let null = null()?;
     rustix::stdio::dup2_stdin(&null)?;
+    // What haft's own parents left open is no business of a command.
+    super::sandbox::keep_standard_streams_only()?;
     first_to_go();
     match &order.confinement {
         None => watch_over(&order, line, &null),

@@ -74,7 +74,7 @@ pub(super) fn leave_namespaces(flags: UnshareFlags) -> Result<()> {
 
 /// No descriptor but the standard streams is passed on to the next program.
 /// They stay open in this one.
-pub(super) fn keep_standard_streams_only() -> Result<()> {
+pub(in crate::executor) fn keep_standard_streams_only() -> Result<()> {
     // SAFETY: numbers only, and no descriptor is closed under its owner.
     let answer = unsafe {
         libc::syscall(
