@@ -9,7 +9,6 @@
     reason = "tests make files and start the command"
 )]
 
-mod bench;
 mod ends;
 mod output;
 mod processes;
