@@ -1,11 +1,12 @@
 //! One supervisor seen from haft: its process, the line to it, and the pipes the
 //! command writes to.
 
+use super::sandbox::Surface;
 use super::wire::{self, Order, Report};
 use super::{GRACE, Launch, Program, Refusal, Stream, Streams, tree};
 use crate::Error;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(super) struct Job {
     pub(super) pipes: Pipes,
     child: Option<Child>,
     supervisor: u32,
+    /// What its supervisor has put on already.
+    surface: Option<Surface>,
     /// Whether a second supervisor stands between the first and the command.
     confined: bool,
     program: String,
@@ -54,9 +57,11 @@ pub(super) struct Pipes {
 }
 
 impl Job {
-    /// Starts a supervisor, which then waits for its order.
-    pub(super) fn prepare(binary: &Binary) -> io::Result<Self> {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    /// Starts a supervisor, which then waits for its order; with what can be put
+    /// on before it comes.
+    pub(super) fn prepare(binary: &Binary, surface: Option<Surface>) -> io::Result<Self> {
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.write_all(&wire::prelude(surface))?;
         ours.set_nonblocking(true)?;
         let (output, output_end) = pipe()?;
         let (error, error_end) = pipe()?;
@@ -83,15 +88,16 @@ impl Job {
             },
             supervisor: child.id().unwrap_or(0),
             child: Some(child),
+            surface,
             confined: false,
             program: String::new(),
         })
     }
 
-    /// Whether its supervisor still waits.
-    pub(super) fn waits(&mut self) -> bool {
+    /// Whether its supervisor still waits, for such a command.
+    pub(super) fn waits(&mut self, surface: Option<Surface>) -> bool {
         let child = self.child.as_mut();
-        child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.surface == surface && child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// Gives the supervisor its order.

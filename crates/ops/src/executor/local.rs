@@ -4,6 +4,7 @@ use super::capture::Capture;
 use super::drive::{Drive, Orders};
 use super::job::{self, Binary, Held, Job};
 use super::running::{Pulse, Running};
+use super::sandbox::{Confinement, Surface};
 use super::{Executor, Finished, Launch, Refusal, Stream, Streams, Watch};
 use crate::Result;
 use async_trait::async_trait;
@@ -32,6 +33,10 @@ struct Spare {
     used: Option<Instant>,
     /// Whether somebody is there who takes it away when it is not used.
     kept: bool,
+    /// Whether one is being started.
+    coming: bool,
+    /// Whether nobody will want one any more.
+    over: bool,
 }
 
 /// How long a spare supervisor waits.
@@ -66,20 +71,33 @@ impl Local {
         self.held.gone().await;
     }
 
-    fn take(&self) -> Option<Job> {
+    fn take(&self, surface: Option<Surface>) -> Option<Job> {
         let mut job = lock(&self.spare).job.take()?;
-        job.waits().then_some(job)
+        job.waits(surface).then_some(job)
     }
 
-    /// Starts the next supervisor while this command runs.
-    fn provide(&self) {
+    /// Starts the next supervisor while this command runs, for one like it.
+    fn provide(&self, surface: Option<Surface>) {
         let mut spare = lock(&self.spare);
         let before = spare.used.replace(Instant::now());
-        if spare.job.is_some() || before.is_none_or(|before| before.elapsed() > WAITS) {
+        if spare.job.is_some()
+            || spare.coming
+            || before.is_none_or(|before| before.elapsed() > WAITS)
+        {
             return;
         }
+        spare.coming = true;
+        // On a thread of its own: who starts a program waits until it has started.
         // Without one the next command takes longer, that is all.
-        spare.job = Job::prepare(&self.binary).ok();
+        let (binary, next) = (self.binary.clone(), Arc::clone(&self.spare));
+        tokio::task::spawn_blocking(move || {
+            let job = Job::prepare(&binary, surface).ok();
+            let mut next = lock(&next);
+            next.coming = false;
+            if next.kept && !next.over {
+                next.job = job;
+            }
+        });
         if !std::mem::replace(&mut spare.kept, true) {
             tokio::spawn(expire(Arc::clone(&self.spare)));
         }
@@ -87,16 +105,17 @@ impl Local {
 
     async fn begin(&self, launch: &Launch) -> Result<Drive> {
         let begun = Instant::now();
-        let spare = self.take();
+        let surface = launch.confinement.as_ref().map(Confinement::surface);
+        let spare = self.take(surface);
         let mut job = match spare {
             Some(job) => job,
-            None => Job::prepare(&self.binary).map_err(|error| {
+            None => Job::prepare(&self.binary, surface).map_err(|error| {
                 let program = job::named(&launch.program);
                 job::cannot(&program, Refusal::NoSupervisor, error.to_string())
             })?,
         };
         job.begin(launch).await;
-        self.provide();
+        self.provide(surface);
         let output = Capture::new(&launch.keep, Stream::Output);
         let error = match launch.streams {
             Streams::Merged => Capture::nothing(),
@@ -129,7 +148,10 @@ async fn expire(spare: Arc<Mutex<Spare>>) {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        lock(&self.spare).job = None;
+        let mut spare = lock(&self.spare);
+        spare.over = true;
+        spare.job = None;
+        drop(spare);
         self.held.over().cancel();
     }
 }

@@ -43,9 +43,9 @@ mod system;
 
 #[cfg(target_os = "linux")]
 pub use cgroup::Cage;
-pub use confinement::Confinement;
+pub use confinement::{Confinement, Surface};
 #[cfg(target_os = "linux")]
-pub use enter::{enter, split};
+pub use enter::{enter, leave, split};
 pub use places::repositories;
 pub use plan::{Plan, Request, Watched, Why};
 pub use probe::{Enforcement, Helper, Processes, most, probe, probe_anew, processes, rehearse};

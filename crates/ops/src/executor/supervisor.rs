@@ -10,6 +10,7 @@ mod begin;
 mod confined;
 mod sweep;
 
+use super::sandbox;
 use super::wire::{self, Left, Order, Report};
 use super::{Exit, GRACE, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,16 +41,23 @@ fn serve() -> io::Result<()> {
     // is not for us.
     let _ = rustix::process::setsid();
     let mut line = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
-    let body = wire::read(&mut line)?;
-    let order = Order::parse(&body).ok_or(io::ErrorKind::InvalidData)?;
     let null = null()?;
     rustix::stdio::dup2_stdin(&null)?;
     // What haft's own parents left open is no business of a command.
     super::sandbox::keep_standard_streams_only()?;
     first_to_go();
-    match &order.confinement {
-        None => watch_over(&order, line, &null),
-        Some(confinement) => confined::go_in(&order, confinement, line, &null),
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    // All that can be done without an order is done before one comes.
+    let malformed = || io::Error::from(io::ErrorKind::InvalidData);
+    let prelude = wire::parse_prelude(&wire::read(&mut line)?).ok_or_else(malformed)?;
+    let ahead = prelude.map(|surface| (surface, sandbox::leave(surface)));
+    let order = Order::parse(&wire::read(&mut line)?).ok_or_else(malformed)?;
+    match (&order.confinement, ahead) {
+        (None, None) => watch_over(&order, line, &null),
+        (Some(confinement), Some((surface, left))) if confinement.surface() == surface => {
+            confined::go_in(&order, confinement, left, line, &null)
+        }
+        _ => Err(malformed()),
     }
 }
 

@@ -2,7 +2,7 @@
 //! each a length and then fields. Both ends are the same binary, so there is no
 //! version in it.
 
-use super::sandbox::Confinement;
+use super::sandbox::{Confinement, Surface};
 use super::{Exit, Refusal, Streams};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -11,6 +11,24 @@ use std::path::PathBuf;
 
 /// No order is longer: a system takes a few MiB of arguments at most.
 const MAX_FRAME: usize = 64 << 20;
+
+/// What a supervisor may do before it knows what to run: the first thing it is
+/// told.
+pub(super) fn prelude(surface: Option<Surface>) -> Vec<u8> {
+    let mut frame = Frame::new();
+    if let Some(surface) = surface {
+        frame.0.extend(surface.to_bytes());
+    }
+    frame.finish()
+}
+
+/// Reads a prelude.
+pub(super) fn parse_prelude(body: &[u8]) -> Option<Option<Surface>> {
+    match body {
+        [] => Some(None),
+        body => Some(Some(Surface::from_bytes(body.try_into().ok()?).ok()?)),
+    }
+}
 
 /// What a supervisor is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]

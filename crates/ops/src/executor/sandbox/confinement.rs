@@ -1,6 +1,6 @@
 //! A plan and how much of it the machine can do: what goes with an order.
 
-use super::{Error, Level, Plan, Result, Strength};
+use super::{Counting, Error, Level, Limits, Memory, Network, Plan, Result, Strength};
 
 /// What confines one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,31 +11,41 @@ pub struct Confinement {
     pub plan: Plan,
 }
 
+/// The part of a confinement that is the same for every command of a session. It
+/// can be put on before there is a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Surface {
+    /// How it is enforced.
+    pub strength: Strength,
+    /// What may be reached over the network.
+    pub network: Network,
+    /// What may be used up.
+    pub limits: Limits,
+}
+
 impl Confinement {
+    /// What can be put on ahead.
+    #[must_use]
+    pub fn surface(&self) -> Surface {
+        Surface {
+            strength: self.strength,
+            network: self.plan.network,
+            limits: self.plan.limits,
+        }
+    }
+
     pub(in crate::executor) fn to_bytes(&self) -> Vec<u8> {
-        let level = match self.strength.level {
-            Level::Partial => 0,
-            Level::Full => 1,
-        };
-        let mut bytes = vec![level, self.strength.landlock];
+        let mut bytes = self.surface().to_bytes().to_vec();
         bytes.extend(self.plan.to_bytes());
         bytes
     }
 
     pub(in crate::executor) fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let ([level, landlock], plan) = bytes
-            .split_first_chunk::<2>()
+        let (surface, plan) = bytes
+            .split_first_chunk()
             .ok_or(Error::Malformed("cut short"))?;
-        let level = match level {
-            0 => Level::Partial,
-            1 => Level::Full,
-            _ => return Err(Error::Malformed("unknown level")),
-        };
         Ok(Self {
-            strength: Strength {
-                level,
-                landlock: *landlock,
-            },
+            strength: Surface::from_bytes(*surface)?.strength,
             plan: Plan::from_bytes(plan)?,
         })
     }
@@ -48,6 +58,77 @@ impl Confinement {
                 landlock: 7,
             },
             plan: super::encode::tests::plan(),
+        }
+    }
+}
+
+impl Surface {
+    pub(in crate::executor) const BYTES: usize = 16;
+
+    pub(in crate::executor) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let level = match self.strength.level {
+            Level::Partial => 0,
+            Level::Full => 1,
+        };
+        let network = match self.network {
+            Network::Off => 0,
+            Network::On => 1,
+        };
+        let counting = match self.limits.counting {
+            Counting::Always => 0,
+            Counting::WhereFree => 1,
+        };
+        let memory = match self.limits.memory {
+            Memory::Unlimited => 0,
+            Memory::Bytes(bytes) => bytes.max(1),
+        };
+        let [a, b, c, d] = self.limits.processes.to_le_bytes();
+        let [e, f, g, h, i, j, k, l] = memory.to_le_bytes();
+        let landlock = self.strength.landlock;
+        [
+            level, landlock, network, counting, a, b, c, d, e, f, g, h, i, j, k, l,
+        ]
+    }
+
+    pub(in crate::executor) fn from_bytes(bytes: [u8; Self::BYTES]) -> Result<Self> {
+        let [level, landlock, network, counting, a, b, c, d, memory @ ..] = bytes;
+        let unknown = Error::Malformed("unknown kind of confinement");
+        let (level, network, counting) = match (level, network, counting) {
+            (level @ 0..=1, network @ 0..=1, counting @ 0..=1) => (
+                [Level::Partial, Level::Full][usize::from(level)],
+                [Network::Off, Network::On][usize::from(network)],
+                [Counting::Always, Counting::WhereFree][usize::from(counting)],
+            ),
+            _ => return Err(unknown),
+        };
+        Ok(Self {
+            strength: Strength { level, landlock },
+            network,
+            limits: Limits {
+                processes: u32::from_le_bytes([a, b, c, d]),
+                counting,
+                memory: match u64::from_le_bytes(memory) {
+                    0 => Memory::Unlimited,
+                    bytes => Memory::Bytes(bytes),
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_surface_survives_the_way() {
+        let surface = Confinement::sample().surface();
+        let bytes = surface.to_bytes();
+        assert_eq!(Surface::from_bytes(bytes).unwrap(), surface);
+        for at in [0, 2, 3] {
+            let mut bad = bytes;
+            bad[at] = 2;
+            assert!(Surface::from_bytes(bad).is_err(), "{at}");
         }
     }
 }

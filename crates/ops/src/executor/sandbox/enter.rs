@@ -3,8 +3,8 @@
 
 use super::cgroup::Cage;
 use super::{
-    Counting, Entered, Error, Level, Memory, Network, Plan, Result, Role, Stage, Strength, calls,
-    files, mounts, privileges, system,
+    Counting, Entered, Error, Level, Limits, Memory, Network, Plan, Result, Role, Stage, Strength,
+    Surface, calls, files, mounts, privileges, system,
 };
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
@@ -23,17 +23,11 @@ use rustix::thread::UnshareFlags;
 /// to end.
 pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
     match (strength.level, stage) {
-        (Level::Full, Stage::Outer) => {
-            // Before the namespaces: afterwards the group is out of reach.
-            let cage = cage(plan);
-            leave(plan.network)?;
-            privileges::keep_for_mounting()?;
-            limit(Resource::Nproc, u64::from(plan.limits.processes))?;
-            Ok(Entered {
-                role: Role::StartInner,
-                cage,
-            })
-        }
+        (_, Stage::Outer) => leave(Surface {
+            strength,
+            network: plan.network,
+            limits: plan.limits,
+        }),
         (Level::Full, Stage::Inner) => {
             mounts::build(plan)?;
             confine(plan, strength)?;
@@ -43,18 +37,32 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
                 cage: None,
             })
         }
-        // Who is confined can no longer remove the group, and can be killed by
-        // the command.
-        (Level::Partial, Stage::Outer) => Ok(Entered {
-            role: Role::StartInner,
-            cage: cage(plan),
-        }),
         (Level::Partial, Stage::Inner) => {
             let entered = without_namespaces(plan, strength)?;
             die_with_parent()?;
             Ok(entered)
         }
     }
+}
+
+/// The first stage, which needs no plan and so can be taken before there is one.
+///
+/// # Errors
+/// As [`enter`].
+pub fn leave(surface: Surface) -> Result<Entered> {
+    // Before the namespaces: afterwards the group is out of reach. Without them
+    // too: who is confined can no longer remove it, and can be killed by the
+    // command.
+    let cage = cage(surface.limits);
+    if surface.strength.level == Level::Full {
+        new_namespaces(surface.network)?;
+        privileges::keep_for_mounting()?;
+        limit(Resource::Nproc, u64::from(surface.limits.processes))?;
+    }
+    Ok(Entered {
+        role: Role::StartInner,
+        cage,
+    })
 }
 
 fn without_namespaces(plan: &Plan, strength: Strength) -> Result<Entered> {
@@ -92,16 +100,16 @@ pub fn split() -> Result<Option<Pid>> {
 
 /// The limit on processes of root. Where there is none to be had, `doctor` says
 /// so; it is no reason to run nothing.
-fn cage(plan: &Plan) -> Option<Cage> {
-    if plan.limits.counting == Counting::Always && rustix::process::geteuid().is_root() {
-        Cage::enter(plan.limits.processes).ok()
+fn cage(limits: Limits) -> Option<Cage> {
+    if limits.counting == Counting::Always && rustix::process::geteuid().is_root() {
+        Cage::enter(limits.processes).ok()
     } else {
         None
     }
 }
 
 /// New namespaces, in which the user is who it was.
-fn leave(network: Network) -> Result<()> {
+fn new_namespaces(network: Network) -> Result<()> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
     let mut flags =

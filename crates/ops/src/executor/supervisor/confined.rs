@@ -4,7 +4,7 @@
 //! signal it, and holds what must be undone at the end; its child goes in, runs
 //! the command and watches over it. Whatever cannot be put on, nothing is run.
 
-use super::super::sandbox::{Confinement, Stage, enter, split};
+use super::super::sandbox::{self, Confinement, Entered, Stage, enter, split};
 use super::super::wire::{Order, Report};
 use super::super::{GRACE, Refusal};
 use super::{sweep, watch_over};
@@ -22,14 +22,13 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub(super) fn go_in(
     order: &Order,
     confinement: &Confinement,
+    left: sandbox::Result<Entered>,
     line: UnixStream,
     null: &File,
 ) -> io::Result<()> {
     let Confinement { strength, plan } = confinement;
     let me = rustix::process::getpid();
-    // If the inner one is killed, what it watched over comes here.
-    rustix::process::set_child_subreaper(Some(me))?;
-    let entered = match enter(plan, *strength, Stage::Outer) {
+    let entered = match left {
         Ok(entered) => entered,
         Err(error) => return refuse(line, &error),
     };
