@@ -17,6 +17,8 @@ mod sample;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
 #[cfg(target_os = "linux")]
+mod ssh;
+#[cfg(target_os = "linux")]
 mod supervisor;
 mod tree;
 mod wire;
@@ -24,6 +26,8 @@ mod wire;
 pub use disk::Log;
 pub use local::Local;
 pub use running::{Pulse, Running};
+#[cfg(target_os = "linux")]
+pub use ssh::{Ssh, Target};
 #[cfg(target_os = "linux")]
 pub use supervisor::supervise;
 

@@ -1,0 +1,262 @@
+//! What a command leaves on the host, and that it dies when it should.
+
+use crate::host::Shell;
+use crate::stage::{Stage, environment, gone, local, marked, target, text};
+use haft_ops::executor::{Ended, Executor, Exit, Ssh, Streams};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// What should be dead this long after a run is over; there is a shell at work
+/// over there, and two cores here.
+const SOON: Duration = Duration::from_millis(1500);
+
+/// Trees that are hard to end. Each says `ready` when it stands.
+const STUBBORN: [(&str, &str); 7] = [
+    ("plain", "sleep 1000 & sleep 1000 & echo > ready; wait"),
+    (
+        "setsid",
+        "setsid sleep 1000 & setsid bash -c 'setsid sleep 1000 & echo > ready; wait' & wait",
+    ),
+    (
+        "nohup",
+        "nohup sleep 1000 & nohup bash -c 'sleep 1000 & wait' & echo > ready; wait",
+    ),
+    (
+        "twice",
+        "(setsid bash -c '(sleep 1000 &) ; (setsid sleep 1000 &)' &) ; echo > ready; sleep 1000",
+    ),
+    (
+        "deaf",
+        "trap '' TERM HUP INT; (trap '' TERM; setsid sleep 1000) & echo > ready; while :; do sleep 1000; done",
+    ),
+    (
+        "stopped",
+        "setsid bash -c 'echo > ready; kill -STOP $$' & wait; sleep 1000",
+    ),
+    ("flood", "yes >&2 & setsid yes & echo > ready; yes"),
+];
+
+#[tokio::test]
+async fn a_tree_dies_when_the_caller_cancels() {
+    for shell in [Shell::Own, Shell::Bash] {
+        for (name, script) in STUBBORN {
+            let stage = Stage::with(shell);
+            let cancel = CancellationToken::new();
+            let stop = async {
+                stage.wait_for("ready").await;
+                cancel.cancel();
+                Instant::now()
+            };
+            let launch = stage.bash(script);
+            let (finished, asked) = tokio::join!(stage.ssh.run(launch, &|_, _| {}, &cancel), stop);
+            let took = asked.elapsed();
+            let finished = finished.unwrap();
+            assert_eq!(finished.ended, Ended::Cancelled, "{name}");
+            assert!(took < SOON, "{name} took {took:?}");
+            assert_eq!(finished.survivors, [], "{name}");
+            stage.gone(Duration::from_millis(500)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tree_dies_at_the_time_limit_and_tells_how() {
+    let stage = Stage::new();
+    for (name, script, status) in [
+        ("polite", "echo hi; sleep 1000", Exit::Signal(15)),
+        ("deaf", STUBBORN[4].1, Exit::Signal(9)),
+    ] {
+        let mut launch = stage.bash(script);
+        launch.limit = Some(Duration::from_secs(1));
+        let begun = Instant::now();
+        let finished = stage.run(launch).await;
+        let took = begun.elapsed();
+        assert_eq!(finished.ended, Ended::TimedOut, "{name}");
+        assert!(took < Duration::from_secs(1) + SOON, "{name} took {took:?}");
+        assert_eq!(finished.status, status, "{name}");
+        stage.gone(Duration::from_millis(500)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_polite_tree_has_time_to_clean_up() {
+    let stage = Stage::new();
+    let script = "trap 'sleep 0.1; echo bye; exit 3' TERM; echo > ready; \
+        while :; do sleep 0.01; done";
+    let cancel = CancellationToken::new();
+    let stop = async {
+        stage.wait_for("ready").await;
+        cancel.cancel();
+    };
+    let launch = stage.bash(script);
+    let (finished, ()) = tokio::join!(stage.ssh.run(launch, &|_, _| {}, &cancel), stop);
+    let finished = finished.unwrap();
+    assert_eq!(finished.status, Exit::Code(3));
+    assert!(text(&finished).ends_with("bye\n"));
+}
+
+#[tokio::test]
+async fn a_tree_dies_when_the_run_is_dropped() {
+    let stage = Stage::new();
+    let cancel = CancellationToken::new();
+    let watch = |_, _: &[u8]| {};
+    tokio::select! {
+        _ = stage.ssh.run(stage.bash(STUBBORN[4].1), &watch, &cancel) => panic!("it ended"),
+        _ = stage.wait_for("ready") => {}
+    }
+    stage.gone(SOON).await;
+}
+
+#[tokio::test]
+async fn what_forgot_its_environment_dies_too() {
+    let stage = Stage::new();
+    // Nobody finds these by a mark: one is the command itself, one its orphan.
+    let script = "(env -i sleep 987654 &); echo > ready; exec env -i sleep 987654";
+    let cancel = CancellationToken::new();
+    let stop = async {
+        stage.wait_for("ready").await;
+        cancel.cancel();
+    };
+    let launch = stage.bash(script);
+    let (finished, ()) = tokio::join!(stage.ssh.run(launch, &|_, _| {}, &cancel), stop);
+    assert_eq!(finished.unwrap().ended, Ended::Cancelled);
+    let left = crate::stage::processes(<[u8]>::is_empty);
+    assert!(!left.iter().any(|line| line.contains("987654")), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_child_left_behind_delays_nothing_is_named_and_ends_with_the_executor() {
+    for streams in [Streams::Merged, Streams::Apart] {
+        let stage = Stage::new();
+        let mut launch = stage.bash("echo hi");
+        launch.streams = streams;
+        let begun = Instant::now();
+        stage.run(launch.clone()).await;
+        let without = begun.elapsed();
+        launch.program = stage.bash("sleep 300 & echo hi").program;
+        let begun = Instant::now();
+        let finished = stage.run(launch).await;
+        let took = begun.elapsed();
+        assert!(
+            took < without + Duration::from_millis(500),
+            "{took:?} {without:?}"
+        );
+        assert_eq!(text(&finished), "hi\n");
+        assert_eq!(finished.ended, Ended::Itself);
+        assert_eq!(finished.status, Exit::Code(0));
+        let [survivor] = finished.survivors.as_slice() else {
+            panic!("{:?}", finished.survivors);
+        };
+        assert_eq!(survivor.name, "sleep");
+        assert!(marked(&stage.mark)[0].starts_with(&survivor.pid.to_string()));
+        let Stage {
+            ssh, mark, host, ..
+        } = stage;
+        drop(ssh);
+        gone(&mark, SOON).await;
+        drop(host);
+    }
+}
+
+#[tokio::test]
+async fn a_survivor_can_go_on_talking_and_ssh_leaves_with_it() {
+    let stage = Stage::new();
+    let script =
+        "(until [ -e go ]; do echo tick; echo tock >&2; sleep 0.01; done; echo > done) & echo hi";
+    for streams in [Streams::Merged, Streams::Apart] {
+        let mut launch = stage.bash(script);
+        launch.streams = streams;
+        let finished = stage.run(launch).await;
+        assert!(!finished.survivors.is_empty());
+        std::fs::write(stage.path("go"), "").unwrap();
+        stage.wait_for("done").await;
+        let begun = Instant::now();
+        let person = |environment: &[u8]| {
+            let home = format!("HOME={}\0", stage.host.keys.path().display());
+            memchr(environment, home.as_bytes())
+        };
+        while !crate::stage::processes(person).is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(4), "ssh stays");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        std::fs::remove_file(stage.path("go")).unwrap();
+        std::fs::remove_file(stage.path("done")).unwrap();
+    }
+}
+
+fn memchr(hay: &[u8], needle: &[u8]) -> bool {
+    hay.windows(needle.len()).any(|part| part == needle)
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_told_and_ends_the_tree() {
+    let stage = Stage::new();
+    // The session's own sshd: the first one above the command that is named so.
+    let script = "echo hi; setsid sleep 1000 & p=$$; \
+        while n=$(cat /proc/$p/comm); [ \"$n\" != sshd ]; do \
+        p=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$p/status); done; kill -9 $p; sleep 1000";
+    let begun = Instant::now();
+    let finished = stage.run(stage.bash(script)).await;
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(finished.status, Exit::Unknown);
+    let text = text(&finished);
+    assert!(text.starts_with("hi\n"), "{text}");
+    assert!(
+        text.ends_with("[the connection to 127.0.0.1 was lost]\n"),
+        "{text}"
+    );
+    stage.gone(SOON).await;
+}
+
+/// Not a test of its own: what the next one starts, and then kills.
+#[tokio::test]
+async fn helper_that_runs_a_command_until_it_is_killed() {
+    let Some(mark) = std::env::var_os("HAFT_TEST_HELPER") else {
+        return;
+    };
+    let keys = std::env::var_os("HAFT_TEST_KEYS").unwrap();
+    let port = std::env::var("HAFT_TEST_PORT").unwrap().parse().unwrap();
+    let script = std::env::var("HAFT_TEST_SCRIPT").unwrap();
+    let ssh = Ssh::new(local(), target(keys.as_ref(), port)).unwrap();
+    let stage = Stage::new();
+    let mut launch = stage.bash(&script);
+    launch.environment = environment(mark.to_str().unwrap());
+    launch.dir = std::env::current_dir().unwrap();
+    launch.limit = None;
+    let mut left = launch.clone();
+    left.program = stage.bash("setsid sleep 1000 & :").program;
+    let cancel = CancellationToken::new();
+    ssh.run(left, &|_, _| {}, &cancel).await.unwrap();
+    let _running = ssh.start(launch.clone()).await.unwrap();
+    ssh.run(launch, &|_, _| {}, &cancel).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_outlives_haft_when_it_is_killed() {
+    for (name, script) in STUBBORN {
+        let stage = Stage::new();
+        let mut helper = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "trees::helper_that_runs_a_command_until_it_is_killed",
+            ])
+            .args(["--nocapture"])
+            .env("HAFT_TEST_HELPER", &stage.mark)
+            .env("HAFT_TEST_KEYS", stage.host.keys.path())
+            .env("HAFT_TEST_PORT", stage.host.port.to_string())
+            .env("HAFT_TEST_SCRIPT", script)
+            .current_dir(stage.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        stage.wait_for("ready").await;
+        assert!(!marked(&stage.mark).is_empty(), "{name}");
+        helper.kill().unwrap();
+        helper.wait().unwrap();
+        stage.gone(SOON).await;
+        let pipes = std::fs::read_dir(stage.host.keys.path().join("pipes")).unwrap();
+        assert!(pipes.count() <= 1, "{name}: pipes were left");
+    }
+}
