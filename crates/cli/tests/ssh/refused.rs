@@ -119,7 +119,7 @@ async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
                 stage.host.key("stranger").display()
             )),
             "accepted none of your keys",
-            "Permission denied (publickey)",
+            "Permission denied (publickey",
         ),
         (
             with(format!("UserKnownHostsFile={}", unknown.display())),

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long after a tree should be dead the host's word is awaited; then ssh is
 /// ended, which the host notices.
-const PATIENCE: Duration = Duration::from_millis(400);
+const PATIENCE: Duration = Duration::from_millis(600);
 
 /// What holds whatever the person's configuration says: nothing asks, nothing is
 /// forwarded, nothing stays.

@@ -41,7 +41,7 @@ pub(super) fn random() -> String {
     format!(
         "{:016x}{:016x}",
         first.hash_one(ours),
-        second.hash_one(&first.hash_one(ours + 1))
+        second.hash_one(first.hash_one(ours + 1))
     )
 }
 
@@ -151,7 +151,7 @@ mod tests {
         let begin = script.find("haft_next() {").unwrap();
         let decoder = script.get(begin..).unwrap().split_inclusive("\n}\n").next();
         let program = format!(
-            "LC_ALL=C; exec 3<&0; {}; for i in {}; do haft_next; printf '%s\\000' \"$haft_v\"; done",
+            "LC_ALL=C; exec 3<&0; {}for i in {}; do haft_next; printf '%s\\000' \"$haft_v\"; done",
             decoder.unwrap(),
             "x ".repeat(fields.len())
         );

@@ -16,24 +16,39 @@ haft_say() { printf '%s %s\n' "$haft_token" "$*" >&4; }
 
 haft_nap() { sleep 0.05 2>/dev/null || sleep 1; }
 
+# The time, in hundredths of a second; roughly, where nobody tells.
+haft_now() {
+    if [ -r /proc/uptime ]; then
+        read -r haft_t haft_x </proc/uptime
+        haft_t=${haft_t%.*}${haft_t#*.}
+    else
+        haft_t=$((${haft_t:-0} + 7))
+    fi
+}
+
 # Everybody who belongs to the run, "PID NAME" a line: who carries its mark, who
 # is in the session of the command, and whoever those started. The number of the
 # command may have been given away since it ended; then its session is not ours.
 haft_scan() {
     if [ -r /proc/self/stat ]; then
-        { grep -lsF -e "HAFT_RUN=$haft_mark" /proc/[0-9]*/environ; cat /proc/[0-9]*/stat; } 2>/dev/null
+        grep -lsF -e "HAFT_RUN=$haft_mark" /proc/[0-9]*/environ 2>/dev/null
+        printf '%s/stat\n' /proc/[0-9]*
     else
         ps -A -o pid= -o state= -o ppid= -o pgid= -o comm= |
             awk '{ print $1 " (" $5 ") " $2 " " $3 " " $4 " " $4 }'
     fi | awk -v root="$haft_c" -v begun="$haft_b" '
-        /^\/proc\// { split($0, part, "/"); mine[part[3]] = 1; next }
-        /^[0-9]+ \(.*\) / {
-            pid = $1; rest = $0; label = $0
-            sub(/^[0-9]+ \(.*\) /, "", rest); split(rest, field, " ")
-            if (field[1] ~ /^[ZXx]/) next
-            sub(/^[0-9]+ \(/, "", label); sub(/\) [A-Za-z].*$/, "", label); gsub(/[^ -~]/, "?", label)
+        function note(line,    pid, rest, label, field) {
+            if (line !~ /^[0-9]+ \(.*\) /) return
+            pid = line; sub(/ .*/, "", pid)
+            rest = line; sub(/^[0-9]+ \(.*\) /, "", rest); split(rest, field, " ")
+            if (field[1] ~ /^[ZXx]/) return
+            label = line; sub(/^[0-9]+ \(/, "", label); sub(/\) [A-Za-z].*$/, "", label)
+            gsub(/[^ -~]/, "?", label)
             parent[pid] = field[2]; session[pid] = field[4]; born[pid] = field[20]; name[pid] = label
         }
+        /^\/proc\/.*environ$/ { split($0, part, "/"); mine[part[3]] = 1; next }
+        /^\/proc\// { if ((getline line < $0) > 0) note(line); close($0); next }
+        { note($0) }
         END {
             if ((root in parent) && (begun == "" || born[root] == begun)) mine[root] = 1
             ours = !(root in parent) || (root in mine)
@@ -54,25 +69,44 @@ haft_kill() {
     [ -n "$haft_p" ] && { kill -s "$1" $haft_p || :; }
 }
 
+# A look takes a while, and a program that is just being started shows no mark:
+# nobody is there only when nobody was found twice.
+haft_look() {
+    haft_left=$(haft_scan)
+    [ -n "$haft_left" ] || haft_left=$(haft_scan)
+}
+
+# Ends whoever was missed all the same. Alive, it would keep ssh here for ever.
+haft_linger() {
+    haft_n=0
+    while [ "$haft_n" -lt 12 ]; do
+        haft_n=$((haft_n + 1))
+        haft_nap
+        haft_kill KILL
+    done
+}
+
 # Waits for the end of the lifeline, and then ends everything.
 haft_watch() {
     trap '' HUP INT TERM PIPE
     exec </dev/null >/dev/null 2>&1 4>&- 5>&- 6>&-
     haft_word=
     IFS= read -r haft_word <&3
-    haft_n=$((${haft_word:-500} / 60))
+    haft_now
+    haft_until=$((haft_t + ${haft_word:-500} / 10))
     haft_kill TERM && kill -s CONT $haft_p
-    while [ "$haft_n" -gt 0 ] && [ -n "$(haft_scan)" ]; do
-        haft_n=$((haft_n - 1))
+    while haft_now; [ "$haft_t" -lt "$haft_until" ] && haft_look; [ -n "$haft_left" ]; do
         haft_nap
+        haft_left=
     done
     haft_n=0
-    while haft_kill KILL && [ "$haft_n" -lt 400 ]; do
+    while { haft_kill KILL || haft_kill KILL; } && [ "$haft_n" -lt 400 ]; do
         haft_n=$((haft_n + 1))
         [ "$haft_n" -lt 50 ] || haft_nap
     done
     # Without a word there is nobody who could be told anything.
     [ -n "$haft_word" ] || kill -s KILL $$
+    haft_linger
 }
 
 # Where the program is, by the PATH of the command.
@@ -181,7 +215,7 @@ if [ "$haft_code" -gt 128 ]; then
         *) haft_kind=signal haft_code=$((haft_code - 128)) ;;
     esac
 fi
-haft_left=$(haft_scan)
+haft_look
 if [ -n "$haft_left" ]; then
     printf '%s\n' "$haft_left" | sed "s/^/$haft_token L /" >&4
 fi
@@ -190,8 +224,9 @@ haft_say X "$haft_kind" "$haft_code"
 haft_n=0
 while [ -n "$haft_left" ]; do
     haft_n=$((haft_n + 1))
-    if [ "$haft_n" -lt 40 ]; then haft_nap; else sleep 2; fi
-    haft_left=$(haft_scan)
+    if [ "$haft_n" -lt 10 ]; then haft_nap; else sleep 2; fi
+    haft_look
 done
 kill -s KILL "$haft_l" 2>/dev/null
+haft_linger >/dev/null 2>&1 3<&- 4>&- 5>&- &
 exit 0
