@@ -67,41 +67,13 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// A script of bash, merged streams, a minute.
     pub(crate) fn bash(&self, script: &str) -> Launch {
-        self.launch(Program::Shell {
-            shell: "/bin/bash".into(),
-            arguments: vec!["-c".into()],
-            script: script.to_owned(),
-        })
+        bash(script, self.folder.path(), &self.mark)
     }
 
     pub(crate) fn direct<W: Into<OsString> + Clone>(&self, words: &[W]) -> Launch {
-        self.launch(Program::Direct(
-            words.iter().cloned().map(Into::into).collect(),
-        ))
-    }
-
-    fn launch(&self, program: Program) -> Launch {
-        Launch {
-            program,
-            dir: self.folder.path().to_owned(),
-            environment: environment(&self.mark),
-            streams: Streams::Merged,
-            limit: Some(Duration::from_secs(60)),
-            keep: Keep {
-                head: 1000,
-                tail: 64 << 10,
-                disk: Some(Disk {
-                    output: self.path("spill/out"),
-                    error: self.path("spill/err"),
-                    max: 1 << 30,
-                    when: When::Overflow,
-                }),
-            },
-            prompts: Prompts::End,
-            confinement: None,
-        }
+        let words = words.iter().cloned().map(Into::into).collect();
+        launch(Program::Direct(words), self.folder.path(), &self.mark)
     }
 
     pub(crate) async fn run(&self, launch: Launch) -> Finished {
@@ -143,11 +115,39 @@ pub(crate) async fn gone(mark: &str, limit: Duration) {
     }
 }
 
-pub(crate) fn environment(mark: &str) -> Vec<(OsString, OsString)> {
-    vec![
-        ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
-        (MARK.into(), mark.into()),
-    ]
+/// A script of bash, merged streams, a minute.
+pub(crate) fn bash(script: &str, dir: &Path, mark: &str) -> Launch {
+    let program = Program::Shell {
+        shell: "/bin/bash".into(),
+        arguments: vec!["-c".into()],
+        script: script.to_owned(),
+    };
+    launch(program, dir, mark)
+}
+
+fn launch(program: Program, dir: &Path, mark: &str) -> Launch {
+    Launch {
+        program,
+        dir: dir.to_owned(),
+        environment: vec![
+            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+            (MARK.into(), mark.into()),
+        ],
+        streams: Streams::Merged,
+        limit: Some(Duration::from_secs(60)),
+        keep: Keep {
+            head: 1000,
+            tail: 64 << 10,
+            disk: Some(Disk {
+                output: dir.join("spill/out"),
+                error: dir.join("spill/err"),
+                max: 1 << 30,
+                when: When::Overflow,
+            }),
+        },
+        prompts: Prompts::End,
+        confinement: None,
+    }
 }
 
 /// The living processes that carry a mark, with their command lines.

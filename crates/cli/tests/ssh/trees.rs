@@ -1,7 +1,7 @@
 //! What a command leaves on the host, and that it dies when it should.
 
 use crate::host::Shell;
-use crate::stage::{Stage, environment, gone, local, marked, target, text};
+use crate::stage::{Stage, bash, gone, local, marked, target, text};
 use haft_ops::executor::{Ended, Executor, Exit, Ssh, Streams};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -281,13 +281,10 @@ async fn helper_that_runs_a_command_until_it_is_killed() {
     let port = std::env::var("HAFT_TEST_PORT").unwrap().parse().unwrap();
     let script = std::env::var("HAFT_TEST_SCRIPT").unwrap();
     let ssh = Ssh::new(local(), target(keys.as_ref(), port)).unwrap();
-    let stage = Stage::new();
-    let mut launch = stage.bash(&script);
-    launch.environment = environment(mark.to_str().unwrap());
-    launch.dir = std::env::current_dir().unwrap();
+    let dir = std::env::current_dir().unwrap();
+    let mut launch = bash(&script, &dir, mark.to_str().unwrap());
     launch.limit = None;
-    let mut left = launch.clone();
-    left.program = stage.bash("setsid sleep 1000 & :").program;
+    let left = bash("setsid sleep 1000 & :", &dir, mark.to_str().unwrap());
     let cancel = CancellationToken::new();
     ssh.run(left, &|_, _| {}, &cancel).await.unwrap();
     let _running = ssh.start(launch.clone()).await.unwrap();

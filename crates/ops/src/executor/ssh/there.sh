@@ -78,6 +78,7 @@ haft_look() {
 
 # Ends whoever was missed all the same. Alive, it would keep ssh here for ever.
 haft_linger() {
+    exec </dev/null >/dev/null 2>&1 3<&- 4>&- 5>&-
     haft_n=0
     while [ "$haft_n" -lt 12 ]; do
         haft_n=$((haft_n + 1))
@@ -228,5 +229,5 @@ while [ -n "$haft_left" ]; do
     haft_look
 done
 kill -s KILL "$haft_l" 2>/dev/null
-haft_linger >/dev/null 2>&1 3<&- 4>&- 5>&- &
+haft_linger &
 exit 0
