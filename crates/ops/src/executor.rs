@@ -17,6 +17,8 @@ mod running;
 mod sample;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
+mod ssh;
+#[cfg(target_os = "linux")]
 mod supervisor;
 mod tree;
 mod wire;
@@ -26,6 +28,8 @@ pub use hidden::{Itself, hidden};
 pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
 pub use running::{Pulse, Running};
+#[cfg(target_os = "linux")]
+pub use ssh::{Ssh, Target};
 #[cfg(target_os = "linux")]
 pub use supervisor::supervise;
 

@@ -1,0 +1,17 @@
+//! Commands on a host, by a real ssh to a real sshd on this machine: how they end,
+//! what comes back, what is refused, and that nothing outlives haft over there.
+
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests make files and start the server"
+)]
+
+mod ends;
+mod host;
+mod output;
+mod refused;
+mod stage;
+mod trees;

@@ -1,0 +1,230 @@
+//! What does not begin, and that the reason is one a person understands.
+
+use crate::host::script;
+use crate::stage::{Stage, local, target};
+use haft_ops::Error;
+use haft_ops::executor::{Ended, Executor, Launch, Refusal, Ssh, Target};
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::os::unix::ffi::OsStringExt;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+async fn refused(ssh: &Ssh, launch: Launch) -> (Refusal, String) {
+    let cancel = CancellationToken::new();
+    let run = ssh.run(launch.clone(), &|_, _| {}, &cancel).await;
+    let start = ssh.start(launch).await;
+    let (Err(run), Err(start)) = (run, start) else {
+        panic!("it began");
+    };
+    assert_eq!(run.to_string(), start.to_string());
+    let text = run.to_string();
+    let Error::CannotStart { refusal, .. } = run else {
+        panic!("{run}");
+    };
+    (refusal, text)
+}
+
+#[tokio::test]
+async fn what_does_not_begin_on_the_host_says_why() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("plain"), "no program").unwrap();
+    for (words, expected) in [
+        (&["no-such-program"][..], Refusal::Missing),
+        (&["/no/such/program"], Refusal::Missing),
+        (&["./plain"], Refusal::NotExecutable),
+        (&["/usr"], Refusal::NotExecutable),
+        // A word of the shell and no program.
+        (&["haft_say"], Refusal::Missing),
+        (&[""], Refusal::Missing),
+        (&[], Refusal::Missing),
+        (&["echo", "a\0b"], Refusal::Other),
+    ] {
+        let (refusal, text) = refused(&stage.ssh, stage.direct(words)).await;
+        assert_eq!(refusal, expected, "{words:?} {text}");
+    }
+    let long = stage.bash(&"x".repeat(2 << 20));
+    assert_eq!(refused(&stage.ssh, long).await.0, Refusal::TooLong);
+    let mut nowhere = stage.bash("true");
+    nowhere.dir = stage.path("gone");
+    let (refusal, text) = refused(&stage.ssh, nowhere).await;
+    assert_eq!(refusal, Refusal::NoDirectory);
+    assert!(
+        text.contains("no such working directory on 127.0.0.1"),
+        "{text}"
+    );
+    for name in [
+        b"A B".to_vec(),
+        b"1".to_vec(),
+        b"A;id".to_vec(),
+        b"\xff".to_vec(),
+    ] {
+        let mut launch = stage.bash("touch ran");
+        launch
+            .environment
+            .push((OsString::from_vec(name), "x".into()));
+        assert_eq!(refused(&stage.ssh, launch).await.0, Refusal::Other);
+    }
+    let mut confined = stage.bash("touch ran");
+    confined.confinement = Some(b"anything".to_vec());
+    let (refusal, text) = refused(&stage.ssh, confined).await;
+    assert_eq!(refusal, Refusal::Unconfined);
+    assert!(text.contains("no sandbox on 127.0.0.1"), "{text}");
+    assert!(!stage.path("ran").exists());
+    let pipes = std::fs::read_dir(stage.host.keys.path().join("pipes")).unwrap();
+    assert_eq!(pipes.count(), 0, "pipes were left");
+}
+
+#[tokio::test]
+async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
+    let stage = Stage::new();
+    let usual = || target(stage.host.keys.path(), stage.host.port);
+    let with = |option: String| {
+        let mut target = usual();
+        target.options.insert(0, option);
+        target
+    };
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    // Takes connections and says nothing.
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let unknown = stage.path("unknown_hosts");
+    std::fs::write(&unknown, "").unwrap();
+    let changed = stage.path("changed_hosts");
+    let other = std::fs::read_to_string(stage.host.key("stranger.pub")).unwrap();
+    std::fs::write(&changed, format!("[127.0.0.1]:{} {other}", stage.host.port)).unwrap();
+    let cases = [
+        (
+            Target {
+                port: Some(closed),
+                ..usual()
+            },
+            "nothing answers ssh on its port",
+            "Connection refused",
+        ),
+        (
+            Target {
+                port: Some(mute.local_addr().unwrap().port()),
+                ..usual()
+            },
+            "did not answer in time",
+            "timed out",
+        ),
+        (
+            with(format!(
+                "IdentityFile={}",
+                stage.host.key("stranger").display()
+            )),
+            "accepted none of your keys",
+            "Permission denied (publickey",
+        ),
+        (
+            with(format!("UserKnownHostsFile={}", unknown.display())),
+            "host key is not known",
+            "Host key verification failed",
+        ),
+        (
+            with(format!("UserKnownHostsFile={}", changed.display())),
+            "host key is not the known one",
+            "Host key verification failed",
+        ),
+        (
+            Target {
+                host: "no-such-host.invalid".into(),
+                ..usual()
+            },
+            "no host of that name",
+            "Could not resolve hostname",
+        ),
+        (
+            Target {
+                environment: vec![("PATH".into(), "/nowhere".into())],
+                ..usual()
+            },
+            "did not start it",
+            "no program ssh here",
+        ),
+    ];
+    for (mut target, why, said) in cases {
+        if why.starts_with("accepted") {
+            target.options.retain(|option| !option.ends_with("/user"));
+        }
+        let ssh = Ssh::new(local(), target).unwrap();
+        let begun = Instant::now();
+        let (refusal, text) = refused(&ssh, stage.bash("touch ran")).await;
+        assert_eq!(refusal, Refusal::Other, "{text}");
+        assert!(text.contains(why) && text.contains(said), "{text}");
+        // Twice the time to connect: it was tried twice.
+        assert!(begun.elapsed() < Duration::from_secs(8), "{text}");
+    }
+    assert!(!stage.path("ran").exists());
+}
+
+#[tokio::test]
+async fn a_limit_ends_the_wait_for_a_host() {
+    let stage = Stage::new();
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = mute.local_addr().unwrap().port();
+    let ssh = Ssh::new(local(), target(stage.host.keys.path(), port)).unwrap();
+    let mut launch = stage.bash("true");
+    launch.limit = Some(Duration::from_millis(300));
+    let begun = Instant::now();
+    let cancel = CancellationToken::new();
+    let finished = ssh.run(launch, &|_, _| {}, &cancel).await.unwrap();
+    assert_eq!(finished.ended, Ended::TimedOut);
+    assert!(begun.elapsed() < Duration::from_millis(1500));
+}
+
+#[tokio::test]
+async fn a_host_that_is_no_host_is_refused_at_once() {
+    let stage = Stage::new();
+    for host in [
+        "",
+        "-oProxyCommand=id",
+        "a b",
+        "a\nb",
+        "a\tb",
+        "me@-x",
+        "a\u{7f}",
+    ] {
+        let target = Target {
+            host: host.into(),
+            ..target(stage.host.keys.path(), 1)
+        };
+        assert!(Ssh::new(local(), target).is_err(), "{host:?}");
+    }
+    for option in ["-x", "ProxyCommand", "A=b\nc"] {
+        let mut target = target(stage.host.keys.path(), 1);
+        target.options.push(option.into());
+        assert!(Ssh::new(local(), target).is_err(), "{option:?}");
+    }
+}
+
+/// An account whose shell greets everybody still works: what it says on its error
+/// stream before the command is nobody's output.
+#[tokio::test]
+async fn nothing_the_person_has_reaches_the_command() {
+    let stage = Stage::new();
+    let marker = stage.path("ssh");
+    script(
+        &marker,
+        "#!/bin/sh\necho \"Warning: hello\" >&2\nexec /usr/bin/ssh \"$@\"\n",
+    );
+    let mut target = target(stage.host.keys.path(), stage.host.port);
+    target.options.push("SendEnv=*".into());
+    target.environment[0].1 = format!("{}:/usr/bin:/bin", stage.folder.path().display()).into();
+    let ssh = Ssh::new(local(), target).unwrap();
+    let mut launch = stage.bash("env");
+    launch.streams = haft_ops::executor::Streams::Apart;
+    let cancel = CancellationToken::new();
+    let finished = ssh.run(launch, &|_, _| {}, &cancel).await.unwrap();
+    let text = crate::stage::text(&finished);
+    assert!(
+        !text.contains("leak") && text.contains("HAFT_TEST_MARK"),
+        "{text}"
+    );
+    assert_eq!(finished.error.total_bytes, 0);
+}

@@ -1,0 +1,23 @@
+# Holds ssh on this side. $1 is the folder with the pipes, the rest is ssh and its
+# arguments. ssh runs beside this shell, which ends when haft says that the
+# command did: ssh may have to stay for what the command left behind.
+exec 3<"$1/in" 4>"$1/control" 5<"$1/done" || exit 1
+if [ -p "$1/error" ]; then
+    exec 6<"$1/error"
+    cat <&6 >&2 3<&- 4>&- 5<&- 6<&- &
+    exec 6<&-
+fi
+shift
+if command -v "$1" >/dev/null; then
+    echo O >&4
+    "$@" <&3 2>&4 3<&- 4>&- 5<&- &
+else
+    echo N >&4
+fi
+exec 3<&- 4>&-
+IFS= read -r word <&5
+case $word in
+    left) exit 0 ;;
+    lost*) wait; printf '%s\n' "${word#lost }" >&2 ;;
+    *) wait ;;
+esac
