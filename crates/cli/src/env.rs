@@ -91,6 +91,36 @@ pub(crate) fn for_commands(granted: &[String]) -> Vec<(OsString, OsString)> {
     haft::ops::exec::environment::for_commands(std::env::vars_os(), granted)
 }
 
+/// What ssh itself sees: all of it. None of it reaches the command.
+pub(crate) fn for_ssh() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
+/// What commands on another machine see: of this one's only what says how to
+/// speak to a person, and what was granted by name.
+pub(crate) fn for_another_machine(granted: &[String]) -> Vec<(OsString, OsString)> {
+    for_commands(granted)
+        .into_iter()
+        .filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            granted.iter().any(|granted| *granted == name)
+                || [
+                    "LANG",
+                    "TERM",
+                    "TZ",
+                    "PAGER",
+                    "MANPAGER",
+                    "GIT_PAGER",
+                    "GIT_TERMINAL_PROMPT",
+                ]
+                .contains(&name.as_ref())
+                || ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_"]
+                    .iter()
+                    .any(|start| name.starts_with(start))
+        })
+        .collect()
+}
+
 /// The system, in a few words.
 pub(crate) fn system() -> String {
     let name = rustix::system::uname();

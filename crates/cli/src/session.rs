@@ -1,14 +1,14 @@
 //! From settings to a session of tools.
 
 use crate::args::Shared;
-use crate::config::commands::Executor;
+use crate::config::commands::{Executor, Host};
 use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
 use crate::{log, output, place};
 use haft::commands::{Commands, Place};
-use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
+use haft::ops::executor::{Itself, Ssh, Target};
 use haft::{Approver, Runtime};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(crate) fn build_with(
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
         .concurrency(settings.concurrency)
-        .commands(commands(settings))
+        .commands(commands(settings)?)
         .policy(settings.policy.clone())
         .approve(settings.approve);
     if let Some(reason) = place::needs_a_person(settings) {
@@ -74,12 +74,38 @@ pub(crate) fn build_with(
 }
 
 /// How commands are run.
-fn commands(settings: &Settings) -> Commands {
-    match &settings.commands.executor {
-        Executor::Local | Executor::Ssh(_) => {
-            here(settings.commands.network, &settings.commands.granted)
-        }
+fn commands(settings: &Settings) -> Result<Commands, Failure> {
+    let own = &settings.commands;
+    match &own.executor {
+        Executor::Local => Ok(here(own.network, &own.granted)),
+        Executor::Ssh(host) => elsewhere(settings, host),
     }
+}
+
+/// Commands on another machine.
+fn elsewhere(settings: &Settings, host: &Host) -> Result<Commands, Failure> {
+    let folder = settings
+        .folders
+        .state
+        .as_ref()
+        .map(|state| state.join("ssh"))
+        .ok_or_else(|| Failure::usage("commands by ssh need a state folder: set HOME"))?;
+    let target = Target {
+        host: host.name.clone(),
+        port: None,
+        options: host.options.clone(),
+        environment: env::for_ssh(),
+        folder,
+    };
+    let ssh = Ssh::new(Arc::new(Itself::new().executor()), target)
+        .map_err(|error| Failure::usage(format!("executor: {error}")))?;
+    Ok(Commands {
+        executor: Arc::new(ssh),
+        environment: env::for_another_machine(&settings.commands.granted),
+        place: Place::Elsewhere {
+            dir: host.dir.clone(),
+        },
+    })
 }
 
 /// Commands on this machine: this binary watches over each of them.

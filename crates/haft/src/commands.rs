@@ -7,7 +7,7 @@ mod notes;
 pub(crate) use live::{Live, PACE};
 pub(crate) use notes::{details, notes};
 
-use haft_ops::exec::{Sandbox, Surroundings};
+use haft_ops::exec::{Elsewhere, Sandbox, Surroundings};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::{Counting, Helper, Limits, Memory, Network, Request};
 use haft_ops::scope::{FileRules, Places, Reading, Writing};
@@ -63,8 +63,9 @@ pub enum Place {
     },
     /// On another machine, where nothing of ours confines them.
     Elsewhere {
-        /// Which, in words.
-        name: String,
+        /// The folder there that stands for the work folder; the same path if
+        /// there is none.
+        dir: Option<PathBuf>,
     },
 }
 
@@ -80,6 +81,13 @@ impl Commands {
         outputs: Option<PathBuf>,
     ) -> Result<Surroundings, NoTemp> {
         let confines = !is_off(places.rules);
+        let elsewhere = match &self.place {
+            Place::Elsewhere { dir: Some(there) } => Some(Elsewhere {
+                here: places.work_dir.clone(),
+                there: there.clone(),
+            }),
+            _ => None,
+        };
         let sandbox = match self.place {
             Place::Here {
                 helper,
@@ -110,6 +118,7 @@ impl Commands {
             executor: self.executor,
             environment: self.environment,
             sandbox,
+            elsewhere,
         })
     }
 }

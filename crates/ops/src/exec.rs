@@ -15,7 +15,7 @@ use crate::executor::{
 };
 use crate::{Error, Result};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,17 @@ pub struct Surroundings {
     pub environment: Vec<(OsString, OsString)>,
     /// What confines them; nothing where the person switched it off.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Where they run instead of here, when the executor is elsewhere.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// A folder of another machine that stands for one of this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The folder here.
+    pub here: PathBuf,
+    /// The folder there.
+    pub there: PathBuf,
 }
 
 impl std::fmt::Debug for Surroundings {
@@ -171,9 +182,17 @@ impl Surroundings {
                 environment.retain(|(known, _)| known != name);
             }
         }
+        let dir = match &self.elsewhere {
+            None => request.dir,
+            Some(Elsewhere { here, there }) => {
+                let below = request.dir.strip_prefix(here).unwrap_or(Path::new(""));
+                // A path that ends in a slash would be another name for it.
+                there.components().chain(below.components()).collect()
+            }
+        };
         Launch {
             program: request.program,
-            dir: request.dir,
+            dir,
             environment,
             streams: request.streams,
             limit: request.limit,

@@ -6,6 +6,8 @@ use super::{Shown, given_or, text, written};
 use crate::exit::Failure;
 use haft::ops::executor::sandbox::Network;
 use serde_json::Value;
+use std::fmt;
+use std::path::PathBuf;
 
 /// How commands run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +22,24 @@ pub(crate) struct Commands {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Executor {
     Local,
-    Ssh(String),
+    Ssh(Host),
+}
+
+/// Another machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Host {
+    /// As ssh takes it.
+    pub(crate) name: String,
+    /// The folder there that stands for the work folder.
+    pub(crate) dir: Option<PathBuf>,
+    /// More options for ssh, `Name=value`.
+    pub(crate) options: Vec<String>,
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
 }
 
 /// Reads them.
@@ -97,14 +116,42 @@ fn person_only(
 }
 
 fn executor_of(given: &Given) -> Result<Executor, Failure> {
-    let host = given.value.get("ssh").and_then(Value::as_str);
-    let alone = given.value.as_object().is_none_or(|map| map.len() == 1);
-    match (given.value.as_str(), host) {
-        (Some("local"), _) => Ok(Executor::Local),
-        (_, Some(host)) if alone && !host.trim().is_empty() => Ok(Executor::Ssh(host.to_owned())),
-        _ => Err(Failure::usage(format!(
-            "{}: executor must be local or {{ ssh: HOST }}",
+    let wrong = |what: &str| {
+        Err(Failure::usage(format!(
+            "{}: executor must be local or {{ ssh: HOST, dir: FOLDER, options: [NAME=VALUE] }}{what}",
             given.from
-        ))),
+        )))
+    };
+    let map = match &given.value {
+        Value::String(name) if name == "local" => return Ok(Executor::Local),
+        Value::Object(map) => map,
+        _ => return wrong(""),
+    };
+    if let Some(other) = map
+        .keys()
+        .find(|key| !["ssh", "dir", "options"].contains(&key.as_str()))
+    {
+        return wrong(&format!(", not \"{other}\""));
+    }
+    let text = |key: &str| match map.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.clone())),
+        Some(_) => wrong(&format!("; {key} must be text")).map(|_: Executor| None),
+    };
+    let options = match map.get("options") {
+        None => Vec::new(),
+        Some(Value::Array(all)) if all.iter().all(Value::is_string) => all
+            .iter()
+            .filter_map(|option| Some(option.as_str()?.to_owned()))
+            .collect(),
+        Some(_) => return wrong("; options must be a list of texts"),
+    };
+    match text("ssh")? {
+        None => wrong(""),
+        Some(name) => Ok(Executor::Ssh(Host {
+            name,
+            dir: text("dir")?.map(PathBuf::from),
+            options,
+        })),
     }
 }

@@ -13,5 +13,6 @@ mod ends;
 mod host;
 mod output;
 mod refused;
+mod settings;
 mod stage;
 mod trees;

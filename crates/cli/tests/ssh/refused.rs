@@ -3,6 +3,7 @@
 use crate::host::script;
 use crate::stage::{Stage, local, target};
 use haft_ops::Error;
+use haft_ops::executor::sandbox::{Confinement, Level, Network, Plan, Request, Strength};
 use haft_ops::executor::{Ended, Executor, Launch, Refusal, Ssh, Target};
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -66,13 +67,38 @@ async fn what_does_not_begin_on_the_host_says_why() {
         assert_eq!(refused(&stage.ssh, launch).await.0, Refusal::Other);
     }
     let mut confined = stage.bash("touch ran");
-    confined.confinement = Some(b"anything".to_vec());
+    confined.confinement = Some(confinement(&stage));
     let (refusal, text) = refused(&stage.ssh, confined).await;
     assert_eq!(refusal, Refusal::Unconfined);
     assert!(text.contains("no sandbox on 127.0.0.1"), "{text}");
     assert!(!stage.path("ran").exists());
     let pipes = std::fs::read_dir(stage.host.keys.path().join("pipes")).unwrap();
     assert_eq!(pipes.count(), 0, "pipes were left");
+}
+
+/// A confinement as any: it is not looked at.
+fn confinement(stage: &Stage) -> Confinement {
+    let request = Request {
+        rules: haft_ops::scope::Mode::Workspace.rules(),
+        work_dir: stage.path("."),
+        roots: Vec::new(),
+        readable: Vec::new(),
+        temp: stage.path("."),
+        protect: Vec::new(),
+        repositories: Vec::new(),
+        homes: Vec::new(),
+        own: Vec::new(),
+        sockets: Vec::new(),
+        network: Network::Off,
+        limits: haft::commands::limits(),
+    };
+    Confinement {
+        strength: Strength {
+            level: Level::Full,
+            landlock: 7,
+        },
+        plan: Plan::new(&request).unwrap(),
+    }
 }
 
 #[tokio::test]
