@@ -6,7 +6,7 @@ use crate::executor::sandbox::{
     self, Confinement, Enforcement, Helper, Plan, Request, probe, repositories,
 };
 use crate::executor::{Program, Refusal};
-use crate::{Error, Result, private};
+use crate::{Result, private};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -73,8 +73,11 @@ impl Sandbox {
             crate::executor::cannot(program, Refusal::Unconfined, error.to_string())
         };
         let strength = enforcement.strength().map_err(refused)?;
-        private::folder(&self.request.temp)
-            .map_err(|source| Error::io("make the private temp folder", "/tmp", source))?;
+        private::folder(&self.request.temp).map_err(|source| {
+            let folder = self.request.temp.display();
+            let detail = format!("no folder for temporary files, {folder}: {source}");
+            crate::executor::cannot(program, Refusal::Unconfined, detail)
+        })?;
         let request = Request {
             repositories: self.repositories().await.to_vec(),
             ..self.request.clone()
