@@ -283,6 +283,7 @@ impl Bed {
     /// Nothing of this bed is alive, a second from now at the latest.
     #[track_caller]
     pub(crate) fn nothing_left(&self) {
+        println!("{}: nothing left?", self.name());
         left::nothing(&self.mark, self.folder.path(), None);
     }
 

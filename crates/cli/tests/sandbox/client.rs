@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Longer than any answer may take.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(40);
 
 pub(crate) struct Server {
     child: Child,

@@ -4,6 +4,7 @@
 
 use crate::bed::{Bed, beds, in_each};
 use crate::left;
+use crate::turn;
 use rustix::process::Signal;
 use serde_json::json;
 use std::process::Stdio;
@@ -53,6 +54,7 @@ fn grown(bed: &Bed, name: &str) {
 
 #[test]
 fn a_time_limit_and_a_cancelled_request_end_the_tree() {
+    let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
         let begun = Instant::now();
@@ -82,6 +84,7 @@ fn a_time_limit_and_a_cancelled_request_end_the_tree() {
 
 #[test]
 fn the_end_of_a_server_ends_the_tree() {
+    let _turn = turn::shared();
     in_each(beds(), |bed| {
         for (name, signal) in [
             ("closed", None),
@@ -107,6 +110,7 @@ fn the_end_of_a_server_ends_the_tree() {
 
 #[test]
 fn the_end_of_a_call_ends_the_tree() {
+    let _turn = turn::shared();
     in_each(beds(), |bed| {
         for (name, signal, code) in [
             ("term", Signal::TERM, Some(143)),
@@ -133,6 +137,7 @@ fn the_end_of_a_call_ends_the_tree() {
 
 #[test]
 fn what_is_left_in_the_background_is_named_and_ends_with_haft() {
+    let _turn = turn::shared();
     in_each(beds(), |bed| {
         let begun = Instant::now();
         let answer = bed.bash("sleep 1000 & echo hi");
@@ -172,6 +177,7 @@ fn what_is_left_in_the_background_is_named_and_ends_with_haft() {
 /// What all this is measured with sees what is left where nobody cleans up.
 #[test]
 fn without_haft_it_would_live_on() {
+    let _turn = turn::shared();
     for bed in beds() {
         let mut shell = bed
             .program("bash")

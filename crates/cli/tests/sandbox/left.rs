@@ -14,20 +14,26 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(1);
 
 /// Waits for the last one to go. A server may stay, and the helper that it keeps
-/// ready for its next command.
+/// ready for its next command: below one that has a command there is a process.
 #[track_caller]
 pub(crate) fn nothing(mark: &str, folder: &Path, server: Option<u32>) {
     let begun = Instant::now();
     loop {
         let mut found = alive(mark, folder);
         if let Some(server) = server {
-            let ready = ready(server);
-            found.retain(|one| one.pid != server && Some(one.pid) != ready);
+            let own = children(server);
+            let is_ready = |one: &One| {
+                own.contains(&one.pid)
+                    && one.line.contains("__supervise")
+                    && children(one.pid).is_empty()
+            };
+            found.retain(|one| one.pid != server && !is_ready(one));
         }
         if found.is_empty() {
             return;
         }
-        assert!(begun.elapsed() < GRACE + SLACK, "still alive: {found:?}");
+        let late = begun.elapsed() >= GRACE + SLACK;
+        assert!(!late, "still alive: {found:#?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -58,21 +64,25 @@ pub(crate) fn alive(mark: &str, folder: &Path) -> Vec<One> {
             || holds("cmdline", folder.as_os_str().as_bytes());
         if ours {
             let line = std::fs::read(place.join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let stat = std::fs::read_to_string(place.join("stat")).unwrap_or_default();
+            let state: Vec<&str> = stat
+                .rsplit(')')
+                .next()
+                .unwrap_or_default()
+                .split(' ')
+                .skip(1)
+                .take(2)
+                .collect();
+            let line = format!(
+                "{}({} of {})",
+                String::from_utf8_lossy(&line).replace('\0', " "),
+                state[0],
+                state[1]
+            );
             found.push(One { pid, line });
         }
     }
     found
-}
-
-/// The one child of a server that runs no command yet: it has no child.
-fn ready(server: u32) -> Option<u32> {
-    let mut all = children(server);
-    all.retain(|child| children(*child).is_empty());
-    match all.as_slice() {
-        [one] => Some(*one),
-        _ => None,
-    }
 }
 
 /// The children of a process.

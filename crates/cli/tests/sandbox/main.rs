@@ -14,6 +14,13 @@
 mod bed;
 mod bombs;
 mod client;
+mod environment;
+mod files;
 mod floods;
 mod kills;
 mod left;
+mod levels;
+mod network;
+mod processes;
+mod protect;
+mod turn;
