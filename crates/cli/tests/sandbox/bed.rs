@@ -74,7 +74,6 @@ pub(crate) struct Bed {
 }
 
 /// What a call of `bash` came to.
-#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) is_error: bool,
@@ -283,7 +282,6 @@ impl Bed {
     /// Nothing of this bed is alive, a second from now at the latest.
     #[track_caller]
     pub(crate) fn nothing_left(&self) {
-        println!("{}: nothing left?", self.name());
         left::nothing(&self.mark, self.folder.path(), None);
     }
 
@@ -317,6 +315,16 @@ pub(crate) fn answer_of(mut command: Command, arguments: &Value) -> Answer {
     let reply: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     Answer::new(&reply)
+}
+
+/// Short: a flood would fill the report of a failure.
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let from = self.text.chars().count().saturating_sub(1_000);
+        let end: String = self.text.chars().skip(from).collect();
+        let mark = if self.is_error { "error " } else { "" };
+        write!(to, "{mark}{end:?} {}", self.details)
+    }
 }
 
 impl Answer {

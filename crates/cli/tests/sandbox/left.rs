@@ -1,7 +1,6 @@
 //! Who is still there: processes that carry a mark in their environment, or run
 //! the binary of a bed.
 
-use rustix::process::{Pid, test_kill_process};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -65,20 +64,11 @@ pub(crate) fn alive(mark: &str, folder: &Path) -> Vec<One> {
         if ours {
             let line = std::fs::read(place.join("cmdline")).unwrap_or_default();
             let stat = std::fs::read_to_string(place.join("stat")).unwrap_or_default();
-            let state: Vec<&str> = stat
-                .rsplit(')')
-                .next()
-                .unwrap_or_default()
-                .split(' ')
-                .skip(1)
-                .take(2)
-                .collect();
-            let line = format!(
-                "{}({} of {})",
-                String::from_utf8_lossy(&line).replace('\0', " "),
-                state[0],
-                state[1]
-            );
+            // The state and the parent follow the name, which may hold anything.
+            let state = stat.rsplit(')').next().unwrap_or_default();
+            let state: Vec<&str> = state.split_whitespace().take(2).collect();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let line = format!("{line}[{}]", state.join(" of "));
             found.push(One { pid, line });
         }
     }
@@ -108,10 +98,4 @@ pub(crate) fn until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool
         assert!(begun.elapsed() < limit, "in {limit:?} not: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// Whether a process exists, dead and waiting or alive.
-pub(crate) fn exists(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid).is_ok())
 }
