@@ -52,6 +52,13 @@ fn grown(bed: &Bed, name: &str) {
     });
 }
 
+/// How many of the bed's processes sleep for a thousand seconds.
+fn sleeping(bed: &Bed) -> usize {
+    let all = left::alive(&bed.mark, &bed.path(""));
+    let sleeps = |one: &&left::One| one.line.starts_with("sleep 1000 ");
+    all.iter().filter(sleeps).count()
+}
+
 #[test]
 fn a_time_limit_and_a_cancelled_request_end_the_tree() {
     let _turn = turn::shared();
@@ -161,12 +168,6 @@ fn what_is_left_in_the_background_is_named_and_ends_with_haft() {
         assert_eq!(answer.text.matches("sleep (pid ").count(), 2, "{answer:?}");
         // It lives on as long as the session does.
         assert_eq!(server.bash("echo later").text, "later\n");
-        let sleeping = |bed: &Bed| {
-            left::alive(&bed.mark, &bed.path(""))
-                .iter()
-                .filter(|one| one.line.starts_with("sleep 1000"))
-                .count()
-        };
         assert_eq!(sleeping(bed), 2, "{}", bed.name());
         server.close();
         server.ended(Duration::from_secs(2));
@@ -187,11 +188,10 @@ fn without_haft_it_would_live_on() {
         grown(&bed, "here");
         shell.kill().unwrap();
         shell.wait().unwrap();
+        left::until("it is there", Duration::from_secs(5), || {
+            sleeping(&bed) == 1
+        });
         let found = left::alive(&bed.mark, &bed.path(""));
-        assert!(
-            found.iter().any(|one| one.line.starts_with("sleep 1000")),
-            "{found:?}"
-        );
         for one in found {
             let pid = rustix::process::Pid::from_raw(i32::try_from(one.pid).unwrap()).unwrap();
             let _ = rustix::process::kill_process(pid, Signal::KILL);

@@ -50,7 +50,7 @@ fn many_commands_leave_nothing_behind() {
         let count = if (bed.who, bed.level) == (Who::Root, Level::Full) {
             500
         } else {
-            150
+            60
         };
         let mut server = bed.serve();
         run(bed, &mut server, 5);

@@ -5,13 +5,29 @@
 use crate::bed::{CANARY, beds, in_each};
 use crate::client::Server;
 use crate::turn;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Somebody else's process of the same user, with something to steal.
 struct Victim(Child);
+
+/// Another one, in the namespaces of haft itself.
+struct Neighbour(u32);
+
+impl Neighbour {
+    fn alive(&self) -> bool {
+        std::fs::exists(format!("/proc/{}", self.0)).unwrap()
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.0).ok().and_then(Pid::from_raw);
+        let _ = rustix::process::kill_process(pid.unwrap(), Signal::KILL);
+    }
+}
 
 impl Victim {
     fn alive(&mut self) -> bool {
@@ -31,7 +47,7 @@ fn other_processes_are_out_of_reach() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         // In the same user namespace as haft, or it would be out of reach anyway.
-        let both = "sleep 1000 & echo $! > ../tmp/victim; shift 0; exec \"$@\"";
+        let both = "sleep 1000 & echo $! > ../tmp/victim; exec \"$@\"";
         let victim = bed
             .program("sleep")
             .arg("1000")
@@ -45,10 +61,10 @@ fn other_processes_are_out_of_reach() {
             .env("STOLEN_TOKEN", CANARY);
         command.args(["-c", both, "bash", &bed.at("bin/haft"), "mcp"]);
         let mut server = Server::start(command);
-        let beside = bed.read("tmp/victim").trim().to_owned();
+        let beside = Neighbour(bed.read("tmp/victim").trim().parse().unwrap());
         let pids = [
             victim.0.id().to_string(),
-            beside.clone(),
+            beside.0.to_string(),
             server.pid().to_string(),
             std::process::id().to_string(),
             "1".to_owned(),
@@ -84,11 +100,7 @@ fn other_processes_are_out_of_reach() {
         assert!(ends.iter().any(|end| text.contains(end)), "{text}");
         assert!(victim.alive(), "{}", bed.name());
         assert!(server.lives(), "{}", bed.name());
-        assert!(
-            std::fs::exists(format!("/proc/{beside}")).unwrap(),
-            "{}",
-            bed.name()
-        );
+        assert!(beside.alive(), "{}", bed.name());
         let seen = server.bash("ls /proc | grep -c '^[0-9]*$'").text;
         if bed.is_full() {
             assert!(seen.trim().parse::<u32>().unwrap() < 10, "{seen}");
