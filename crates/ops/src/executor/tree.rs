@@ -2,6 +2,7 @@
 
 use super::Survivor;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,25 +60,37 @@ pub(super) fn node(pid: u32) -> Option<Node> {
     })
 }
 
-/// The children of a process, of all its threads.
+/// The children of a process, of all its threads; none of one that is gone.
 pub(super) fn children(pid: u32) -> Vec<u32> {
-    let threads = numbers(Path::new(&format!("/proc/{pid}/task")));
-    let lists: Option<Vec<Vec<u8>>> = threads
-        .iter()
-        .map(|thread| contents(format!("/proc/{pid}/task/{thread}/children")))
-        .collect();
-    match lists {
-        Some(lists) if !lists.is_empty() => lists
-            .iter()
-            .flat_map(|list| list.split(u8::is_ascii_whitespace))
-            .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
-            .collect(),
-        // A thread that ended meanwhile, or a kernel without such lists.
-        _ => numbers(Path::new("/proc"))
-            .into_iter()
-            .filter(|&other| node(other).is_some_and(|node| node.parent == pid))
-            .collect(),
+    if has_lists() {
+        // A thread that ended meanwhile left its children to another: again.
+        for _ in 0..3 {
+            let threads = numbers(Path::new(&format!("/proc/{pid}/task")));
+            let lists: Option<Vec<Vec<u8>>> = threads
+                .iter()
+                .map(|thread| contents(format!("/proc/{pid}/task/{thread}/children")))
+                .collect();
+            if let Some(lists) = lists {
+                return lists
+                    .iter()
+                    .flat_map(|list| list.split(u8::is_ascii_whitespace))
+                    .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+                    .collect();
+            }
+        }
     }
+    // Dear: of a thousand that die while they are looked at, this asks a million
+    // times.
+    numbers(Path::new("/proc"))
+        .into_iter()
+        .filter(|&other| node(other).is_some_and(|node| node.parent == pid))
+        .collect()
+}
+
+/// Whether the kernel lists children, which is an option of its build.
+fn has_lists() -> bool {
+    static LISTS: OnceLock<bool> = OnceLock::new();
+    *LISTS.get_or_init(|| contents("/proc/thread-self/children".to_owned()).is_some())
 }
 
 /// Every living process below this one, parents first.
@@ -234,5 +247,6 @@ mod tests {
         let seen = seen.iter().find(|node| node.pid == child.id()).unwrap();
         assert_eq!(seen.parent, me);
         assert!(!descendants(me).iter().any(|node| node.pid == child.id()));
+        assert_eq!(children(child.id()), Vec::<u32>::new());
     }
 }

@@ -1,0 +1,75 @@
+//! A command that asks a person something: nobody is there, so it ends soon with
+//! the question. One that is only slow is left to work.
+
+use crate::bed::{beds, in_each};
+use crate::turn;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_question_ends_the_command() {
+    let _turn = turn::shared();
+    in_each(beds(), |bed| {
+        let mut server = bed.serve();
+        let at_terminal = "python3 -c 'import os, pty, sys, time\npid, fd = pty.fork()\nif pid == 0: os.execvp(\"bash\", [\"bash\", \"-c\", \"read -p \\\"Passphrase: \\\" x\"])\nwhile True:\n    try: data = os.read(fd, 100)\n    except OSError: break\n    if not data: break\n    os.write(1, data)'";
+        let mut asked = vec![
+            ("printf 'Password: '; sleep 60", "Password:"),
+            (
+                "echo first; printf 'Continue? [y/N] '; setsid sleep 60 & sleep 60",
+                "Continue? [y/N]",
+            ),
+            (at_terminal, "Passphrase:"),
+        ];
+        if !bed.is_full() {
+            println!(
+                "skipped: {}: a terminal of one's own takes namespaces",
+                bed.name()
+            );
+            asked.pop();
+        }
+        let begun = Instant::now();
+        let ids: Vec<u64> = asked
+            .iter()
+            .map(|(script, _)| server.ask(&json!({ "command": script, "timeout": 30 })))
+            .collect();
+        let slow = server
+            .ask(&json!({ "command": "printf 'working... '; sleep 5; echo done", "timeout": 30 }));
+        for (id, (script, question)) in ids.into_iter().zip(asked) {
+            let answer = server.answer(id);
+            let took = begun.elapsed();
+            assert!(
+                took > Duration::from_millis(1_500) && took < Duration::from_secs(5),
+                "{script}: {took:?} {answer:?}"
+            );
+            let note = format!("[the command seems to wait for input: '{question}']");
+            assert!(
+                answer.is_error && answer.has(&note),
+                "{} {script}: {answer:?}",
+                bed.name()
+            );
+            assert!(answer.has(question), "{answer:?}");
+        }
+        let answer = server.answer(slow);
+        assert_eq!(answer.text, "working... done\n", "{}", bed.name());
+        assert!(begun.elapsed() > Duration::from_secs(5));
+        bed.nothing_but(&server);
+    });
+}
+
+/// Programs that would ask are told that there is nobody, and end by themselves.
+#[test]
+fn there_is_no_input_and_no_terminal() {
+    let _turn = turn::shared();
+    in_each(beds(), |bed| {
+        let mut server = bed.serve();
+        let begun = Instant::now();
+        let text = server.bash("cat; read x || echo none; tty; echo x > /dev/tty || echo no terminal; python3 -c 'input()' 2>&1 | tail -1; git log 2>&1 | head -1; less /etc/hostname >/dev/null; true").text;
+        assert!(begun.elapsed() < Duration::from_secs(4), "{text}");
+        assert!(text.starts_with("none\nnot a tty\n"), "{text}");
+        assert!(
+            text.contains("no terminal\n") && text.contains("EOFError"),
+            "{text}"
+        );
+        bed.nothing_but(&server);
+    });
+}
