@@ -4,6 +4,7 @@ use crate::{Context, Reply};
 use haft_ops::exec::{Confined, Done, Touched};
 use haft_ops::executor::sandbox::{Enforcement, Network};
 use haft_ops::executor::{Ended, Exit};
+use haft_ops::scope::{Reading, Writing};
 use haft_ops::text::decode::lossy;
 use serde_json::{Value, json};
 
@@ -54,15 +55,32 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
     notes.extend(done.touched.iter().map(|touched| said_of(touched, cx)));
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
         notes.push(format!(
-            "[sandbox: {}; something was refused, probably by it: only the work folder and $TMPDIR can be written, secret places cannot be read{}]",
+            "[this may have been refused by the sandbox ({}): {}]",
             level(enforcement),
-            match cx.network() {
-                Some(Network::On) => "",
-                _ => ", and there is no network (`--network on` gives it)",
-            }
+            bounds(cx)
         ));
     }
     notes
+}
+
+/// What commands may reach, in one line.
+fn bounds(cx: &Context) -> String {
+    let rules = cx.scope().rules();
+    let writing = match rules.writing {
+        Writing::Nothing => "only $TMPDIR can be written",
+        Writing::Roots | Writing::Anywhere => "only the work folder and $TMPDIR can be written",
+    };
+    let reading = match rules.reading {
+        Reading::RootsAndSystem | Reading::Roots => {
+            "only those and the system's folders can be read"
+        }
+        Reading::Anywhere | Reading::NotSecret => "secret places cannot be read",
+    };
+    let network = match cx.network() {
+        Some(Network::On) => "",
+        _ => ", and there is no network (`--network on` gives it)",
+    };
+    format!("{writing}, {reading}{network}")
 }
 
 fn said_of(touched: &Touched, cx: &Context) -> String {

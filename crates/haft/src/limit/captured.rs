@@ -70,10 +70,18 @@ pub(crate) fn captured(
         cut.total_bytes = usize::try_from(output.total_bytes).unwrap_or(usize::MAX);
         cut.total_lines = usize::try_from(output.total_lines).unwrap_or(usize::MAX);
     }
-    let mut note = (toolset.cut_note)(&cut, Keep::Tail, kept.as_ref());
-    if let Some(trouble) = &output.trouble {
-        note = format!("[The output is not on the disk as a whole: {trouble}]\n{note}");
-    }
+    let note = match &output.trouble {
+        None => (toolset.cut_note)(&cut, Keep::Tail, kept.as_ref()),
+        // A file that ends early is not the whole, whatever its name.
+        Some(trouble) => {
+            let part = path(&kept).map(|path| format!("; what there is: {path}"));
+            let note = (toolset.cut_note)(&cut, Keep::Tail, None);
+            format!(
+                "[The output is not on the disk as a whole: {trouble}{}]\n{note}",
+                part.unwrap_or_default()
+            )
+        }
+    };
     Said {
         text: cut.kept.to_owned(),
         note: Some(note),

@@ -53,6 +53,8 @@ pub(super) struct Drive {
     ended: Ended,
     status: Exit,
     left: Left,
+    /// Whether the supervisor went without a word.
+    deserted: bool,
     question: Question,
 }
 
@@ -102,6 +104,7 @@ impl Drive {
             ended: Ended::Itself,
             status: Exit::Unknown,
             left: Left::Nothing,
+            deserted: false,
             question: Question {
                 asks: None,
                 next: begun,
@@ -193,7 +196,7 @@ impl Drive {
                 self.phase = Phase::Draining(Instant::now() + DRAIN);
             }
             None => {
-                self.job.avenge();
+                self.deserted = true;
                 self.phase = Phase::Draining(Instant::now() + DRAIN);
             }
         }
@@ -258,9 +261,10 @@ impl Drive {
     }
 
     async fn finish(self, held: &Held) -> Finished {
-        let unanswered = matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
+        let unanswered =
+            self.deserted || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
         if unanswered {
-            self.job.avenge();
+            self.job.avenge().await;
         }
         // Left, or not to be killed at all.
         let survivors = if unanswered || self.left == Left::Some {

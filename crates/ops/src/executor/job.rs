@@ -127,14 +127,19 @@ impl Job {
     }
 
     /// The supervisor was killed, or does not answer: it swept nothing, and what
-    /// is still known to belong to it is killed from here.
-    pub(super) fn avenge(&self) {
-        if self.confined {
-            // With the first process of a namespace its whole tree goes.
-            tree::kill(self.root());
-        }
-        tree::kill_below(self.supervisor);
-        tree::kill_session(self.supervisor);
+    /// is still known to belong to it is killed from here. On another thread, as
+    /// it takes many looks at the table of processes.
+    pub(super) async fn avenge(&self) {
+        let (supervisor, inner) = (self.supervisor, self.confined.then(|| self.root()));
+        let avenge = move || {
+            if let Some(inner) = inner {
+                // With the first process of a namespace its whole tree goes.
+                tree::kill(inner);
+            }
+            tree::kill_below(supervisor);
+            tree::kill_session(supervisor);
+        };
+        let _ = tokio::task::spawn_blocking(avenge).await;
     }
 
     /// Lets the supervisor hold what the command left, until that ends or

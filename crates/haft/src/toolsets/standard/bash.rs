@@ -55,7 +55,8 @@ impl Tool for Bash {
         }
         let asked = args.timeout.filter(|asked| *asked > 0.0);
         let own = asked.map_or(DEFAULT, |asked| {
-            Duration::from_secs_f64(asked.min(LONGEST.into()))
+            // What rounds to nothing would read as if there had been no time at all.
+            Duration::from_secs_f64(asked.clamp(0.1, LONGEST.into()))
         });
         let limit = cx.time_left(own);
         let request = Exec {

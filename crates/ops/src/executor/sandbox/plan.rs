@@ -70,10 +70,11 @@ pub struct Watched {
 /// Why a path is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
+    /// git or haft would obey what is there. Said of a path that is both: what
+    /// people make there is named and not taken away.
+    Control,
     /// The person protects it.
     Listed,
-    /// git or haft would obey what is there.
-    Control,
 }
 
 impl Plan {

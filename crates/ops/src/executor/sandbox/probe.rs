@@ -60,6 +60,7 @@ impl Enforcement {
                 let mut remarks = vec![
                     format!("no namespaces: {lacks}"),
                     "other processes can be seen (not read, not traced)".to_owned(),
+                    "programs cannot make a terminal of their own".to_owned(),
                     "modes and times of files outside can be changed where the user owns them"
                         .to_owned(),
                 ];

@@ -147,7 +147,11 @@ fn answer(mut child: Child) -> Result<String, String> {
 pub fn rehearse(helper: &Helper, words: &[String]) -> String {
     match attempt(helper, words) {
         Ok(found) => format!("yes {found}"),
-        Err(reason) => format!("no {}", reason.replace('\n', " ")),
+        Err(reason) => {
+            // Whoever asks knows what it is about.
+            let reason = reason.strip_prefix("sandbox: ").unwrap_or(&reason);
+            format!("no {}", reason.replace('\n', " "))
+        }
     }
 }
 
