@@ -96,7 +96,7 @@ fn nothing_outside_is_written() {
         let denied = server.bash(&format!("echo x > {out}/new"));
         assert!(
             denied.has(&format!(
-                "[sandbox: {}; something was refused",
+                "[this may have been refused by the sandbox ({})",
                 bed.level.name()
             )),
             "{denied:?}"

@@ -103,7 +103,7 @@ fn what_appears_is_named() {
         );
         // Left there or taken away: it is named, and has no effect.
         let text = server.bash("echo 'sandbox: off' > haft.yaml").text;
-        let named = ["[new: haft.yaml (", "[protected: haft.yaml "];
+        let named = ["[new: haft.yaml (it is not trusted)]"];
         assert!(
             named.iter().any(|note| text.contains(note)),
             "{}: {text}",
