@@ -12,6 +12,9 @@ fn a_question_ends_the_command() {
     in_each(beds(), |bed| {
         let mut server = bed.serve();
         let at_terminal = "python3 -c 'import os, pty, sys, time\npid, fd = pty.fork()\nif pid == 0: os.execvp(\"bash\", [\"bash\", \"-c\", \"read -p \\\"Passphrase: \\\" x\"])\nwhile True:\n    try: data = os.read(fd, 100)\n    except OSError: break\n    if not data: break\n    os.write(1, data)'";
+        // No word in these gives them away: only who reads them does.
+        let name = at_terminal.replace("Passphrase: ", "Your name? ");
+        let shell = "python3 -c 'import pty; pty.spawn([\"python3\", \"-q\"])'";
         let mut asked = vec![
             ("printf 'Password: '; sleep 60", "Password:"),
             (
@@ -19,13 +22,15 @@ fn a_question_ends_the_command() {
                 "Continue? [y/N]",
             ),
             (at_terminal, "Passphrase:"),
+            (&name, "Your name?"),
+            (shell, ">>>"),
         ];
         if !bed.is_full() {
             println!(
                 "skipped: {}: a terminal of one's own takes namespaces",
                 bed.name()
             );
-            asked.pop();
+            asked.truncate(2);
         }
         let begun = Instant::now();
         let ids: Vec<u64> = asked
@@ -38,7 +43,7 @@ fn a_question_ends_the_command() {
             let answer = server.answer(id);
             let took = begun.elapsed();
             assert!(
-                took > Duration::from_millis(1_500) && took < Duration::from_secs(5),
+                took > Duration::from_millis(1_500) && took < Duration::from_secs(6),
                 "{script}: {took:?} {answer:?}"
             );
             let note = format!("[the command seems to wait for input: '{question}']");

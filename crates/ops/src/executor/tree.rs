@@ -169,11 +169,13 @@ pub(super) fn kill_session(leader: u32) {
 }
 
 /// Whether a process waits for what a person types: it reads from a terminal or
-/// from a pipe with a name. A pipe without one leads to another process.
+/// from a pipe with a name, or waits until its input can be read. A pipe without
+/// a name leads to another process.
 pub(super) fn reads_from_person(pid: u32) -> bool {
-    let read = match std::env::consts::ARCH {
-        "x86_64" => "0",
-        "aarch64" | "riscv64" => "63",
+    // read; then poll, select, pselect, ppoll, epoll.
+    let (read, waits): (&str, &[&str]) = match std::env::consts::ARCH {
+        "x86_64" => ("0", &["7", "23", "270", "271", "232", "281"]),
+        "aarch64" | "riscv64" => ("63", &["72", "73", "22"]),
         _ => return false,
     };
     let Some(call) = contents(format!("/proc/{pid}/syscall")) else {
@@ -181,25 +183,29 @@ pub(super) fn reads_from_person(pid: u32) -> bool {
     };
     let call = String::from_utf8_lossy(&call).into_owned();
     let mut words = call.split_ascii_whitespace();
-    if words.next() != Some(read) {
-        return false;
+    let number = words.next().unwrap_or_default();
+    if number == read {
+        let first = words.next().unwrap_or_default();
+        return u64::from_str_radix(first.trim_start_matches("0x"), 16)
+            .is_ok_and(|fd| leads_to_person(pid, fd));
     }
-    let Some(fd) = words
-        .next()
-        .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok())
-    else {
-        return false;
-    };
+    waits.contains(&number) && leads_to_person(pid, 0)
+}
+
+/// Whether somebody could type into a descriptor of a process. What it is called
+/// there says nothing: in a sandbox names are other ones.
+fn leads_to_person(pid: u32, fd: u64) -> bool {
     let fd = format!("/proc/{pid}/fd/{fd}");
-    let Ok(target) = rustix::fs::readlink(&fd, Vec::new()) else {
+    let Ok(stat) = rustix::fs::stat(&fd) else {
         return false;
     };
-    let target = target.to_bytes();
-    target.starts_with(b"/dev/tty")
-        || target.starts_with(b"/dev/pts/")
-        || (target.starts_with(b"/")
-            && rustix::fs::stat(&fd)
-                .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_fifo()))
+    let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    if kind.is_fifo() {
+        let name = rustix::fs::readlink(&fd, Vec::new());
+        return name.is_ok_and(|name| name.to_bytes().starts_with(b"/"));
+    }
+    // Consoles and the ends of pseudo terminals at which programs are.
+    kind.is_char_device() && matches!(rustix::fs::major(stat.st_rdev), 4 | 5 | 136..=143)
 }
 
 #[expect(
