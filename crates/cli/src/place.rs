@@ -24,7 +24,9 @@ pub(crate) fn rules(settings: &Settings) -> Vec<String> {
         Writing::Nothing => "writes the private /tmp alone",
     };
     let network = match settings.commands.network {
-        _ if is_off(settings) => "gives commands the network",
+        _ if is_off(settings) || settings.commands.executor != Executor::Local => {
+            "does not hold commands"
+        }
         Network::On => "gives commands the network",
         Network::Off => "gives commands no network",
     };

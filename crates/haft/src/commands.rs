@@ -9,8 +9,10 @@ pub(crate) use notes::{details, notes};
 
 use haft_ops::exec::{Elsewhere, Sandbox, Surroundings};
 use haft_ops::executor::Executor;
-use haft_ops::executor::sandbox::{Counting, Helper, Limits, Memory, Network, Request};
-use haft_ops::scope::{FileRules, Places, Reading, Writing};
+use haft_ops::executor::sandbox::{
+    self, Counting, Enforcement, Helper, Limits, Memory, Network, Request,
+};
+use haft_ops::scope::{FileRules, Places, Reading, Stands, Writing};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,7 +102,7 @@ impl Commands {
                     work_dir: places.work_dir.clone(),
                     roots: places.roots.clone(),
                     readable: places.readable.clone(),
-                    temp: temp.clone(),
+                    temp: temp.folder.clone(),
                     protect: places.protect.clone(),
                     repositories: Vec::new(),
                     homes: places.home.iter().cloned().collect(),
@@ -126,6 +128,22 @@ impl Commands {
 /// Commands are confined, and there is no folder for their temporary files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoTemp;
+
+impl Commands {
+    /// Whether these commands see the private temp folder as `/tmp`: where there
+    /// are no namespaces, they have it by its own name only.
+    pub(crate) fn temp_stands(&self) -> Stands {
+        match &self.place {
+            Place::Here { helper, .. } => {
+                let helper = helper.clone();
+                Stands::Ask(Arc::new(move || {
+                    !matches!(sandbox::probe(&helper), Enforcement::Partial { .. })
+                }))
+            }
+            Place::Elsewhere { .. } => Stands::ForShared,
+        }
+    }
+}
 
 /// Whether the rules leave everything to the operating system.
 pub(crate) fn is_off(rules: FileRules) -> bool {

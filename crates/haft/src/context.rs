@@ -5,7 +5,7 @@ use crate::limit::{self, Said};
 use crate::runtime::Session;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec};
-use haft_ops::executor::sandbox::Network;
+use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
 use haft_ops::{Backend, FilePath, Scope};
 use std::path::Path;
@@ -162,10 +162,10 @@ impl Context {
         self.session.said(output, &self.call_id)
     }
 
-    /// What commands may reach over the network, where that is decided here.
-    pub(crate) fn network(&self) -> Option<Network> {
+    /// What confines commands, where something does.
+    pub(crate) fn sandbox_request(&self) -> Option<&Request> {
         let sandbox = self.session.surroundings.as_ref()?.sandbox.as_ref()?;
-        Some(sandbox.request().network)
+        Some(sandbox.request())
     }
 
     /// Shows what there is so far, while the call goes on.

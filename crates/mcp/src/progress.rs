@@ -12,6 +12,8 @@ use tokio::time::Instant;
 /// A few at once, then one every `PACE`: at most ten within any second.
 const BURST: u32 = 5;
 const PACE: Duration = Duration::from_millis(200);
+/// How often a client hears of a tool that shows nothing.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a message may be, in characters.
 const MESSAGE: usize = 200;
 
@@ -83,7 +85,12 @@ impl Updates {
                     () = tokio::time::sleep_until(until) => {}
                     () = self.changed.notified() => {}
                 },
-                Step::Rest => self.changed.notified().await,
+                // A tool that says nothing is not dead: clients wait no longer than
+                // they hear of it.
+                Step::Rest => tokio::select! {
+                    () = self.changed.notified() => {}
+                    () = tokio::time::sleep(HEARTBEAT) => self.state().push(None, Instant::now()),
+                },
                 Step::Done => return,
             }
         }

@@ -19,6 +19,7 @@ mod tests;
 pub use mode::{FileRules, Mode, Reading, Writing};
 pub use place::Places;
 pub use root::Root;
+pub use temp::{PrivateTemp, Stands};
 
 use crate::{Error, Result};
 use rules::Guard;

@@ -73,6 +73,18 @@ impl Spill {
         Ok(Kept { path, omitted })
     }
 
+    /// Keeps bytes that are no text and that memory holds anyway.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Result<Kept> {
+        let path = self.folder.join(file_name(name));
+        self.used.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.put(&path, &[bytes])
+            .map_err(|source| Error::io("keep the output in", path.to_string_lossy(), source))?;
+        Ok(Kept { path, omitted: 0 })
+    }
+
     /// Where the outputs of a command go that is about to run, with what is left
     /// of the session's room. What they took is to be [counted](Self::count).
     #[must_use]

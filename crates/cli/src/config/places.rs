@@ -150,6 +150,15 @@ pub(crate) fn protect(
         };
         let given = in_layer(layer, "tools.protect", node)?;
         for text in texts(&given) {
+            if text.value.contains(['*', '?', '['])
+                && !bases.iter().any(|base| base.join(&text.value).exists())
+            {
+                let message = format!(
+                    "tools.protect takes files and folders, not patterns: \"{}\"",
+                    text.written
+                );
+                return Err(layer.problem(node.at, &message));
+            }
             // From every folder it may mean: a project that moves the work
             // folder must not thereby lose what the person protects.
             for base in bases {

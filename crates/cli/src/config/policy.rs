@@ -188,10 +188,23 @@ fn effect(layer: &Layer, node: &Node) -> Result<Effect, Failure> {
     })
 }
 
+/// What a shell takes for something else than a word.
+const SHELL: &[char] = &[
+    '|', '&', ';', '<', '>', '$', '`', '*', '?', '[', ']', '{', '}', '(', ')', '"', '\'',
+];
+
 /// A text, which is split at blanks, or a list of words.
 fn words(layer: &Layer, node: &Node) -> Result<Vec<String>, Failure> {
     match (&node.content, node.text()) {
         (Content::List(_), _) => texts(layer, "command", node),
+        // No word of a simple command has these: such a rule would never match.
+        (_, Some(text)) if text.contains(SHELL) => Err(layer.problem(
+            node.at,
+            &format!(
+                "command must be the words a simple command begins with, not a pattern or a line: \"{}\"",
+                visible(text)
+            ),
+        )),
         (_, Some(text)) => Ok(text.split_ascii_whitespace().map(str::to_owned).collect()),
         _ => {
             let wanted = "text or a list of words";

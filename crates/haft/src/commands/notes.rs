@@ -8,20 +8,37 @@ use haft_ops::scope::{Reading, Writing};
 use haft_ops::text::decode::lossy;
 use serde_json::{Value, json};
 
-/// What the end of a line says when the kernel refused something.
-const REFUSALS: [&str; 8] = [
+/// What a line says when the kernel refused something, as it ends or before a
+/// colon. A busy file is one that is protected: nothing can be moved there.
+const REFUSALS: [&str; 11] = [
     "permission denied",
     "read-only file system",
     "operation not permitted",
+    "device or resource busy",
     "network is unreachable",
     "temporary failure in name resolution",
     "name or service not known",
     "could not resolve host",
+    "couldn't connect to server",
     "connect to server",
+    "network is down",
 ];
 
-/// The same as a program of Python writes it.
-const NUMBERS: [&str; 4] = ["[errno 1]", "[errno 13]", "[errno 30]", "[errno 101]"];
+/// The same as programs of Python, Rust, Go and Node write it, anywhere in a line.
+const CODES: [&str; 12] = [
+    "[errno 1]",
+    "[errno 13]",
+    "[errno 16]",
+    "[errno 30]",
+    "[errno 101]",
+    "[errno -2]",
+    "[errno -3]",
+    "(os error 1)",
+    "(os error 13)",
+    "(os error 16)",
+    "(os error 30)",
+    "eai_again",
+];
 
 /// Notes in brackets, each a line: what was left running, what was touched, and
 /// whether the sandbox is the likely reason for what went wrong.
@@ -39,7 +56,11 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
             .survivors
             .iter()
             .take(10)
-            .map(|left| format!("{} (pid {})", left.name, left.pid))
+            // In a sandbox no other command sees that number.
+            .map(|left| match done.confined {
+                Confined::Off => format!("{} (pid {})", left.name, left.pid),
+                Confined::By(_) => left.name.clone(),
+            })
             .collect();
         let more = done.finished.survivors.len().saturating_sub(names.len());
         let more = if more > 0 {
@@ -48,8 +69,13 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
             String::new()
         };
         notes.push(format!(
-            "[still running in the background: {}{more}; ended with this session]",
-            names.join(", ")
+            "[still running in the background: {}{more}; {}]",
+            names.join(", "),
+            match done.confined {
+                Confined::Off => "it will be ended with this session",
+                Confined::By(_) =>
+                    "other commands cannot reach it, and it will be ended with this session",
+            }
         ));
     }
     notes.extend(done.touched.iter().map(|touched| said_of(touched, cx)));
@@ -66,9 +92,20 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
 /// What commands may reach, in one line.
 fn bounds(cx: &Context) -> String {
     let rules = cx.scope().rules();
+    let request = cx.sandbox_request();
     let writing = match rules.writing {
-        Writing::Nothing => "only $TMPDIR can be written",
-        Writing::Roots | Writing::Anywhere => "only the work folder and $TMPDIR can be written",
+        Writing::Nothing => "only $TMPDIR can be written".to_owned(),
+        Writing::Roots | Writing::Anywhere => {
+            let roots = if request.is_some_and(|request| !request.roots.is_empty()) {
+                ", tools.roots"
+            } else {
+                ""
+            };
+            format!(
+                "only the work folder{roots} and $TMPDIR can be written, but for protected places ({})",
+                protected(cx)
+            )
+        }
     };
     let reading = match rules.reading {
         Reading::RootsAndSystem | Reading::Roots => {
@@ -76,11 +113,31 @@ fn bounds(cx: &Context) -> String {
         }
         Reading::Anywhere | Reading::NotSecret => "secret places cannot be read",
     };
-    let network = match cx.network() {
+    let network = match request.map(|request| request.network) {
         Some(Network::On) => "",
-        _ => ", and there is no network (`--network on` gives it)",
+        _ => "; there is no network (`--network on` gives it)",
     };
-    format!("{writing}, {reading}{network}")
+    format!("{writing}; {reading}{network}")
+}
+
+/// What is protected, by name: what is always, and the person's list.
+fn protected(cx: &Context) -> String {
+    let mut names = vec!["config and hooks of git".to_owned(), "haft.yaml".to_owned()];
+    let listed = cx
+        .sandbox_request()
+        .map(|request| request.protect.as_slice());
+    for path in listed.unwrap_or_default() {
+        let name = cx.shown(path);
+        if !name.starts_with('/') && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(6);
+    names.truncate(6);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
 }
 
 fn said_of(touched: &Touched, cx: &Context) -> String {
@@ -109,6 +166,7 @@ fn said_of(touched: &Touched, cx: &Context) -> String {
 
 /// Whether the last lines sound as if the kernel had said no.
 fn looks_refused(done: &Done) -> bool {
+    let failed = done.finished.status != Exit::Code(0);
     let output = &done.finished.output;
     let error = &done.finished.error;
     [&output.head, &output.tail, &error.head, &error.tail]
@@ -118,10 +176,12 @@ fn looks_refused(done: &Done) -> bool {
             let text = lossy(bytes.get(from..).unwrap_or_default()).to_lowercase();
             text.lines().rev().take(40).any(|line| {
                 let line = line.trim_end_matches([' ', '.', '\'', '"', ')']);
-                REFUSALS
-                    .iter()
-                    .any(|words| line.ends_with(words) || line.contains(&format!("{words}:")))
-                    || NUMBERS.iter().any(|number| line.contains(number))
+                // Programs name what it was about before they say it.
+                REFUSALS.iter().any(|words| {
+                    line.strip_suffix(words).is_some_and(|before| {
+                        before.trim_end().ends_with([':', ',']) || failed && !before.is_empty()
+                    }) || line.contains(&format!("{words}:"))
+                }) || CODES.iter().any(|code| line.contains(code))
             })
         })
 }

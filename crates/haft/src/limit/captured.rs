@@ -40,10 +40,16 @@ pub(crate) fn captured(
     } else {
         &output.head
     };
-    if sniff::is_binary(beginning) {
+    let is_whole = output.missing() == 0;
+    if sniff::is_binary_output(beginning) {
+        // Not shown is as good as cut: the whole of it is kept.
+        let bytes = || [output.head.as_slice(), &output.tail].concat();
+        let kept = match kept {
+            None if is_whole => spill.and_then(|spill| spill.keep_bytes(call_id, &bytes()).ok()),
+            kept => kept,
+        };
         return binary(output, path(&kept));
     }
-    let is_whole = output.missing() == 0;
     let bytes = if is_whole {
         [output.head.as_slice(), &output.tail].concat()
     } else {
@@ -94,7 +100,7 @@ fn binary(output: &Captured, path: Option<String>) -> Said {
     let kind = sniff::kind_name(&output.head).map(|kind| format!(", {kind}"));
     let place = match &path {
         Some(path) => format!("saved to: {path}"),
-        None => "redirect it to a file to keep it".to_owned(),
+        None => "it was not kept".to_owned(),
     };
     Said {
         text: format!(

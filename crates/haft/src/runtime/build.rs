@@ -11,7 +11,7 @@ use crate::schema::Ranges;
 use crate::toolset::UnknownPreset;
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
 use haft_ops::backend::local::{Litter, Local};
-use haft_ops::scope::{FileRules, Places};
+use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
 use haft_ops::{Backend, Scope};
 use std::path::PathBuf;
@@ -294,11 +294,13 @@ impl Builder {
             .state
             .as_ref()
             .map(|state| folder_for(state, "outputs", &self.dir));
-        let temp = self
-            .folders
-            .state
-            .as_ref()
-            .map(|state| folder_for(state, "tmp", &self.dir));
+        let temp = self.folders.state.as_ref().map(|state| PrivateTemp {
+            folder: folder_for(state, "tmp", &self.dir),
+            stands: self
+                .commands
+                .as_ref()
+                .map_or(Stands::ForShared, Commands::temp_stands),
+        });
         let (backend, scope, surroundings) = match self.backend {
             Some(backend) => (backend, Scope::detached(), None),
             None => {

@@ -8,13 +8,19 @@ const SECRET: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"];
 /// Variables that make a program run something else first.
 const HOOKS: [&str; 2] = ["BASH_ENV", "ENV"];
 
-/// Nobody sits at the terminal: a pager would wait for a key, and git for a
-/// password.
-const UNATTENDED: [(&str, &str); 4] = [
+/// Nobody sits at the terminal: a pager would wait for a key, git for a password,
+/// and an editor for ever.
+const UNATTENDED: [(&str, &str); 7] = [
+    ("EDITOR", "false"),
+    (
+        "GIT_EDITOR",
+        "echo 'no editor here: give the text with -m, or keep it with --no-edit' >&2; false",
+    ),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("MANPAGER", "cat"),
     ("PAGER", "cat"),
+    ("VISUAL", "false"),
 ];
 
 /// The variables that commands get: all but secrets and what loads code, and

@@ -110,7 +110,7 @@ impl Sandbox {
         match &found {
             Enforcement::Full { .. } => tracing::info!("{found}"),
             // Never silent: whoever started this should know.
-            lower => tracing::warn!("{lower} (`haft doctor` says more)"),
+            lower => tracing::warn!(target: "haft", "{lower} (`haft doctor` says more)"),
         }
         *lock(&self.enforcement) = Known::Found(found.clone());
         found

@@ -1,6 +1,6 @@
 //! What a scope is made from.
 
-use super::FileRules;
+use super::{FileRules, PrivateTemp};
 use std::path::PathBuf;
 
 /// The folders a scope over the disk is made from. There are no defaults: the
@@ -23,7 +23,7 @@ pub struct Places {
     pub protect: Vec<PathBuf>,
     /// What stands for the shared temp folders and may always be written; not
     /// used where the rules allow everything.
-    pub temp: Option<PathBuf>,
+    pub temp: Option<PrivateTemp>,
     /// What may be read and written.
     pub rules: FileRules,
 }

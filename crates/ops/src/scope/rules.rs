@@ -3,7 +3,7 @@
 use super::links::{self, Last};
 use super::mode::{FileRules, Reading, Writing};
 use super::protect::Protect;
-use super::temp::Temp;
+use super::temp::{PrivateTemp, Temp};
 use super::{Access, FilePath, Places, Root};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,9 @@ impl Guard {
             .collect();
         let protect = Protect::build(&roots, &own, protect);
         let temp = match temp {
-            Some(folder) if rules.reading != Reading::Anywhere => Some(Temp::new(real(&folder)?)),
+            Some(PrivateTemp { folder, stands }) if rules.reading != Reading::Anywhere => {
+                Some(Temp::new(real(&folder)?, stands))
+            }
             _ => None,
         };
         Ok(Self {

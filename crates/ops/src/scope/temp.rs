@@ -3,20 +3,55 @@
 use super::Root;
 use crate::private;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The shared folders that it stands for.
 pub(crate) const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// A temp folder of one's own.
+#[derive(Debug, Clone)]
+pub struct PrivateTemp {
+    /// Where it really is. It need not be there yet.
+    pub folder: PathBuf,
+    /// Whether commands see it in the place of the shared ones.
+    pub stands: Stands,
+}
+
+/// Whether commands see the private temp folder in the place of the shared ones.
+#[derive(Clone)]
+pub enum Stands {
+    /// They do, or there are none.
+    ForShared,
+    /// That has to be asked, and is when somebody names a shared one: to find out
+    /// takes a while.
+    Ask(Arc<dyn Fn() -> bool + Send + Sync>),
+}
+
+impl std::fmt::Debug for Stands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ForShared => "ForShared",
+            Self::Ask(_) => "Ask",
+        })
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Temp {
-    /// Where it really is. It need not be there yet.
     folder: PathBuf,
+    stands: Stands,
 }
 
 impl Temp {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub(super) fn new(folder: PathBuf, stands: Stands) -> Self {
+        Self { folder, stands }
+    }
+
+    fn stands(&self) -> bool {
+        match &self.stands {
+            Stands::ForShared => true,
+            Stands::Ask(ask) => ask(),
+        }
     }
 
     pub(super) fn contains(&self, real: &Path) -> bool {
@@ -34,13 +69,14 @@ impl Temp {
                     .components()
                     .all(|part| part != std::path::Component::ParentDir)
             })
+            .filter(|_| self.stands())
             .map(|below| self.folder.join(below))
     }
 
     /// What a command would call a place in it.
     pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
         let below = real.strip_prefix(&self.folder).ok()?;
-        Some(Path::new("/tmp").join(below))
+        self.stands().then(|| Path::new("/tmp").join(below))
     }
 
     /// The folder, made if it is not there.

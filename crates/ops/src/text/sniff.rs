@@ -25,6 +25,19 @@ pub fn is_binary(sample: &[u8]) -> bool {
     unprintable * 10 > sample.len()
 }
 
+/// The same for what a program says: escape sequences, backspaces and bells are
+/// how programs colour and rewrite their lines, and never count.
+#[must_use]
+pub fn is_binary_output(sample: &[u8]) -> bool {
+    let sample = sample.get(..SAMPLE_BYTES).unwrap_or(sample);
+    let plain: Vec<u8> = sample
+        .iter()
+        .copied()
+        .filter(|byte| !matches!(byte, 0x1b | 0x07 | 0x08))
+        .collect();
+    is_binary(&plain)
+}
+
 /// How text is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
@@ -180,6 +193,13 @@ const KINDS: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn colours_are_text_where_programs_speak() {
+        let coloured = b"\x1b[32mok\x1b[0m\r\x1b[K\x08\x08\x07";
+        assert!(is_binary(coloured) && !is_binary_output(coloured));
+        assert!(is_binary_output(b"\x1b[0m\0"));
+    }
 
     #[test]
     fn a_nul_within_the_sample_is_binary() {

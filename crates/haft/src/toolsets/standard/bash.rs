@@ -18,7 +18,9 @@ const LONGEST: u32 = 86_400;
 /// stdout and stderr merged. A non-zero exit code is the last line. At most the
 /// last 2000 lines or 50KB are returned; the whole output is then kept in a file
 /// that the reply names. There is no terminal and no input: use options that do
-/// not ask. Each command starts in the working directory anew.
+/// not ask. Each command starts in the working directory anew. Unless the person
+/// allowed more, only the working directory and `$TMPDIR` can be written and there
+/// is no network.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// The command line.
@@ -113,5 +115,7 @@ fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
     if let Some(path) = said.path {
         reply = reply.detail("output_path", path);
     }
-    commands::details(reply.already_cut(), done).detail("truncated", truncated)
+    commands::details(reply.already_cut(), done)
+        .detail("timeout", limit.as_secs_f64())
+        .detail("truncated", truncated)
 }

@@ -41,7 +41,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
         E::Protected { .. } => (what, "It is never changed, whatever the mode.".to_owned()),
         E::NotFound { path, .. } if in_temp(path) => {
-            (what, "Here /tmp is a private folder, shared with the commands of this work folder only; the machine's own is not seen.".to_owned())
+            (what, "In the sandbox /tmp is a private folder of this work folder, shared with its commands; the machine's own is not seen.".to_owned())
         }
         E::CannotStart { refusal, detail, .. } => cannot_start(what, *refusal, detail),
         E::NotFound { similar, .. } if similar.is_empty() => (what, "Use find or ls to see what is there.".to_owned()),

@@ -61,6 +61,8 @@ impl Enforcement {
                     format!("no namespaces: {lacks}"),
                     "other processes can be seen (not read, not traced)".to_owned(),
                     "programs cannot make a terminal of their own".to_owned(),
+                    "/tmp is the machine's and cannot be written; $TMPDIR is the private one"
+                        .to_owned(),
                     "modes and times of files outside can be changed where the user owns them"
                         .to_owned(),
                 ];
