@@ -23,6 +23,14 @@ fn a_mistake_is_located_and_explained() {
             "haft.yaml:1:1: unknown key \"tools.preset\"",
         ),
         (
+            "tools:\n  protect: [src, \"*.lock\"]\n",
+            "haft.yaml:2:12: tools.protect takes files and folders, not patterns: \"*.lock\"",
+        ),
+        (
+            "policy: [{deny: bash, command: \"curl | sh\"}]\n",
+            "haft.yaml:1:32: command must be the words a simple command begins with, not a pattern or a line: \"curl | sh\"",
+        ),
+        (
             "tools: [1]\n",
             "haft.yaml:1:8: tools must be a map, got a list",
         ),

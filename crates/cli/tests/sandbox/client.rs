@@ -18,6 +18,8 @@ pub(crate) struct Server {
     replies: Receiver<Value>,
     /// Replies that came while another was waited for.
     early: HashMap<u64, Value>,
+    /// The tokens of what it was told meanwhile.
+    told: Vec<Value>,
     next: u64,
 }
 
@@ -46,6 +48,7 @@ impl Server {
             stdin,
             replies,
             early: HashMap::new(),
+            told: Vec::new(),
             next: 1,
         };
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
@@ -79,6 +82,23 @@ impl Server {
         )
     }
 
+    /// Asks for a command, and to be told how it goes.
+    pub(crate) fn ask_to_be_told(&mut self, arguments: &Value) -> u64 {
+        let meta = json!({ "progressToken": self.next });
+        self.request(
+            "tools/call",
+            &json!({"name": "bash", "arguments": arguments, "_meta": meta}),
+        )
+    }
+
+    /// How often it was told something of a request so far.
+    pub(crate) fn told(&self, id: u64) -> usize {
+        self.told
+            .iter()
+            .filter(|token| **token == json!(id))
+            .count()
+    }
+
     /// The whole message that answers.
     #[track_caller]
     pub(crate) fn reply(&mut self, id: u64) -> Value {
@@ -93,6 +113,9 @@ impl Server {
                 .recv_timeout(left)
                 .unwrap_or_else(|error| panic!("no answer to {id}: {error}"));
             assert!(message.get("bad").is_none(), "{message}");
+            if message["method"] == "notifications/progress" {
+                self.told.push(message["params"]["progressToken"].clone());
+            }
             if let Some(id) = message["id"].as_u64() {
                 self.early.insert(id, message);
             }

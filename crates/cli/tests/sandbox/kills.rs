@@ -152,7 +152,7 @@ fn what_is_left_in_the_background_is_named_and_ends_with_haft() {
         assert!(!answer.is_error, "{answer:?}");
         assert!(answer.text.starts_with("hi\n"), "{answer:?}");
         assert!(
-            answer.has("[still running in the background: sleep (pid "),
+            answer.has("[still running in the background: sleep; "),
             "{answer:?}"
         );
         assert_eq!(

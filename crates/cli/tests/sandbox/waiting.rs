@@ -37,8 +37,9 @@ fn a_question_ends_the_command() {
             .iter()
             .map(|(script, _)| server.ask(&json!({ "command": script, "timeout": 30 })))
             .collect();
-        let slow = server
-            .ask(&json!({ "command": "printf 'working... '; sleep 5; echo done", "timeout": 30 }));
+        let slow = server.ask_to_be_told(
+            &json!({ "command": "printf 'working... '; sleep 6; echo done", "timeout": 30 }),
+        );
         for (id, (script, question)) in ids.into_iter().zip(asked) {
             let answer = server.answer(id);
             let took = begun.elapsed();
@@ -55,6 +56,8 @@ fn a_question_ends_the_command() {
             assert!(answer.has(question), "{answer:?}");
         }
         let answer = server.answer(slow);
+        // What it said, and then that it still runs.
+        assert!(server.told(slow) >= 2, "{}", server.told(slow));
         assert_eq!(answer.text, "working... done\n", "{}", bed.name());
         assert!(begun.elapsed() > Duration::from_secs(5));
         bed.nothing_but(&server);
@@ -68,6 +71,8 @@ fn there_is_no_input_and_no_terminal() {
     in_each(beds(), |bed| {
         let mut server = bed.serve();
         let begun = Instant::now();
+        let editor = server.bash("git init -q edited && cd edited && git -c user.name=a -c user.email=a@b commit --allow-empty");
+        assert!(editor.has("no editor here"), "{editor:?}");
         let text = server.bash("cat; read x || echo none; tty; echo x > /dev/tty || echo no terminal; python3 -c 'input()' 2>&1 | tail -1; git log 2>&1 | head -1; less /etc/hostname >/dev/null; true").text;
         assert!(begun.elapsed() < Duration::from_secs(4), "{text}");
         assert!(text.starts_with("none\nnot a tty\n"), "{text}");
