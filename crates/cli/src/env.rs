@@ -43,6 +43,17 @@ fn folders_of(
         .iter()
         .chain(&account)
         .flat_map(|home| [".config/haft", ".local/state/haft"].map(|below| home.join(below)))
+        // `HOME` may point elsewhere; the keys of the account are no less secret.
+        .chain(
+            account
+                .iter()
+                .filter(|home| given.as_ref() != Some(home))
+                .flat_map(|home| {
+                    haft::ops::scope::SECRET
+                        .iter()
+                        .map(|below| home.join(below))
+                }),
+        )
         .collect();
     let home = given.or(account);
     let below_home = |below: &str| home.as_ref().map(|home| home.join(below));

@@ -107,10 +107,13 @@ pub async fn run(
             touched: Vec::new(),
         });
     };
+    // What processes of earlier commands did since is told now, and taken away
+    // before it would count as having been there.
+    let mut touched = sandbox.since_last();
     let (confinement, enforcement) = sandbox.confine(&request.program).await?;
     let before = touched::Before::look(&confinement);
     let launch = surroundings.launch(request.clone(), Some(confinement));
-    let (finished, enforcement, before) =
+    let (finished, enforcement, mut before) =
         match surroundings.executor.run(launch, watch, cancel).await {
             // What was known of this machine no longer holds: look again, once.
             Err(refused) if is_unconfined(&refused) => {
@@ -126,7 +129,10 @@ pub async fn run(
             }
             other => (other?, enforcement, before),
         };
-    let touched = before.compare(sandbox.moved_out());
+    touched.extend(before.compare(sandbox.moved_out()));
+    if !finished.survivors.is_empty() {
+        sandbox.look_again(before);
+    }
     Ok(Done {
         finished,
         confined: Confined::By(enforcement),

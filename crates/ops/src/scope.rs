@@ -9,7 +9,7 @@
 mod links;
 mod mode;
 mod place;
-mod protect;
+pub(crate) mod protect;
 mod root;
 pub(crate) mod rules;
 pub(crate) mod temp;
@@ -19,6 +19,7 @@ mod tests;
 pub use mode::{FileRules, Mode, Reading, Writing};
 pub use place::Places;
 pub use root::Root;
+pub use rules::SECRET;
 pub use temp::{PrivateTemp, Stands};
 
 use crate::{Error, Result};
@@ -75,6 +76,12 @@ impl Scope {
     #[must_use]
     pub fn work_dir(&self) -> &Path {
         &self.work_dir
+    }
+
+    /// The other folders with its rights, as they really are.
+    #[must_use]
+    pub fn roots(&self) -> Vec<PathBuf> {
+        self.guard.more_roots()
     }
 
     /// The person's home folder, for toolsets that expand `~/`.

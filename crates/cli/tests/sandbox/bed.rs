@@ -194,6 +194,13 @@ impl Bed {
         self.path(below).symlink_metadata().is_ok()
     }
 
+    /// Makes something outside its folders belong to whoever runs haft.
+    pub(crate) fn give_to(&self, path: &Path) {
+        if rustix::process::geteuid().is_root() && self.who == Who::User {
+            give(path);
+        }
+    }
+
     fn give(&self) {
         if rustix::process::geteuid().is_root() && self.who == Who::User {
             for folder in std::fs::read_dir(self.folder.path()).unwrap().flatten() {

@@ -11,6 +11,7 @@
     reason = "tests make trouble themselves, fail by panicking, and say what they skip"
 )]
 
+mod attacks;
 mod bed;
 mod bombs;
 mod client;

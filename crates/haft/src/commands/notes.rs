@@ -57,9 +57,13 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
             .iter()
             .take(10)
             // In a sandbox no other command sees that number.
-            .map(|left| match done.confined {
-                Confined::Off => format!("{} (pid {})", left.name, left.pid),
-                Confined::By(_) => left.name.clone(),
+            .map(|left| {
+                // A program names itself as it likes.
+                let name = left.name.escape_debug();
+                match done.confined {
+                    Confined::Off => format!("{name} (pid {})", left.pid),
+                    Confined::By(_) => name.to_string(),
+                }
             })
             .collect();
         let more = done.finished.survivors.len().saturating_sub(names.len());

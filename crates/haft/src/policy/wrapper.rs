@@ -126,7 +126,12 @@ pub(super) fn obstacle(words: &[String]) -> Option<String> {
         return Some(format!("\"{name}\" runs another command"));
     }
     // Arrays have indices, and the shell evaluates those even in quotes.
-    if STATE.contains(&name) || (matches!(name, "printf" | "test" | "wait") && any(&["-v", "-p"])) {
+    if STATE.contains(&name)
+        || (matches!(name, "printf" | "test" | "[" | "wait")
+            && words
+                .iter()
+                .any(|word| word.starts_with("-v") || word.starts_with("-p")))
+    {
         return Some(format!("\"{name}\" changes the shell"));
     }
     if name == "find" && any(FIND) {

@@ -320,12 +320,17 @@ impl Builder {
                     rules: self.rules,
                 };
                 let moved = outputs.as_ref().map(|outputs| outputs.join(&id));
+                let mut places_of_commands = places.clone();
+                let scope = Scope::disk(places).map_err(BuildError::Scope)?;
+                // As they are now, for as long as the session lasts: a link that is
+                // changed later leads commands no further than file tools.
+                places_of_commands.work_dir = scope.work_dir().to_owned();
+                places_of_commands.roots = scope.roots();
                 let surroundings = self
                     .commands
-                    .map(|commands| commands.surroundings(&places, moved))
+                    .map(|commands| commands.surroundings(&places_of_commands, moved))
                     .transpose()
                     .map_err(|_| BuildError::NoState)?;
-                let scope = Scope::disk(places).map_err(BuildError::Scope)?;
                 (local(self.folders.state.as_ref()), scope, surroundings)
             }
         };

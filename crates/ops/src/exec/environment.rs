@@ -3,7 +3,10 @@
 use std::ffi::{OsStr, OsString};
 
 /// A word of a name that contains one of these means something secret.
-const SECRET: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"];
+const SECRET: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
+
+/// A word of a name that is one of these does as well.
+const SECRET_WORDS: [&str; 5] = ["AUTH", "BEARER", "COOKIE", "JWT", "PAT"];
 
 /// Variables that make a program run something else first.
 const HOOKS: [&str; 2] = ["BASH_ENV", "ENV"];
@@ -51,8 +54,11 @@ pub fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: &OsStr)
 /// Whether a name says that its value is a secret.
 fn is_secret(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_uppercase();
-    name.split('_')
-        .any(|word| word == "AUTH" || SECRET.iter().any(|part| word.contains(part)))
+    name.split('_').any(|word| {
+        SECRET_WORDS.contains(&word) || SECRET.iter().any(|part| word.contains(part))
+    })
+        // `PWD` and `OLDPWD` are folders, `MYSQL_PWD` is none.
+        || name.ends_with("_PWD")
 }
 
 fn loads_code(name: &OsStr) -> bool {
@@ -65,10 +71,15 @@ fn holds_password(value: &OsStr) -> bool {
     let value = value.to_string_lossy();
     value.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
-        authority
-            .rsplit_once('@')
-            .and_then(|(user, _)| user.split_once(':'))
-            .is_some_and(|(_, password)| !password.is_empty())
+        let in_query = rest
+            .split(['?', '&'])
+            .skip(1)
+            .any(|part| part.to_lowercase().starts_with("pass"));
+        in_query
+            || authority
+                .rsplit_once('@')
+                .and_then(|(user, _)| user.split_once(':'))
+                .is_some_and(|(_, password)| !password.is_empty())
     })
 }
 
@@ -96,6 +107,10 @@ mod tests {
             "SSH_AUTH_SOCK",
             "GOOGLE_APPLICATION_CREDENTIALS",
             "SECRETS",
+            "MYSQL_PWD",
+            "SSHPASS",
+            "GPG_PASSPHRASE",
+            "GH_PAT",
             "APIKEY",
             "LD_PRELOAD",
             "LD_LIBRARY_PATH",
@@ -106,6 +121,8 @@ mod tests {
         }
         for name in [
             "PATH",
+            "PWD",
+            "OLDPWD",
             "HOME",
             "USER",
             "LANG",
@@ -129,6 +146,7 @@ mod tests {
             "postgres://me:hunter2@db/x",
             "a,redis://:pw@host:1",
             "amqp://u:p%40@h",
+            "postgres://u@h/db?sslmode=x&password=hunter2",
         ] {
             assert!(!passes("DATABASE_URL", value), "{value}");
         }

@@ -1,6 +1,7 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
 use super::tidy::tidy;
+use super::touched::{Before, Touched};
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{
     self, Confinement, Enforcement, Helper, Plan, Request, probe, repositories,
@@ -21,6 +22,8 @@ pub struct Sandbox {
     /// first one is told to put on all there is: if the machine cannot, that one
     /// does not run, and then it is found out.
     enforcement: Mutex<Known>,
+    /// What commands left running could still touch.
+    pending: Mutex<Vec<Before>>,
     /// Looked for at the first command: most sessions of a person run none.
     repositories: Mutex<Option<Arc<[PathBuf]>>>,
 }
@@ -41,6 +44,7 @@ impl Sandbox {
             request,
             moved_out,
             enforcement: Mutex::new(Known::Assumed(sandbox::most())),
+            pending: Mutex::default(),
             repositories: Mutex::new(None),
         }
     }
@@ -64,6 +68,28 @@ impl Sandbox {
         self.moved_out.as_deref()
     }
 
+    /// Keeps an eye on what a command was not to touch, beyond its own end.
+    pub(super) fn look_again(&self, before: Before) {
+        let mut pending = lock(&self.pending);
+        // The oldest have seen the most; a session does not collect them for ever.
+        if pending.len() < 20 {
+            pending.push(before);
+        }
+    }
+
+    /// What was touched since a command ended, by what it left running.
+    pub(super) fn since_last(&self) -> Vec<Touched> {
+        let mut touched: Vec<Touched> = Vec::new();
+        for before in &mut *lock(&self.pending) {
+            for one in before.compare(self.moved_out()) {
+                if !touched.contains(&one) {
+                    touched.push(one);
+                }
+            }
+        }
+        touched
+    }
+
     /// The confinement of one command.
     pub(super) async fn confine(&self, program: &Program) -> Result<(Confinement, Enforcement)> {
         let enforcement = match &*lock(&self.enforcement) {
@@ -78,12 +104,28 @@ impl Sandbox {
             let detail = format!("no folder for temporary files, {folder}: {source}");
             crate::executor::cannot(program, Refusal::Unconfined, detail)
         })?;
+        // Covered only if they are there: in a home that is a work folder, a command
+        // could make haft's own settings.
+        let own = self.request.own.iter();
+        for own in own.filter(|own| own.ends_with("haft") && self.is_in_roots(own)) {
+            private::folder(own).map_err(|source| {
+                let detail = format!("haft's own folder {}: {source}", own.display());
+                crate::executor::cannot(program, Refusal::Unconfined, detail)
+            })?;
+        }
         let request = Request {
             repositories: self.repositories().await.to_vec(),
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
         Ok((Confinement { strength, plan }, enforcement))
+    }
+
+    fn is_in_roots(&self, path: &Path) -> bool {
+        let Request {
+            work_dir, roots, ..
+        } = &self.request;
+        path.starts_with(work_dir) || roots.iter().any(|root| path.starts_with(root))
     }
 
     /// The confinement after the machine refused the one it was thought to be

@@ -4,8 +4,14 @@
 
 use crate::executor::sandbox::{Confinement, Level, Watched, Why};
 use crate::private;
-use rustix::fs::{AtFlags, CWD, FileType, readlinkat, renameat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, openat, openat2,
+    readlinkat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// How many entries of a protected folder are compared.
@@ -36,6 +42,7 @@ pub enum Touched {
 }
 
 /// How such places were before the command.
+#[derive(Debug)]
 pub(super) struct Before {
     watched: Vec<(Watched, State)>,
     protected: Vec<(PathBuf, State)>,
@@ -70,15 +77,17 @@ impl Before {
         }
     }
 
-    /// What is otherwise now. What must not be there is moved below `out`.
-    pub(super) fn compare(self, out: Option<&Path>) -> Vec<Touched> {
+    /// What is otherwise now; what must not be there is moved below `out`. Looked
+    /// at again later, it tells what happened since.
+    pub(super) fn compare(&mut self, out: Option<&Path>) -> Vec<Touched> {
         let mut touched = Vec::new();
-        for (Watched { path, why }, before) in self.watched {
-            let now = state(&path);
-            if now == before || now == State::Nothing && before == State::Nothing {
+        for (Watched { path, why }, before) in &mut self.watched {
+            let now = state(path);
+            if now == *before {
                 continue;
             }
-            touched.push(match (before, why) {
+            let path = path.clone();
+            touched.push(match (&*before, why) {
                 (State::Nothing, Why::Listed) => match out.and_then(|out| move_out(&path, out)) {
                     Some(to) => Touched::MovedOut { path, to },
                     None => Touched::Appeared { path },
@@ -87,65 +96,78 @@ impl Before {
                 _ => Touched::Changed { path },
             });
         }
-        for (path, before) in self.protected {
-            if state(&path) != before {
-                touched.push(Touched::Changed { path });
+        for (path, before) in &self.protected {
+            if state(path) != *before {
+                touched.push(Touched::Changed { path: path.clone() });
             }
+        }
+        // What was told once is how it is from now on.
+        for (watched, before) in &mut self.watched {
+            *before = state(&watched.path);
+        }
+        for (path, before) in &mut self.protected {
+            *before = state(path);
         }
         touched
     }
 }
 
+/// The folder a path is in, with no link followed on the way, and its name there.
+/// A command may have put one in the way that leads to what it must not reach.
+fn place(path: &Path) -> Option<(OwnedFd, &OsStr)> {
+    let folder = openat2(
+        CWD,
+        path.parent()?,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    );
+    Some((folder.ok()?, path.file_name()?))
+}
+
 /// Moves something to a free name below a folder of ours.
 fn move_out(path: &Path, out: &Path) -> Option<PathBuf> {
+    let (folder, name) = place(path)?;
     private::folder(out).ok()?;
-    let name = path.file_name()?.to_string_lossy().into_owned();
     for number in 1..1_000 {
-        let to = out.join(format!("moved-{number}-{name}"));
-        if statat(CWD, &to, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-            continue;
+        let to = out.join(format!("moved-{number}-{}", name.to_string_lossy()));
+        match renameat_with(&folder, name, CWD, &to, RenameFlags::NOREPLACE) {
+            Ok(()) => return Some(to),
+            Err(Errno::EXIST) => {}
+            Err(Errno::XDEV) => return copy_out(&folder, name, &to).then_some(to),
+            Err(_) => return None,
         }
-        return match renameat(CWD, path, CWD, &to) {
-            Ok(()) => Some(to),
-            // Another disk: only what has a content of its own is worth a copy.
-            Err(Errno::XDEV) => copy_out(path, &to).then_some(to),
-            Err(_) => None,
-        };
     }
     None
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "between a protected place and haft's own folder, which no scope admits"
-)]
-fn copy_out(path: &Path, to: &Path) -> bool {
-    let kind = std::fs::symlink_metadata(path).map(|found| found.file_type());
-    match kind {
-        Ok(kind) if kind.is_file() => {
-            std::fs::copy(path, to).is_ok() && std::fs::remove_file(path).is_ok()
+/// To another disk: only what has a content of its own, by the handle that was
+/// looked at.
+fn copy_out(folder: &OwnedFd, name: &OsStr, to: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let made = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let copy = || -> std::io::Result<()> {
+        let from = openat(folder, name, flags, Mode::empty())?;
+        if !FileType::from_raw_mode(fstat(&from)?.st_mode).is_file() {
+            return Err(std::io::ErrorKind::Unsupported.into());
         }
-        Ok(kind) if kind.is_dir() => {
-            let copied = std::fs::create_dir(to).is_ok()
-                && std::fs::read_dir(path).is_ok_and(|entries| {
-                    entries
-                        .flatten()
-                        .all(|entry| copy_out(&entry.path(), &to.join(entry.file_name())))
-                });
-            copied && std::fs::remove_dir(path).is_ok()
-        }
-        Ok(_) => std::fs::remove_file(path).is_ok(),
-        Err(_) => false,
-    }
+        let mut to = File::from(openat(CWD, to, made, Mode::RUSR | Mode::WUSR)?);
+        std::io::copy(&mut File::from(from), &mut to)?;
+        Ok(unlinkat(folder, name, AtFlags::empty())?)
+    };
+    copy().is_ok()
 }
 
 fn state(path: &Path) -> State {
-    let Ok(stat) = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) else {
+    let Some((folder, name)) = place(path) else {
+        return State::Nothing;
+    };
+    let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return State::Nothing;
     };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => {
-            let target = readlinkat(CWD, path, Vec::new()).unwrap_or_default();
+            let target = readlinkat(&folder, name, Vec::new()).unwrap_or_default();
             State::Link(target.into_bytes())
         }
         FileType::Directory => {

@@ -86,7 +86,7 @@ impl Protect {
 
 /// What in a repository's folder makes git run something, or look elsewhere for
 /// what does.
-const CONTROL: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
+pub(crate) const CONTROL: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
 
 /// Whether a path is what git obeys. In any folder, in any case: git on a file
 /// system that ignores case would take `.GIT` too. A file named `.git` points to
@@ -172,7 +172,7 @@ fn hooks(folder: &Path) -> Vec<PathBuf> {
 
 /// The text of a small regular file. A FIFO or a device of that name would wait
 /// or go on for ever, so it is opened without waiting and looked at first.
-fn small_text(path: &Path) -> Option<String> {
+pub(crate) fn small_text(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let before = statat(CWD, path, AtFlags::empty()).ok()?;
     if !FileType::from_raw_mode(before.st_mode).is_file() {

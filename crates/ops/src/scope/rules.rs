@@ -3,7 +3,7 @@
 use super::links::{self, Last};
 use super::mode::{FileRules, Reading, Writing};
 use super::protect::Protect;
-use super::temp::{PrivateTemp, Temp};
+use super::temp::{PrivateTemp, SHARED, Temp};
 use super::{Access, FilePath, Places, Root};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(crate) const SYSTEM: [&str; 11] = [
 ];
 
 /// Keys and credentials, below a home folder.
-pub(crate) const SECRET: [&str; 11] = [
+pub const SECRET: [&str; 11] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -74,7 +74,20 @@ impl Guard {
         let work_dir = real(&work_dir)?;
         let mut roots = vec![Arc::new(Root::open(work_dir.clone())?)];
         for root in more {
-            roots.push(Arc::new(Root::open(real(&work_dir.join(root))?)?));
+            let root = work_dir.join(root);
+            // Whoever may write there could make it lead to any place.
+            let led = links::real_below(Path::new("/"), &root, Last::Follow, Reading::Anywhere)
+                .is_ok_and(|found| {
+                    let writable = |link: &PathBuf| containing(&roots, link).is_some();
+                    found.aliases.iter().any(writable)
+                });
+            if led {
+                return Err(Error::InvalidPath {
+                    path: root.to_string_lossy().into_owned(),
+                    reason: "as a root it must not lead through a link in a folder that may be written",
+                });
+            }
+            roots.push(Arc::new(Root::open(real(&root)?)?));
         }
         let readable = readable
             .iter()
@@ -145,6 +158,12 @@ impl Guard {
         self.rules
     }
 
+    /// The roots beside the work folder.
+    pub(super) fn more_roots(&self) -> Vec<PathBuf> {
+        let roots = self.roots.iter().skip(1);
+        roots.map(|root| root.path().to_owned()).collect()
+    }
+
     pub(super) fn work_dir(&self) -> &Path {
         self.roots
             .first()
@@ -185,7 +204,9 @@ impl Guard {
             return Ok(self.anchor(given, real, &Arc::new(temp.open()?)));
         }
         let writes = access != Access::Read;
-        let named = || aliases.iter().chain([&real]);
+        // What lies in the private temp folder is a link's own place and no more.
+        let in_temp = |path: &&PathBuf| self.temp.as_ref().is_some_and(|temp| temp.contains(path));
+        let named = || aliases.iter().filter(|path| !in_temp(path)).chain([&real]);
         if writes && named().any(|path| self.protect.covers(path)) {
             return Err(Error::Protected {
                 path: given.to_owned(),
@@ -266,7 +287,8 @@ impl Guard {
             return !self.readable.iter().any(|folder| real.starts_with(folder))
                 && !self.temp.as_ref().is_some_and(|temp| temp.contains(real));
         }
-        self.secrets.iter().any(|secret| real.starts_with(secret))
+        self.moved(real).is_some()
+            || self.secrets.iter().any(|secret| real.starts_with(secret))
             || is_secret_proc(real)
             || self
                 .homes
@@ -298,6 +320,7 @@ impl Guard {
             });
         self.own.iter().any(|own| related(own))
             || related(Path::new("/proc"))
+            || self.temp.is_some() && SHARED.iter().any(|shared| related(Path::new(shared)))
             || self.homes.iter().any(|home| in_home(home))
             || self.secrets.iter().any(|secret| related(secret))
             || in_home(Path::new("/root"))

@@ -135,8 +135,25 @@ fn program(level: Level, network: Network) -> Result<BpfProgram, seccompiler::Ba
         )?])?);
     }
     rules.insert(libc::SYS_ioctl, typed);
-    rules.insert(libc::SYS_socket, all_but(&families(level, network))?);
-    rules.insert(libc::SYS_socketpair, all_but(&[libc::AF_UNIX])?);
+    rules.insert(libc::SYS_socket, unless(0, &families(level, network))?);
+    rules.insert(libc::SYS_socketpair, unless(0, &[libc::AF_UNIX])?);
+
+    // The limits of others are a way to end them that no signal is.
+    rules.insert(libc::SYS_prlimit64, unless(0, &[0])?);
+    if level == Level::Partial {
+        for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
+            rules.insert(call, unless(1, &[0])?);
+        }
+        // Without a namespace these are shared with the whole machine, and stay.
+        for call in [
+            libc::SYS_shmget,
+            libc::SYS_shmat,
+            libc::SYS_semget,
+            libc::SYS_msgget,
+        ] {
+            rules.insert(call, Vec::new());
+        }
+    }
 
     let (target, audit) = ARCHITECTURE;
     let filter = SeccompFilter::new(
@@ -150,16 +167,15 @@ fn program(level: Level, network: Network) -> Result<BpfProgram, seccompiler::Ba
     Ok(program)
 }
 
-/// A rule that fits when the first argument is none of these; with none given,
-/// always.
-fn all_but(families: &[i32]) -> Result<Vec<Rule>, seccompiler::BackendError> {
+/// A rule that fits when an argument is none of these; with none given, always.
+fn unless(argument: u8, values: &[i32]) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let mut conditions = Vec::new();
-    for family in families {
+    for value in values {
         conditions.push(Condition::new(
-            0,
+            argument,
             Length::Dword,
             Compare::Ne,
-            u64::from(family.cast_unsigned()),
+            u64::from(value.cast_unsigned()),
         )?);
     }
     if conditions.is_empty() {

@@ -7,7 +7,9 @@ use super::layout::{self, Entry, Use};
 use super::places::Kind;
 use super::system::{Attributes, set_mount_attributes};
 use super::{Error, Plan, Result};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
@@ -222,11 +224,19 @@ fn make_points(tree: &OwnedFd, below: &Path, points: &[(PathBuf, Kind)]) -> rust
                 empty_file(&folder, name)?;
                 break;
             }
-            match mkdirat(&folder, name, FOLDER) {
-                Ok(()) | Err(Errno::EXIST) => {}
+            folder = match mkdirat(&folder, name, FOLDER) {
+                Ok(()) => step_into(&folder, name)?,
+                Err(Errno::EXIST) => match step_into(&folder, name) {
+                    Ok(inner) => inner,
+                    // What an earlier command put in the way of the next.
+                    Err(_) => {
+                        unlinkat(&folder, name, AtFlags::empty())?;
+                        mkdirat(&folder, name, FOLDER)?;
+                        step_into(&folder, name)?
+                    }
+                },
                 Err(error) => return Err(error),
-            }
-            folder = step_into(&folder, name)?;
+            };
         }
     }
     Ok(())

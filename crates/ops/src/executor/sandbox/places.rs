@@ -1,5 +1,6 @@
 //! The folders that the rules name, and what is found in them.
 
+use crate::scope::protect::{CONTROL, small_text};
 use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::rules::SYSTEM;
@@ -13,7 +14,10 @@ pub(super) const SOCKETS: [&str; 2] = ["/run", "/var/run"];
 
 /// A nested repository deeper than this is found by nobody's walk but its
 /// owner's.
-const NESTED_DEPTH: usize = 4;
+const NESTED_DEPTH: usize = 8;
+
+/// Submodules and worktrees of one repository, and the folders on the way.
+const INNER: usize = 500;
 
 /// Enough for the folders of a large project above its nested repositories.
 const NESTED_FOLDERS: usize = 5_000;
@@ -95,6 +99,14 @@ pub(super) fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
 pub(super) fn always_protected(folder: &Path) -> Vec<PathBuf> {
     let git = folder.join(".git");
     let mut found = vec![folder.join("haft.yaml")];
+    if ["HEAD", "objects", "refs"]
+        .iter()
+        .all(|name| kind(&folder.join(name)) != Kind::Nothing)
+    {
+        // A repository without a work tree.
+        found.extend(controls(folder));
+        return found;
+    }
     match kind(&git) {
         Kind::Folder => found.extend(controls(&git)),
         Kind::File => {
@@ -130,67 +142,70 @@ pub fn repositories(root: &Path) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
         };
+        let mut bare = 0;
         for entry in entries.flatten() {
-            if entry.file_name() == ".git" {
+            let name = entry.file_name();
+            bare += usize::from(name == "HEAD" || name == "objects" || name == "refs");
+            if name == ".git" {
                 found.push(folder.clone());
             } else if depth < NESTED_DEPTH && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push_back((entry.path(), depth + 1));
             }
         }
-    }
-    found
-}
-
-/// The control files of a git folder, of its submodules and its worktrees.
-fn controls(git: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = ["hooks", "config"]
-        .iter()
-        .map(|name| git.join(name))
-        .collect();
-    let worktree = git.join("config.worktree");
-    if kind(&worktree) != Kind::Nothing {
-        found.push(worktree);
-    }
-    for kept in ["modules", "worktrees"] {
-        for inner in names(&git.join(kept)) {
-            found.extend(
-                ["hooks", "config", "config.worktree"]
-                    .iter()
-                    .map(|name| inner.join(name))
-                    .filter(|path| kind(path) != Kind::Nothing),
-            );
+        if bare == 3 {
+            found.push(folder);
         }
     }
     found
 }
 
-/// The hooks and config of a repository whose `.git` is a file.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "two small pointer files of git, read while the plan is made"
-)]
-fn behind_pointer(folder: &Path, pointer: &Path) -> Vec<PathBuf> {
-    // Of a regular file only, and not of a large one: a FIFO would wait.
-    if !std::fs::symlink_metadata(pointer).is_ok_and(|found| found.is_file() && found.len() < 4096)
-    {
-        return Vec::new();
+/// What git obeys in a git folder, in those of its submodules and its worktrees.
+/// In the folder itself also what is not there yet; what hooks lead to, where
+/// they are links.
+fn controls(git: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = CONTROL
+        .iter()
+        // Where the folder itself is; that of a worktree is below.
+        .filter(|name| **name != "gitdir")
+        .map(|name| git.join(name))
+        .collect();
+    for hook in names(&git.join("hooks")) {
+        if kind(&hook) == Kind::Link {
+            found.push(real(&hook));
+        }
     }
-    let Ok(text) = std::fs::read_to_string(pointer) else {
+    let mut inner: VecDeque<PathBuf> = ["modules", "worktrees"]
+        .iter()
+        .flat_map(|kept| names(&git.join(kept)))
+        .collect();
+    // The name of a submodule may have slashes in it.
+    for _ in 0..INNER {
+        let Some(folder) = inner.pop_front() else {
+            break;
+        };
+        if kind(&folder.join("HEAD")) == Kind::Nothing {
+            let below = names(&folder).into_iter();
+            inner.extend(below.filter(|path| kind(path) == Kind::Folder));
+        }
+        let there = CONTROL.iter().map(|name| folder.join(name));
+        found.extend(there.filter(|path| kind(path) != Kind::Nothing));
+        inner.extend(names(&folder.join("modules")));
+    }
+    found
+}
+
+/// The hooks and config of a repository whose `.git` is a file.
+fn behind_pointer(folder: &Path, pointer: &Path) -> Vec<PathBuf> {
+    // Not waited for: a FIFO may be put there at any moment.
+    let Some(text) = small_text(pointer) else {
         return Vec::new();
     };
     let Some(target) = text.strip_prefix("gitdir:") else {
         return Vec::new();
     };
     let target = folder.join(target.trim());
-    let common = target.join("commondir");
-    let shared = if std::fs::symlink_metadata(&common)
-        .is_ok_and(|found| found.is_file() && found.len() < 4096)
-    {
-        std::fs::read_to_string(&common)
-            .map_or_else(|_| target.clone(), |text| target.join(text.trim()))
-    } else {
-        target.clone()
-    };
+    let shared = small_text(&target.join("commondir"))
+        .map_or_else(|| target.clone(), |text| target.join(text.trim()));
     [target, shared]
         .iter()
         .flat_map(|git| controls(git))

@@ -118,11 +118,24 @@ impl Plan {
             let path = roots
                 .first()
                 .map_or_else(|| entry.clone(), |work| work.join(entry));
+            // A link on the way could be made to lead elsewhere.
+            let on_the_way = path.ancestors().skip(1).filter(|above| in_roots(above));
+            for link in on_the_way.filter(|above| places::kind(above) == Kind::Link) {
+                named.push((link.to_owned(), Why::Control));
+            }
             named.push((path, Why::Listed));
         }
         for folder in roots.iter().chain(&request.repositories) {
             let control = places::always_protected(folder).into_iter();
-            named.extend(control.map(|path| (path, Why::Control)));
+            // A repository or a haft.yaml may be what a person wanted; what makes
+            // git run something in one that is there is not.
+            named.extend(control.map(|path| {
+                let why = match path.file_name().and_then(|name| name.to_str()) {
+                    Some(".git" | "haft.yaml") => Why::Control,
+                    _ => Why::Listed,
+                };
+                (path, why)
+            }));
         }
         let mut protected = Vec::new();
         let mut watched = Vec::new();
