@@ -58,7 +58,8 @@ async fn beyond_its_bound_the_disk_has_beginning_and_end() {
     let finished = stage.run(launch).await;
     for captured in [&finished.output, &finished.error] {
         let file = std::fs::read_to_string(captured.spill.as_ref().unwrap()).unwrap();
-        assert!(file.len() <= 1 << 20, "{}", file.len());
+        // Beside the note that says what is missing.
+        assert!(file.len() <= (1 << 20) + 200, "{}", file.len());
         assert!(file.starts_with("1\n2\n3\n"));
         assert!(file.ends_with("999999\n1000000\n"));
         let note = format!("\n[{} bytes omitted: ", captured.omitted);

@@ -266,6 +266,7 @@ fn a_wrapper_is_asked_about_whatever_allows_it() {
         "find . -delete",
         "find . -exec ls ;",
         "printf -v x y",
+        "printf '-va[$(touch x)]' y",
         "alias ls=rm",
         "trap ls EXIT",
         "/lib64/ld-linux-x86-64.so.2 /bin/ls",
