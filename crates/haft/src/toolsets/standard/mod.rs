@@ -74,16 +74,6 @@ pub fn toolset() -> Toolset {
     }
 }
 
-/// Said when a file had other names, which now have the old content.
-fn broken_links(others: u64) -> String {
-    let names = if others == 1 {
-        "one other name".to_owned()
-    } else {
-        format!("{others} other names")
-    };
-    format!("\nThe file had {names} (hard links), which keep the old content.")
-}
-
 /// The path given, or the work folder.
 fn or_here(path: Option<&str>) -> String {
     path.filter(|path| !path.trim().is_empty())
