@@ -10,7 +10,7 @@ const AH: (&str, &str) = ("HAFT_TOOLSET", "ah");
 fn call(scratch: &Scratch, variables: &[(&str, &str)], tool: &str, args: &Value) -> (String, bool) {
     let variables: Vec<(&str, &str)> = [AH].iter().chain(variables).copied().collect();
     let ended = scratch.haft_with(&variables, &["call", "--json", tool, &args.to_string()]);
-    let reply: Value = serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{ended:?}"));
+    let reply: Value = serde_json::from_str(&ended.out).unwrap();
     (
         reply["content"][0]["text"].as_str().unwrap().to_owned(),
         reply["is_error"] == json!(true),
@@ -62,6 +62,52 @@ fn it_is_offered_everywhere() {
         ended.out.starts_with("error: file not found: b.txt\n"),
         "{ended:?}"
     );
+}
+
+#[test]
+fn pictures_and_the_home_folder() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.home("mine.txt"), "mine\n").unwrap();
+    let read = json!({ "path": "~/mine.txt" });
+    assert_eq!(
+        call(&scratch, &[], "read", &read),
+        ("mine".to_owned(), false)
+    );
+    let gif = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+    scratch.file("dot.txt", gif);
+    let ended = scratch.haft_with(&[AH], &["call", "--json", "read", "path=dot.txt"]);
+    let reply: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(reply["content"][1]["type"], "image", "{ended:?}");
+    assert_eq!(reply["content"][1]["mimeType"], "image/gif");
+    assert_eq!(reply["is_error"], false);
+}
+
+/// Over MCP as by hand: names and schemas, and `isError` on a non-zero exit.
+#[test]
+fn a_server_speaks_it() {
+    let scratch = Scratch::new();
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+        json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
+            "name": "bash", "arguments": {"command": "echo hi; exit 4", "timeout": 60_000}}}),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let ended = scratch.haft_reading(input.as_bytes(), &["mcp", "--toolset", "ah"]);
+    let answer = |id: u64| {
+        let mut answers = ended
+            .out
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        answers.find(|answer| answer["id"] == id).unwrap()["result"].clone()
+    };
+    let tools = answer(2)["tools"].as_array().unwrap().len();
+    assert_eq!(tools, 4, "{ended:?}");
+    let result = answer(3);
+    assert_eq!(result["content"][0]["text"], "hi\nexit code: 4");
+    assert_eq!(result["isError"], true);
 }
 
 #[test]
