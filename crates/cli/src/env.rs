@@ -21,6 +21,17 @@ pub(crate) fn text(name: &str) -> Option<String> {
     variable(name).map(|value| value.to_string_lossy().into_owned())
 }
 
+/// A variable that lists paths, with colons between them.
+pub(crate) fn paths(name: &str) -> Vec<PathBuf> {
+    variable(name)
+        .map(|value| {
+            std::env::split_paths(&value)
+                .filter(|path| !path.as_os_str().is_empty())
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
 /// The folder that haft was started in.
 pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir()

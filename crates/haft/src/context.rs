@@ -7,6 +7,7 @@ use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
+use haft_ops::text::limit::Limit;
 use haft_ops::{Backend, FilePath, Scope};
 use std::path::Path;
 use std::sync::Arc;
@@ -145,21 +146,22 @@ impl Context {
         }
     }
 
-    /// What is kept of a command's output: enough for a reply in memory, and the
-    /// whole of it on the disk once that is not all.
+    /// What is kept of a command's output that will be cut to `limit`: enough for
+    /// that in memory, and the whole of it on the disk once that is not all.
     #[must_use]
-    pub fn keep(&self) -> Keep {
+    pub fn keep(&self, limit: &Limit) -> Keep {
+        let (head, tail) = limit::held(limit);
         let spill = self.session.spill.as_ref();
         Keep {
-            head: limit::HEAD,
-            tail: self.session.limit_bytes() + limit::HEAD,
+            head,
+            tail,
             disk: spill.map(|spill| spill.disk(&self.call_id, When::Overflow)),
         }
     }
 
     /// What a model gets of a command's output.
-    pub(crate) fn said(&self, output: &Captured) -> Said {
-        self.session.said(output, &self.call_id)
+    pub(crate) fn said(&self, output: &Captured, limit: &Limit) -> Said {
+        self.session.said(output, limit, &self.call_id)
     }
 
     /// What confines commands, where something does.

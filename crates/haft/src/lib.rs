@@ -58,7 +58,8 @@ pub use toolset::{Paths, Preset, Toolset};
 /// The cutting and size functions that the toolsets use, for tools of your own.
 pub mod truncate {
     pub use haft_ops::text::limit::{
-        Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, truncate_head, truncate_tail,
+        Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, middle, middle_of, truncate_head,
+        truncate_tail,
     };
     pub use haft_ops::text::size::size as format_size;
 }

@@ -3,12 +3,12 @@
 
 mod captured;
 
-pub(crate) use captured::{HEAD, Said, captured};
+pub(crate) use captured::{Said, captured, held};
 
 use crate::reply::Cutting;
 use crate::{Content, Reply, Toolset};
 use haft_ops::spill::Spill;
-use haft_ops::text::limit::{Keep, Limit};
+use haft_ops::text::limit::{Keep, Limit, middle};
 
 /// What a tool that cuts for itself may add with its own notes.
 const OWN_NOTES: usize = 4 << 10;
@@ -21,13 +21,15 @@ pub(crate) fn apply(
     spill: Option<&Spill>,
     call_id: &str,
 ) -> bool {
+    let limit = reply.limit.unwrap_or(toolset.limit);
     let limit = match reply.cutting {
+        Cutting::AsLimited => limit,
+        Cutting::Keeping(keep) => Limit { keep, ..limit },
         Cutting::Done => Limit {
-            bytes: toolset.limit.bytes + OWN_NOTES,
-            lines: toolset.limit.lines + 20,
-            ..toolset.limit
+            bytes: limit.bytes + OWN_NOTES,
+            lines: limit.lines.saturating_add(20),
+            ..limit
         },
-        Cutting::Head | Cutting::Tail => toolset.limit,
     };
     let cut = cut_blocks(reply, &limit, toolset, spill, call_id);
     if !cut && let Some(footer) = reply.footer.take() {
@@ -55,12 +57,7 @@ fn cut_blocks(
         (None, Some(text)) => text,
         (None, None) => return false,
     };
-    let keep = if reply.cutting == Cutting::Tail {
-        Keep::Tail
-    } else {
-        Keep::Head
-    };
-    let cut = Limit { keep, ..*limit }.cut(text);
+    let cut = limit.cut(text);
     if cut.hit.is_none() {
         return false;
     }
@@ -73,8 +70,11 @@ fn cut_blocks(
             }
         }
     });
-    let note = (toolset.cut_note)(&cut, keep, kept.as_ref());
-    let mut text = cut.kept.to_owned();
+    let note = (toolset.cut_note)(&cut, limit.keep, kept.as_ref());
+    let mut text = match limit.keep {
+        Keep::Head | Keep::Tail => cut.kept.to_owned(),
+        Keep::Middle => middle(text, limit.bytes, Some(limit.lines)).into_owned(),
+    };
     if let Some(footer) = &reply.footer {
         text = with_footer(&text, Some(footer));
         text.push('\n');

@@ -1,6 +1,7 @@
 //! What a call answers: content for the model, details for the host.
 
-use haft_ops::text::limit::Keep;
+use haft_ops::picture::Picture;
+use haft_ops::text::limit::{Keep, Limit};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -45,17 +46,19 @@ pub struct Reply {
     /// A last line that no cut takes away.
     pub(crate) footer: Option<String>,
     pub(crate) cutting: Cutting,
+    /// Another limit than the toolset's.
+    pub(crate) limit: Option<Limit>,
     pub(crate) is_final: bool,
 }
 
 /// Who cuts a reply that is too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Cutting {
-    /// The runtime, keeping the beginning.
+    /// The runtime, as the limit says.
     #[default]
-    Head,
-    /// The runtime, keeping the end.
-    Tail,
+    AsLimited,
+    /// The runtime, keeping this part.
+    Keeping(Keep),
     /// The tool has done it and said so.
     Done,
 }
@@ -124,13 +127,17 @@ impl Reply {
         self
     }
 
-    /// When it is too long, this end is kept.
+    /// When it is too long, this part is kept.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {
-        self.cutting = match keep {
-            Keep::Tail => Cutting::Tail,
-            Keep::Head | Keep::Middle => Cutting::Head,
-        };
+        self.cutting = Cutting::Keeping(keep);
+        self
+    }
+
+    /// With another limit than that of the toolset.
+    #[must_use]
+    pub fn limited(mut self, limit: Limit) -> Self {
+        self.limit = Some(limit);
         self
     }
 
@@ -201,5 +208,25 @@ impl From<&str> for Reply {
 impl From<String> for Reply {
     fn from(text: String) -> Self {
         Self::text_block(text)
+    }
+}
+
+/// The picture, with a line that says what it is.
+impl From<&Picture> for Reply {
+    fn from(picture: &Picture) -> Self {
+        let (width, height) = picture.original;
+        let scaled = if picture.size == picture.original {
+            String::new()
+        } else {
+            format!(", scaled to {}×{}", picture.size.0, picture.size.1)
+        };
+        Self::from(format!(
+            "[Image {}, {width}×{height}{scaled}]",
+            picture.media_type
+        ))
+        .and_image(&picture.bytes, picture.media_type)
+        .detail("media_type", picture.media_type)
+        .detail("width", picture.size.0)
+        .detail("height", picture.size.1)
     }
 }

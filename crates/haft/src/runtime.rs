@@ -22,6 +22,7 @@ use futures::{FutureExt, StreamExt};
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::Captured;
 use haft_ops::spill::Spill;
+use haft_ops::text::limit::Limit;
 use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
 use std::any::Any;
@@ -75,12 +76,8 @@ struct Admitted {
 }
 
 impl Session {
-    pub(crate) fn limit_bytes(&self) -> usize {
-        self.toolset.limit.bytes
-    }
-
-    pub(crate) fn said(&self, output: &Captured, call_id: &str) -> limit::Said {
-        limit::captured(output, &self.toolset, self.spill.as_ref(), call_id)
+    pub(crate) fn said(&self, output: &Captured, limit: &Limit, call_id: &str) -> limit::Said {
+        limit::captured(output, limit, &self.toolset, self.spill.as_ref(), call_id)
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Toolset {
     pub presets: &'static [Preset],
     /// How it writes paths.
     pub paths: Paths,
-    /// How much of a reply a model gets.
+    /// How much of a reply a model gets, unless the reply says otherwise.
     pub limit: Limit,
     /// How it words a failure.
     pub failure: fn(&Error) -> Reply,

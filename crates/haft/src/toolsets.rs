@@ -1,17 +1,20 @@
 //! The toolsets there are. A new one is a folder and a line here.
 
+mod advice;
+pub mod ah;
 pub mod standard;
 
 use crate::Toolset;
 
 /// The names of all toolsets; the first one is the default.
-pub const NAMES: &[&str] = &["standard"];
+pub const NAMES: &[&str] = &["standard", "ah"];
 
 /// A toolset by its name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<Toolset> {
     match name {
         "standard" => Some(standard::toolset()),
+        "ah" => Some(ah::toolset()),
         _ => None,
     }
 }

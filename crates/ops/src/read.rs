@@ -5,16 +5,18 @@
 
 use crate::backend::Content;
 use crate::blocking::Weight;
+use crate::text::decode;
 use crate::text::sniff::{self, Encoding};
-use crate::text::{decode, limit::Limit};
 use crate::{Backend, Error, FilePath, Result, blocking};
 use std::io::Read as _;
 use tokio_util::sync::CancellationToken;
 
+mod ends;
 #[cfg(test)]
 mod tests;
 mod window;
 
+pub use ends::Gap;
 pub use window::{LongLine, Shown};
 
 /// Pictures larger than this are not loaded.
@@ -32,6 +34,24 @@ pub struct Window {
     pub lines: Option<u64>,
 }
 
+/// How much of a window is shown, and which part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// Whole lines from its beginning, as many as fit.
+    Lines {
+        /// The most bytes.
+        bytes: usize,
+        /// The most lines.
+        lines: usize,
+    },
+    /// Its beginning and its end, half of the bytes each, wherever in a line
+    /// that is.
+    Ends {
+        /// The most bytes.
+        bytes: usize,
+    },
+}
+
 /// A file to read.
 #[derive(Debug)]
 pub struct Read {
@@ -39,8 +59,8 @@ pub struct Read {
     pub path: FilePath,
     /// Which lines of it.
     pub window: Window,
-    /// How much at most; whole lines from the window's beginning.
-    pub limit: Limit,
+    /// How much of them at most.
+    pub room: Room,
     /// Stops the reading of a very large file.
     pub cancel: CancellationToken,
 }

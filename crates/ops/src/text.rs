@@ -18,8 +18,8 @@ pub mod size;
 pub mod sniff;
 pub mod spelling;
 
-pub use duration::seconds;
+pub use duration::{seconds, short};
 pub use limit::{
-    Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, middle, truncate_head, truncate_tail,
+    Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, middle, middle_of, truncate_head, truncate_tail,
 };
 pub use size::size;

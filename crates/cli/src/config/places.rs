@@ -136,7 +136,12 @@ pub(crate) fn roots(
     Ok((Vec::new(), Origin::Default))
 }
 
-/// What is never written: all that any file names.
+/// The variable that lists protected places. It is the `ah` toolset's, and holds
+/// for all of them: which toolset there is a project may say, and it must not
+/// thereby take protection away.
+const PROTECT: &str = "AH_PROTECT_DIRS";
+
+/// What is never written: all that any file and the variable name.
 pub(crate) fn protect(
     sources: &Sources<'_>,
     bases: &[&Path],
@@ -169,6 +174,23 @@ pub(crate) fn protect(
             }
         }
         origins.push(given.from);
+    }
+    let listed = env::paths(PROTECT);
+    if !listed.is_empty() {
+        origins.push(Origin::Variable(PROTECT));
+    }
+    for named in listed {
+        // No shell has expanded it where a client's settings list variables.
+        let below_home = named.strip_prefix("~").ok().zip(home);
+        for base in bases {
+            let path = match below_home {
+                Some((rest, home)) => home.join(rest),
+                None => base.join(&named),
+            };
+            if !places.iter().any(|known| known.path == path) {
+                places.push(Named::plain(path));
+            }
+        }
     }
     Ok((places, origins))
 }

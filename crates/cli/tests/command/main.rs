@@ -7,6 +7,7 @@
     reason = "tests make files and start the command"
 )]
 
+mod ah;
 mod bad_config;
 mod call;
 mod closed;

@@ -4,15 +4,25 @@
 use crate::Toolset;
 use haft_ops::executor::Captured;
 use haft_ops::spill::{Kept, Spill};
-use haft_ops::text::limit::{Keep, Limit};
+use haft_ops::text::limit::{Cut, Keep, Limit, middle, middle_of};
 use haft_ops::text::{decode, size, sniff};
 
-/// How much of a beginning is needed to tell text from bytes.
-pub(crate) const HEAD: usize = sniff::SAMPLE_BYTES;
+/// How much of a beginning is needed to tell text from bytes, and of each end
+/// more than is shown, so that what is shown begins and ends with a character.
+const SPARE: usize = sniff::SAMPLE_BYTES;
+
+/// How much of an output's beginning and end has to be in memory to be cut so.
+pub(crate) fn held(limit: &Limit) -> (usize, usize) {
+    match limit.keep {
+        Keep::Head => (limit.bytes + SPARE, 0),
+        Keep::Tail => (SPARE, limit.bytes + SPARE),
+        Keep::Middle => (limit.bytes / 2 + SPARE, limit.bytes / 2 + SPARE),
+    }
+}
 
 /// What a model gets of an output.
 pub(crate) struct Said {
-    /// Its end, or its name when it is no text.
+    /// What is shown of it, or its name when it is no text.
     pub(crate) text: String,
     /// What stands under it when it was cut.
     pub(crate) note: Option<String>,
@@ -20,9 +30,10 @@ pub(crate) struct Said {
     pub(crate) path: Option<String>,
 }
 
-/// Cuts an output to what the toolset gives a model, keeping its end.
+/// Cuts an output to what a model is to get of it.
 pub(crate) fn captured(
     output: &Captured,
+    limit: &Limit,
     toolset: &Toolset,
     spill: Option<&Spill>,
     call_id: &str,
@@ -50,16 +61,12 @@ pub(crate) fn captured(
         };
         return binary(output, path(&kept));
     }
-    let bytes = if is_whole {
-        [output.head.as_slice(), &output.tail].concat()
-    } else {
-        output.tail.clone()
+    let bytes = match limit.keep {
+        Keep::Head if !is_whole => output.head.clone(),
+        Keep::Tail if !is_whole => output.tail.clone(),
+        _ => [output.head.as_slice(), &output.tail].concat(),
     };
     let text = decode::lossy(&bytes);
-    let limit = Limit {
-        keep: Keep::Tail,
-        ..toolset.limit
-    };
     let mut cut = limit.cut(&text);
     if is_whole && !cut.is_cut() {
         return Said {
@@ -77,11 +84,11 @@ pub(crate) fn captured(
         cut.total_lines = usize::try_from(output.total_lines).unwrap_or(usize::MAX);
     }
     let note = match &output.trouble {
-        None => (toolset.cut_note)(&cut, Keep::Tail, kept.as_ref()),
+        None => (toolset.cut_note)(&cut, limit.keep, kept.as_ref()),
         // A file that ends early is not the whole, whatever its name.
         Some(trouble) => {
             let part = path(&kept).map(|path| format!("; what there is: {path}"));
-            let note = (toolset.cut_note)(&cut, Keep::Tail, None);
+            let note = (toolset.cut_note)(&cut, limit.keep, None);
             format!(
                 "[The output is not on the disk as a whole: {trouble}{}]\n{note}",
                 part.unwrap_or_default()
@@ -89,9 +96,24 @@ pub(crate) fn captured(
         }
     };
     Said {
-        text: cut.kept.to_owned(),
+        text: shown(output, limit, &cut, &text),
         note: Some(note),
         path: path(&kept),
+    }
+}
+
+/// What is left of an output that is cut.
+fn shown(output: &Captured, limit: &Limit, cut: &Cut<'_>, text: &str) -> String {
+    match limit.keep {
+        Keep::Head | Keep::Tail => cut.kept.to_owned(),
+        Keep::Middle if output.missing() == 0 => {
+            middle(text, limit.bytes, Some(limit.lines)).into_owned()
+        }
+        Keep::Middle => {
+            let (head, missing, tail) = decode::ends(&output.head, output.missing(), &output.tail);
+            let lines = Some(limit.lines);
+            middle_of(&head, missing, &tail, limit.bytes, lines)
+        }
     }
 }
 

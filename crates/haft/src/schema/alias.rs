@@ -81,9 +81,32 @@ const GROUPS: &[&[&str]] = &[
     &["showhidden", "hidden", "all", "includehidden"],
     &["command", "cmd", "script", "bash", "shell"],
     &["timeout", "timeoutseconds", "timeoutsecs"],
+    &[
+        "timeout",
+        "timeoutms",
+        "timeoutmillis",
+        "timeoutmilliseconds",
+    ],
     &["type", "kind", "filetype", "entrytype"],
     &["url", "uri", "link", "href"],
 ];
+
+/// Names that say a unit, and the unit: taken only where the description of the
+/// parameter begins with it. A number in another unit would be a guess.
+const UNITS: &[(&[&str], &str)] = &[
+    (&["timeoutseconds", "timeoutsecs"], "Seconds"),
+    (
+        &["timeoutms", "timeoutmillis", "timeoutmilliseconds"],
+        "Milliseconds",
+    ),
+];
+
+/// Whether a parameter counts in the unit that a name says, if it says one.
+fn counts_in(name: &str, parameter: &Value) -> bool {
+    let unit = UNITS.iter().find(|(names, _)| names.contains(&name));
+    let described = parameter.get("description").and_then(Value::as_str);
+    unit.is_none_or(|(_, unit)| described.is_some_and(|words| words.starts_with(unit)))
+}
 
 /// Letters and digits only, lower case: `filePath`, `file-path` and `file_path`
 /// are one name.
@@ -152,9 +175,11 @@ fn meant(name: &str, known: &Map<String, Value>) -> Option<String> {
     let mut candidates: Vec<&String> = groups
         .flat_map(|group| {
             known
-                .keys()
-                .filter(|known| group.contains(&fold(known).as_str()))
+                .iter()
+                .filter(|(known, _)| group.contains(&fold(known).as_str()))
         })
+        .filter(|(_, parameter)| counts_in(&folded, parameter))
+        .map(|(known, _)| known)
         .collect();
     candidates.sort();
     candidates.dedup();

@@ -286,6 +286,32 @@ fn an_alias_of_two_parameters_is_not_guessed() {
 }
 
 #[test]
+fn a_name_that_says_a_unit_is_taken_where_the_parameter_has_it() {
+    let taken = |unit: &str, name: &str| {
+        let schema = json!({
+            "type": "object",
+            "properties": {"timeout": {"type": "integer", "description": format!("{unit} it may take.")}},
+            "additionalProperties": false,
+        });
+        Checker::new(&schema, Ranges::Clamp).prepare(json!({name: 30}))
+    };
+    for (unit, name) in [("Seconds", "timeout_secs"), ("Milliseconds", "timeoutMs")] {
+        assert_eq!(taken(unit, name).unwrap().0, json!({"timeout": 30}));
+    }
+    for (unit, name) in [
+        ("Milliseconds", "timeout_seconds"),
+        ("Seconds", "timeout_ms"),
+        ("Minutes", "timeout_ms"),
+    ] {
+        let error = taken(unit, name).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("unknown parameter \"{name}\"")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn schemas_of_others_are_bounded() {
     let mut deep = json!({"type": "string"});
     for _ in 0..100 {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::backend::{Expect, Memory};
-use crate::text::limit::{Hit, Keep};
+use crate::text::limit::{Hit, middle, middle_of};
 use crate::{Access, Scope};
 use proptest::prelude::*;
 
@@ -10,23 +10,26 @@ async fn open(
     lines: Option<u64>,
     limit: (usize, usize),
 ) -> Result<Found> {
+    let room = Room::Lines {
+        bytes: limit.0,
+        lines: limit.1,
+    };
+    open_in(bytes, Window { first, lines }, room).await
+}
+
+async fn open_in(bytes: &[u8], window: Window, room: Room) -> Result<Found> {
     let (backend, scope) = (Memory::new(), Scope::detached());
     let path = scope.resolve("/f", Access::Write).unwrap();
     backend
         .write(&path, bytes.to_vec(), Expect::Absent)
         .await
         .unwrap();
-    let limit = Limit {
-        bytes: limit.0,
-        lines: limit.1,
-        keep: Keep::Head,
-    };
     file(
         &backend,
         Read {
             path,
-            window: Window { first, lines },
-            limit,
+            window,
+            room,
             cancel: CancellationToken::new(),
         },
     )
@@ -154,5 +157,58 @@ proptest! {
             }
         });
         prop_assert_eq!(seen, lines);
+    }
+}
+
+async fn ends(bytes: &[u8], first: u64, lines: Option<u64>, limit: usize) -> Shown {
+    let window = Window { first, lines };
+    match open_in(bytes, window, Room::Ends { bytes: limit }).await {
+        Ok(Found::Text(shown)) => shown,
+        other => panic!("text expected, not {other:?}"),
+    }
+}
+
+fn whole(shown: &Shown, limit: usize) -> String {
+    match &shown.gap {
+        None => shown.text.clone(),
+        Some(gap) => middle_of(&shown.text, gap.bytes, &gap.tail, limit, None),
+    }
+}
+
+#[tokio::test]
+async fn both_ends_of_a_window() {
+    let shown = ends(b"one\r\ntwo\r\nthree", 2, None, 100).await;
+    assert_eq!((shown.text.as_str(), shown.gap), ("two\nthree", None));
+    let shown = ends(b"\xef\xbb\xbf0123456789", 1, None, 4).await;
+    assert_eq!(shown.text, "01");
+    let gap = shown.gap.unwrap();
+    assert_eq!((gap.bytes, gap.tail.as_str()), (6, "89"));
+
+    // One line that memory should not hold, and the lines around it.
+    let long = format!("first\n{}\nlast\n", "x".repeat(3 << 20));
+    let shown = ends(long.as_bytes(), 1, None, 20).await;
+    assert_eq!((shown.lines, shown.total_lines), (3, 3));
+    assert_eq!(shown.hit, Some(Hit::Bytes));
+    assert_eq!(shown.text, "first\nxxxx");
+    let gap = shown.gap.unwrap();
+    assert_eq!(gap.tail, "xxxx\nlast\n");
+    assert_eq!(gap.bytes, long.len() as u64 - 20);
+}
+
+proptest! {
+    #[test]
+    fn ends_are_those_of_the_whole(text in "[aé€\r\n]{0,80}", limit in 0usize..60) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let shown = runtime.block_on(ends(text.as_bytes(), 1, None, limit));
+        let read = text.replace("\r\n", "\n");
+        // A CR that ends the file is taken for half a newline.
+        let read = read.strip_suffix('\r').unwrap_or(&read);
+        let wanted = middle(read, limit, None);
+        let wanted = if read.len() <= limit {
+            wanted.strip_suffix('\n').unwrap_or(&wanted)
+        } else {
+            &wanted
+        };
+        prop_assert_eq!(whole(&shown, limit), wanted);
     }
 }

@@ -1,6 +1,7 @@
 //! The one pass over a text.
 
-use super::Read;
+use super::ends::{Ends, Gap};
+use super::{Read, Room};
 use crate::text::decode;
 use crate::text::limit::Hit;
 use crate::{Error, Result};
@@ -23,9 +24,14 @@ pub struct Shown {
     pub hit: Option<Hit>,
     /// A single line that alone is longer than the limit.
     pub long_line: Option<LongLine>,
+    /// What lies after `text`, for [`Room::Ends`] when that is not all.
+    pub gap: Option<Gap>,
     /// Whether the last line of the file ends with a newline.
     pub final_newline: bool,
 }
+
+/// What some programs put before UTF-8. It is no text; it stays in the file.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A line of which only the beginning is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +82,8 @@ struct State {
     end: u64,
     max_bytes: usize,
     max_lines: u64,
+    /// Where the lines go when their ends are wanted.
+    ends: Option<Ends>,
     /// The line being read, from 1, and how long it is so far.
     line: u64,
     line_bytes: u64,
@@ -92,14 +100,19 @@ struct State {
 impl State {
     fn new(request: &Read) -> Self {
         let first = request.window.first.max(1);
+        let (max_bytes, max_lines, ends) = match request.room {
+            Room::Lines { bytes, lines } => (bytes, lines as u64, None),
+            Room::Ends { bytes } => (bytes, u64::MAX, Some(Ends::new(bytes))),
+        };
         Self {
             first,
             end: request
                 .window
                 .lines
                 .map_or(u64::MAX, |lines| first.saturating_add(lines)),
-            max_bytes: request.limit.bytes,
-            max_lines: request.limit.lines as u64,
+            max_bytes,
+            max_lines,
+            ends,
             line: 1,
             line_bytes: 0,
             current: Vec::new(),
@@ -134,7 +147,11 @@ impl State {
             let end = memchr::memchr(b'\n', bytes);
             let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
             self.line_bytes += line.len() as u64;
-            if self.wanted() {
+            if !self.wanted() {
+                // Before the window: only counted.
+            } else if let Some(ends) = &mut self.ends {
+                ends.push(line);
+            } else {
                 // A little more than can be shown: a CR or half a character may go.
                 let room = (self.max_bytes + 8).saturating_sub(self.current.len());
                 self.current
@@ -142,7 +159,7 @@ impl State {
             }
             match end {
                 Some(_) => {
-                    self.end_line();
+                    self.end_line(b"\n");
                     bytes = rest.get(1..).unwrap_or_default();
                     self.open = false;
                 }
@@ -154,9 +171,14 @@ impl State {
         }
     }
 
-    fn end_line(&mut self) {
+    fn end_line(&mut self, newline: &[u8]) {
         if self.wanted() {
-            self.take_line();
+            if let Some(ends) = &mut self.ends {
+                ends.end_line(newline);
+                self.lines += 1;
+            } else {
+                self.take_line();
+            }
         }
         self.line += 1;
         self.line_bytes = 0;
@@ -165,9 +187,8 @@ impl State {
 
     fn take_line(&mut self) {
         let raw = self.current.strip_suffix(b"\r").unwrap_or(&self.current);
-        // A byte-order mark is no text; it stays in the file.
         let raw = if self.line == 1 {
-            raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw)
+            raw.strip_prefix(MARK).unwrap_or(raw)
         } else {
             raw
         };
@@ -199,7 +220,7 @@ impl State {
     fn finish(mut self, size: u64, request: &Read) -> Result<Shown> {
         let final_newline = !self.open;
         if self.open {
-            self.end_line();
+            self.end_line(b"");
         }
         let total_lines = self.line - 1;
         if total_lines > 0 && self.first > total_lines {
@@ -214,14 +235,19 @@ impl State {
         } else {
             size
         };
+        let (text, gap) = match self.ends {
+            Some(ends) => ends.finish(if self.first == 1 { MARK } else { b"" }),
+            None => (self.text, None),
+        };
         Ok(Shown {
-            text: self.text,
+            text,
             first: self.first,
             lines: self.lines,
             total_lines,
             total_bytes,
-            hit: self.hit,
+            hit: gap.as_ref().map(|_| Hit::Bytes).or(self.hit),
             long_line: self.long_line,
+            gap,
             final_newline,
         })
     }

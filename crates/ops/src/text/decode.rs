@@ -81,6 +81,21 @@ pub fn unfinished(bytes: &[u8]) -> usize {
     0
 }
 
+/// Both ends of bytes as text, and how many bytes are between them, where `gap`
+/// are not at hand. A character that reaches into the gap is part of it.
+#[must_use]
+pub fn ends<'a>(head: &'a [u8], gap: u64, tail: &'a [u8]) -> (Cow<'a, str>, u64, Cow<'a, str>) {
+    let cut = unfinished(head);
+    let head = head.get(..head.len() - cut).unwrap_or_default();
+    let rest = tail
+        .iter()
+        .take(3)
+        .take_while(|byte| (0x80..=0xBF).contains(*byte))
+        .count();
+    let tail = tail.get(rest..).unwrap_or_default();
+    (lossy(head), gap + (cut + rest) as u64, lossy(tail))
+}
+
 /// Text that a terminal cannot take for anything but text.
 ///
 /// Control characters other than newline and tab, and characters that are
@@ -203,6 +218,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn ends_lose_nothing(text in "[aé€𝄞]{0,20}", cuts in (0usize..40, 0usize..40)) {
+            let bytes = text.as_bytes();
+            let first = cuts.0.min(bytes.len());
+            let last = first + cuts.1.min(bytes.len() - first);
+            let (head, gap, tail) = ends(&bytes[..first], (last - first) as u64, &bytes[last..]);
+            prop_assert!(text.starts_with(head.as_ref()) && text.ends_with(tail.as_ref()));
+            if first < last {
+                prop_assert_eq!(head.len() + tail.len() + usize::try_from(gap).unwrap(), text.len());
+            }
+        }
+
         #[test]
         fn lossy_keeps_utf8(text in any::<String>()) {
             prop_assert!(matches!(lossy(text.as_bytes()), Cow::Borrowed(t) if t == text));

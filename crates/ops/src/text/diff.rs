@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use similar::{Algorithm, ChangeTag, TextDiff};
+use similar::{Algorithm, TextDiff};
 
 use super::lines;
 
@@ -41,19 +41,18 @@ pub fn first_changed_line(old: &str, new: &str) -> Option<usize> {
     Some(same.count() + 1)
 }
 
-/// Only the lines that went (`- `) and came (`+ `), in the order of the file.
+/// Only the lines of a unified diff of one file that went (`- `) and came
+/// (`+ `), in its order.
 #[must_use]
-pub fn plus_minus(old: &str, new: &str) -> String {
-    let (old, new) = (rows(old), rows(new));
-    let diff = compare(&old, &new);
-    let changed = diff.iter_all_changes().filter_map(|change| {
-        let sign = match change.tag() {
-            ChangeTag::Equal => return None,
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-        };
-        Some(format!("{sign} {}", change.value().trim_end_matches('\n')))
-    });
+pub fn changed_lines(unified: &str) -> String {
+    let changed = unified
+        .lines()
+        // Below the header, where a line may look like one.
+        .skip(2)
+        .filter_map(|line| {
+            let (sign, rest) = line.split_at_checked(1)?;
+            matches!(sign, "-" | "+").then(|| format!("{sign} {rest}"))
+        });
     changed.collect::<Vec<_>>().join("\n")
 }
 
@@ -90,9 +89,12 @@ mod tests {
 
     #[test]
     fn only_changed_lines() {
-        assert_eq!(plus_minus("a\nb\nc\n", "a\nB\nc\nd\n"), "- b\n+ B\n+ d");
-        assert_eq!(plus_minus("a", "a"), "");
-        assert_eq!(plus_minus("", "a\n\n"), "+ a\n+ ");
+        let changed = |old, new| changed_lines(&unified(old, new, "p", 3));
+        assert_eq!(changed("a\nb\nc\n", "a\nB\nc\nd\n"), "- b\n+ B\n+ d");
+        assert_eq!(changed("a", "a"), "");
+        assert_eq!(changed("", "a\n\n"), "+ a\n+ ");
+        assert_eq!(changed("-- a\n", "++ a"), "- -- a\n+ ++ a");
+        assert_eq!(changed("é\r\n", "é b\r\n"), "- é\n+ é b");
     }
 
     #[test]
@@ -113,7 +115,7 @@ mod tests {
             .map(|n| format!("{}\n", n * 104_729 % 60_013))
             .collect();
         let start = Instant::now();
-        assert!(!plus_minus(&old, &new).is_empty());
+        assert!(!unified(&old, &new, "p", 3).is_empty());
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 

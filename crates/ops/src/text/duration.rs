@@ -13,9 +13,19 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
+/// `1s`, `120s`, `1.5s`, to the millisecond.
+#[must_use]
+pub fn short(duration: Duration) -> String {
+    let whole = duration.as_secs();
+    match duration.subsec_millis() {
+        0 => format!("{whole}s"),
+        rest => format!("{}s", format!("{whole}.{rest:03}").trim_end_matches('0')),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::seconds;
+    use super::{seconds, short};
     use std::time::Duration;
 
     #[test]
@@ -24,5 +34,15 @@ mod tests {
         assert_eq!(seconds(Duration::from_secs(120)), "120 seconds");
         assert_eq!(seconds(Duration::from_millis(2500)), "2.5 seconds");
         assert_eq!(seconds(Duration::from_millis(1)), "0.1 seconds");
+    }
+
+    #[test]
+    fn the_short_form_is_exact() {
+        let shown = |millis| short(Duration::from_millis(millis));
+        assert_eq!(shown(1500), "1.5s");
+        assert_eq!(shown(120_000), "120s");
+        assert_eq!(shown(1250), "1.25s");
+        assert_eq!(shown(50), "0.05s");
+        assert_eq!(shown(10_001), "10.001s");
     }
 }

@@ -263,23 +263,45 @@ pub fn middle(text: &str, max_bytes: usize, max_lines: Option<usize>) -> Cow<'_,
             _ => Cow::Borrowed(text),
         };
     }
-    let (head, tail) = (prefix(text, max_bytes / 2), suffix(text, max_bytes / 2));
+    let head = prefix(text, max_bytes / 2);
+    let tail = suffix(text, max_bytes / 2);
     let removed = text.len() - head.len() - tail.len();
+    Cow::Owned(around(head, removed as u64, tail, max_lines))
+}
+
+/// The same for a text of which only both ends are at hand, with `missing` bytes
+/// between them: what is there of a file or an output that memory does not hold.
+#[must_use]
+pub fn middle_of(
+    head: &str,
+    missing: u64,
+    tail: &str,
+    max_bytes: usize,
+    max_lines: Option<usize>,
+) -> String {
+    let first = prefix(head, max_bytes / 2);
+    let last = suffix(tail, max_bytes / 2);
+    let more = head.len() - first.len() + tail.len() - last.len();
+    around(first, missing + more as u64, last, max_lines)
+}
+
+/// Two ends around the marker of what is gone, and the pass over their lines.
+fn around(head: &str, removed: u64, tail: &str, max_lines: Option<usize>) -> String {
     let note = format!("[output truncated: {removed} bytes removed from middle]");
     let cut = format!("{head}\n\n{note}\n\n{tail}");
     let Some(max_lines) = max_lines else {
-        return Cow::Owned(cut);
+        return cut;
     };
     let rows: Vec<&str> = lines::split_inclusive(&cut).collect();
     if rows.len() <= max_lines {
-        return Cow::Owned(cut);
+        return cut;
     }
     let marker = Marker {
         note: &note,
         from: lines::count(head),
         to: rows.len() - lines::count(tail),
     };
-    Cow::Owned(omit(&rows, max_lines, Some(&marker)))
+    omit(&rows, max_lines, Some(&marker))
 }
 
 /// The rows that the marker of removed bytes takes.

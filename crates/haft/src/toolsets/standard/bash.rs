@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::limit::Said;
 use crate::prelude::*;
+use crate::truncate::{Keep, Limit};
 use haft_ops::exec::{Done, Exec};
 use haft_ops::executor::{Ended, Exit, Program, Prompts, Streams};
 use haft_ops::text::seconds;
@@ -13,6 +14,12 @@ const DEFAULT: Duration = Duration::from_secs(120);
 
 /// The longest that may be asked for: a day.
 const LONGEST: u32 = 86_400;
+
+/// What a model gets of the output: its end.
+const SHOWN: Limit = Limit {
+    keep: Keep::Tail,
+    ..super::LIMIT
+};
 
 /// Run a command with `bash -c` in the working directory and return its output,
 /// stdout and stderr merged. A non-zero exit code is the last line. At most the
@@ -70,11 +77,11 @@ impl Tool for Bash {
             dir: cx.scope().work_dir().to_owned(),
             streams: Streams::Merged,
             limit: Some(limit),
-            keep: cx.keep(),
+            keep: cx.keep(&SHOWN),
             prompts: Prompts::End,
         };
         let done = cx.run(request).await?;
-        let said = cx.said(&done.finished.output);
+        let said = cx.said(&done.finished.output, &SHOWN);
         Ok(reply(&done, said, limit, cx))
     }
 }

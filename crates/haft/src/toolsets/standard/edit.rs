@@ -1,6 +1,7 @@
 //! `edit`: one exact piece of text for another; nothing else changes.
 
 use crate::prelude::*;
+use crate::toolsets::advice::broken_links;
 use haft_ops::edit::{self, NoChange, Occurrences};
 
 /// Replace one exact piece of text in a file. `old_text` must match the file
@@ -38,7 +39,8 @@ impl Tool for Edit {
         let edited = edit::replace(cx.backend(), request).await?;
         let mut text = format!("Successfully replaced text in {named}.");
         if edited.links_broken > 0 {
-            text.push_str(&super::broken_links(edited.links_broken));
+            text.push('\n');
+            text.push_str(&broken_links(edited.links_broken));
         }
         Ok(Reply::from(text)
             .detail("path", named)

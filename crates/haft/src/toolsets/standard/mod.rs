@@ -14,6 +14,13 @@ mod write;
 use crate::toolset::{Paths, Preset, Toolset};
 use crate::{erase, truncate};
 
+/// How much of a reply a model gets.
+const LIMIT: truncate::Limit = truncate::Limit {
+    bytes: truncate::MAX_BYTES,
+    lines: truncate::MAX_LINES,
+    keep: truncate::Keep::Head,
+};
+
 /// The toolset. A new tool is a file in this folder and a line here.
 #[must_use]
 pub fn toolset() -> Toolset {
@@ -61,24 +68,10 @@ pub fn toolset() -> Toolset {
             },
         ],
         paths: Paths::Expanding,
-        limit: truncate::Limit {
-            bytes: truncate::MAX_BYTES,
-            lines: truncate::MAX_LINES,
-            keep: truncate::Keep::Head,
-        },
+        limit: LIMIT,
         failure: reply::failure,
         cut_note: reply::cut_note,
     }
-}
-
-/// Said when a file had other names, which now have the old content.
-fn broken_links(others: u64) -> String {
-    let names = if others == 1 {
-        "one other name".to_owned()
-    } else {
-        format!("{others} other names")
-    };
-    format!("\nThe file had {names} (hard links), which keep the old content.")
 }
 
 /// The path given, or the work folder.

@@ -1,8 +1,8 @@
 //! `read`: a file as text, in windows that follow each other without a gap.
 
 use crate::prelude::*;
-use crate::truncate::{self, Keep, Limit, format_size};
-use haft_ops::read::{self, Found, Shown, Window};
+use crate::truncate::{self, format_size};
+use haft_ops::read::{self, Found, Room, Shown, Window};
 use haft_ops::{blocking, picture};
 
 /// Read a file and return its content as text, or as an image for PNG, JPEG,
@@ -38,10 +38,9 @@ impl Tool for Read {
                 first: args.offset.unwrap_or(1),
                 lines: args.limit.filter(|limit| *limit > 0),
             },
-            limit: Limit {
+            room: Room::Lines {
                 bytes: truncate::MAX_BYTES,
                 lines: truncate::MAX_LINES,
-                keep: Keep::Head,
             },
             cancel: cx.cancel().clone(),
         };
@@ -53,7 +52,7 @@ impl Tool for Read {
                     picture::prepare(bytes, media_type, &path)
                 })
                 .await?;
-                Ok(image(&picture))
+                Ok(Reply::from(&picture))
             }
         }
     }
@@ -99,23 +98,6 @@ fn text(path: &str, shown: Shown) -> Reply {
             "truncated",
             last < shown.total_lines || shown.long_line.is_some(),
         )
-}
-
-fn image(picture: &picture::Picture) -> Reply {
-    let (width, height) = picture.original;
-    let scaled = if picture.size == picture.original {
-        String::new()
-    } else {
-        format!(", scaled to {}×{}", picture.size.0, picture.size.1)
-    };
-    Reply::from(format!(
-        "[Image {}, {width}×{height}{scaled}]",
-        picture.media_type
-    ))
-    .and_image(&picture.bytes, picture.media_type)
-    .detail("media_type", picture.media_type)
-    .detail("width", picture.size.0)
-    .detail("height", picture.size.1)
 }
 
 /// A path as a shell takes it.

@@ -1,9 +1,9 @@
 //! How `standard` words failures and cuts: the first line says what happened,
 //! the following ones what to do about it.
 
+use crate::toolsets::advice::{PRIVATE_TEMP, cannot_start, in_temp, other_tools, sentence};
 use crate::truncate::{Cut, Hit, Keep, format_size};
 use crate::{Error, Reply};
-use haft_ops::executor::Refusal;
 use haft_ops::spill::Kept;
 
 /// A failure, in text.
@@ -12,17 +12,7 @@ pub(super) fn failure(error: &Error) -> Reply {
         Error::Operation(error) => operation(error),
         Error::Refused(inner) => return failure(inner),
         Error::UnknownTool { similar, known, .. } => {
-            let meant = similar
-                .first()
-                .map(|name| format!("Did you mean \"{name}\"? "));
-            (
-                error.to_string(),
-                format!(
-                    "{}Available tools: {}.",
-                    meant.unwrap_or_default(),
-                    known.join(", ")
-                ),
-            )
+            (error.to_string(), other_tools(similar, known))
         }
         Error::Failed { text, hint } => (text.clone(), hint.clone().unwrap_or_default()),
         other => (other.to_string(), String::new()),
@@ -41,7 +31,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
         E::Protected { .. } => (what, "It is never changed, whatever the mode.".to_owned()),
         E::NotFound { path, .. } if in_temp(path) => {
-            (what, "In the sandbox /tmp is a private folder of this work folder, shared with its commands; the machine's own is not seen.".to_owned())
+            (what, PRIVATE_TEMP.to_owned())
         }
         E::CannotStart { refusal, detail, .. } => cannot_start(what, *refusal, detail),
         E::NotFound { similar, .. } if similar.is_empty() => (what, "Use find or ls to see what is there.".to_owned()),
@@ -82,43 +72,6 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             (format!("file too large: {path} ({}, at most {})", format_size(*size), format_size(*limit)), String::new())
         }
         _ => (what, String::new()),
-    }
-}
-
-fn in_temp(path: &str) -> bool {
-    ["/tmp/", "/var/tmp/"]
-        .iter()
-        .any(|temp| path.starts_with(temp))
-}
-
-/// A command that did not begin, and what to do about it.
-fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
-    let next = match refusal {
-        Refusal::Unconfined => {
-            return (
-                format!("the command was not run, because it could not be confined: {detail}"),
-                "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined.".to_owned(),
-            );
-        }
-        Refusal::TooLong => {
-            return (
-                "the command is longer than the system takes (128KB for one argument)".to_owned(),
-                "Write it to a file with write, and run that.".to_owned(),
-            );
-        }
-        Refusal::Missing => "It is not installed, or not in PATH.",
-        Refusal::NoDirectory => "The work folder is gone, or cannot be entered.",
-        Refusal::NotExecutable | Refusal::NoSupervisor | Refusal::Other => "",
-    };
-    (what, next.to_owned())
-}
-
-/// The clause of a remedy as a sentence.
-fn sentence(clause: &str) -> String {
-    let mut chars = clause.chars();
-    match chars.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
-        None => String::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `write`: a whole file, new or in place of the old one.
 
 use crate::prelude::*;
+use crate::toolsets::advice::broken_links;
 use haft_ops::write::{self, OnExisting};
 
 /// Create a file or completely overwrite an existing one. Parent directories
@@ -36,7 +37,8 @@ impl Tool for Write {
         let written = write::file(cx.backend(), request).await?;
         let mut text = format!("Successfully wrote {bytes} bytes to {named}");
         if written.links_broken > 0 {
-            text.push_str(&super::broken_links(written.links_broken));
+            text.push('\n');
+            text.push_str(&broken_links(written.links_broken));
         }
         Ok(Reply::from(text)
             .detail("path", named)

@@ -260,6 +260,25 @@ proptest! {
         }
     }
 
+    /// However much of the middle was never held, the answer is that of the whole.
+    #[test]
+    fn two_ends_are_cut_as_the_whole(
+        text in "[aé€\n]{0,60}",
+        bytes in 0usize..40,
+        max_lines in proptest::option::of(0usize..20),
+        more in (0usize..9, 0usize..9),
+    ) {
+        let head = prefix(&text, bytes / 2 + more.0);
+        let tail = suffix(&text, bytes / 2 + more.1);
+        if text.len() > bytes && head.len() + tail.len() <= text.len() {
+            let missing = (text.len() - head.len() - tail.len()) as u64;
+            prop_assert_eq!(
+                middle_of(head, missing, tail, bytes, max_lines),
+                middle(&text, bytes, max_lines).into_owned()
+            );
+        }
+    }
+
     #[test]
     fn middle_counts_lines(text in "[ab\n]{0,60}", max_lines in 0usize..20) {
         let cut = middle(&text, 1000, Some(max_lines));

@@ -1,0 +1,65 @@
+//! What to do about a failure, in words that several text toolsets share.
+
+use haft_ops::executor::Refusal;
+
+/// Said of a path in `/tmp` that is not there.
+pub(super) const PRIVATE_TEMP: &str = "In the sandbox /tmp is a private folder of this work folder, shared with its commands; the machine's own is not seen.";
+
+/// Which tools there are, for who called one that is not.
+pub(super) fn other_tools(similar: &[String], known: &[String]) -> String {
+    let meant = similar
+        .first()
+        .map(|name| format!("Did you mean \"{name}\"? "));
+    format!(
+        "{}Available tools: {}.",
+        meant.unwrap_or_default(),
+        known.join(", ")
+    )
+}
+
+/// Said when a file had other names, which now have the old content.
+pub(super) fn broken_links(others: u64) -> String {
+    let names = if others == 1 {
+        "one other name".to_owned()
+    } else {
+        format!("{others} other names")
+    };
+    format!("The file had {names} (hard links), which keep the old content.")
+}
+
+pub(super) fn in_temp(path: &str) -> bool {
+    ["/tmp/", "/var/tmp/"]
+        .iter()
+        .any(|temp| path.starts_with(temp))
+}
+
+/// A command that did not begin, and what to do about it.
+pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
+    let next = match refusal {
+        Refusal::Unconfined => {
+            return (
+                format!("the command was not run, because it could not be confined: {detail}"),
+                "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined.".to_owned(),
+            );
+        }
+        Refusal::TooLong => {
+            return (
+                "the command is longer than the system takes (128KB for one argument)".to_owned(),
+                "Write it to a file with write, and run that.".to_owned(),
+            );
+        }
+        Refusal::Missing => "It is not installed, or not in PATH.",
+        Refusal::NoDirectory => "The work folder is gone, or cannot be entered.",
+        Refusal::NotExecutable | Refusal::NoSupervisor | Refusal::Other => "",
+    };
+    (what, next.to_owned())
+}
+
+/// The clause of a remedy as a sentence.
+pub(super) fn sentence(clause: &str) -> String {
+    let mut chars = clause.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,140 @@
+//! `bash`: one command line that stops at its first failure.
+
+use super::OUTPUT;
+use crate::commands;
+use crate::limit::Said;
+use crate::prelude::*;
+use haft_ops::exec::{Done, Exec};
+use haft_ops::executor::{Ended, Exit, Program, Prompts, Streams};
+use haft_ops::text::short;
+use std::time::Duration;
+
+/// How long a command may take that says nothing about it.
+const DEFAULT: Duration = Duration::from_secs(120);
+
+/// The longest that may be asked for, in milliseconds: a day.
+const LONGEST: u64 = 86_400_000;
+
+/// Execute a shell command with `/bin/bash -o pipefail -ec` in the working
+/// directory and return stdout and stderr combined: it ends at the first command
+/// that fails. A non-zero exit code is the last line. Of more than 30000 bytes or
+/// 256 lines the middle is left out; the whole is in a file that the reply names.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Shell command to execute.
+    command: String,
+    /// Milliseconds it may take; 120000 if not given.
+    #[schemars(range(max = 86_400_000))]
+    timeout: Option<i64>,
+}
+
+pub(super) struct Bash;
+
+impl Tool for Bash {
+    const NAME: &'static str = "bash";
+    const EFFECT: Effect = Effect::Execute;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Command(args.command.clone())]
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        // Its own is an argument.
+        Some(Duration::from_millis(LONGEST) + DEFAULT)
+    }
+
+    fn guidance(&self) -> Option<&str> {
+        Some(
+            "For everything that read, write and edit do not do: list, search, build, test, run. \
+             A failing command ends the line, also within a pipe; add `|| true` where failure is \
+             fine, as for a grep that may find nothing. There is no terminal and no input, so use \
+             options that do not ask. Every command starts in the working directory. The timeout \
+             is in milliseconds.",
+        )
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        if args.command.trim().is_empty() {
+            return Err(Error::invalid("parameter \"command\" is empty"));
+        }
+        if args.command.contains('\0') {
+            return Err(Error::invalid(
+                "parameter \"command\" contains a NUL character",
+            ));
+        }
+        let asked = args.timeout.and_then(|asked| u64::try_from(asked).ok());
+        let own = match asked {
+            None | Some(0) => DEFAULT,
+            Some(asked) => Duration::from_millis(asked.min(LONGEST)),
+        };
+        let limit = cx.time_left(own);
+        let request = Exec {
+            program: Program::Shell {
+                shell: "/bin/bash".into(),
+                arguments: ["-o", "pipefail", "-ec"].map(str::to_owned).into(),
+                script: args.command,
+            },
+            dir: cx.scope().work_dir().to_owned(),
+            streams: Streams::Merged,
+            limit: Some(limit),
+            keep: cx.keep(&OUTPUT),
+            prompts: Prompts::End,
+        };
+        let done = cx.run(request).await?;
+        let said = cx.said(&done.finished.output, &OUTPUT);
+        // What the session left of the time is no round number.
+        let shown = if limit < own {
+            up_to_tenths(limit)
+        } else {
+            own
+        };
+        Ok(reply(&done, said, shown, cx))
+    }
+}
+
+fn up_to_tenths(limit: Duration) -> Duration {
+    let tenths = limit.as_millis().div_ceil(100);
+    Duration::from_millis(
+        u64::try_from(tenths)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(100),
+    )
+}
+
+/// The output, notes, where the whole is, and how it ended.
+fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
+    let mut below: Vec<String> = commands::notes(done, cx);
+    let truncated = said.note.is_some();
+    below.extend(said.note);
+    let end = match (done.finished.ended, done.finished.status) {
+        (Ended::TimedOut, _) => Some(format!("error: command timed out after {}", short(limit))),
+        (Ended::Cancelled, _) => Some("error: command cancelled".to_owned()),
+        (Ended::Waiting, _) => Some("error: command stopped: it waits for input".to_owned()),
+        (Ended::Itself, Exit::Code(0)) => None,
+        (Ended::Itself, Exit::Code(code)) => Some(format!("exit code: {code}")),
+        (Ended::Itself, Exit::Signal(signal)) => Some(format!("exit code: {}", 128 + signal)),
+        (Ended::Itself, Exit::Unknown) => Some("exit code: unknown".to_owned()),
+    };
+    let is_error = end.is_some();
+    below.extend(end);
+    let mut text = said.text;
+    if text.is_empty() && !is_error {
+        text = "(no output)".to_owned();
+    }
+    if !below.is_empty() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&below.join("\n"));
+    }
+    let mut reply = if is_error {
+        Reply::error(text)
+    } else {
+        Reply::from(text)
+    };
+    if let Some(path) = said.path {
+        reply = reply.detail("output_path", path);
+    }
+    commands::details(reply.limited(OUTPUT).already_cut(), done).detail("truncated", truncated)
+}

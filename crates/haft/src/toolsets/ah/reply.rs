@@ -1,0 +1,108 @@
+//! How `ah` words failures and cuts: `error: ` and what happened, then on the
+//! following lines what to do about it.
+
+use crate::toolsets::advice::{PRIVATE_TEMP, cannot_start, in_temp, other_tools, sentence};
+use crate::truncate::{Cut, Keep, format_size};
+use crate::{Error, Reply};
+use haft_ops::spill::Kept;
+
+/// A failure, in text.
+pub(super) fn failure(error: &Error) -> Reply {
+    let (what, next) = match error {
+        // It says `validation error: ` itself.
+        Error::Invalid(_) => return Reply::error(error.to_string()),
+        Error::Refused(inner) => return failure(inner),
+        Error::Operation(error) => operation(error),
+        Error::UnknownTool { similar, known, .. } => {
+            (error.to_string(), other_tools(similar, known))
+        }
+        Error::Failed { text, hint } => (text.clone(), hint.clone().unwrap_or_default()),
+        other => (other.to_string(), String::new()),
+    };
+    let reply = Reply::error(if next.is_empty() {
+        format!("error: {what}")
+    } else {
+        format!("error: {what}\n{next}")
+    });
+    match error {
+        Error::Operation(haft_ops::Error::TextNotFound { .. }) => reply.limited(super::CHANGE),
+        _ => reply,
+    }
+}
+
+fn operation(error: &haft_ops::Error) -> (String, String) {
+    use haft_ops::Error as E;
+    let what = error.to_string();
+    let and = |next: &str| (what.clone(), next.to_owned());
+    match error {
+        E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
+        E::Protected { .. } => and("It is never changed, whatever the mode."),
+        E::NotFound { path, .. } if in_temp(path) => and(PRIVATE_TEMP),
+        E::NotFound { similar, .. } if similar.is_empty() => {
+            and("Use bash with ls or find to see what is there.")
+        }
+        E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
+        E::CannotStart {
+            refusal, detail, ..
+        } => cannot_start(what, *refusal, detail),
+        E::IsDirectory { .. } => and("Use bash with ls to list it."),
+        E::NotADirectory { .. } => and("A part of the path is a file."),
+        E::NotRegular { .. } => and("Only regular files can be read and written."),
+        E::Binary { path, size, .. } => (
+            format!("{path} appears to be a binary file ({size} bytes)"),
+            "Only text and JPEG, PNG, GIF and WebP images can be shown.".to_owned(),
+        ),
+        E::Encoding { .. } => and(
+            "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file.",
+        ),
+        E::TextNotFound { lesson, .. } => {
+            let mut next = String::new();
+            if let Some(line) = lesson.already.first() {
+                next.push_str(&format!(
+                    "new_string is already there, on line {line}: the edit may have been made before.\n"
+                ));
+            }
+            next.push_str(if lesson.text.is_empty() {
+                "Nothing in the file is like it. Read the file again and copy the text exactly."
+            } else {
+                &lesson.text
+            });
+            ("old_string not found in file".to_owned(), next)
+        }
+        E::Ambiguous { count, lines, .. } => {
+            let more = if *count > 20 { ", …" } else { "" };
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            (
+                format!("old_string is not unique (found {count} times)"),
+                format!(
+                    "It is on lines {}{more}. Add surrounding lines to old_string until it is in one place only.",
+                    lines.join(", ")
+                ),
+            )
+        }
+        E::NoChange { .. } => (
+            "old_string and new_string are identical".to_owned(),
+            "Nothing was changed.".to_owned(),
+        ),
+        E::EmptyOld => (
+            "old_string is empty".to_owned(),
+            "Give the text to replace, or use write to replace the whole file.".to_owned(),
+        ),
+        E::Contended { .. } | E::Locked { .. } => and("Another program is writing it. Try again."),
+        _ => (what, String::new()),
+    }
+}
+
+/// What stands under a reply that was cut. The markers inside it say how much is
+/// gone.
+pub(super) fn cut_note(_: &Cut<'_>, _: Keep, kept: Option<&Kept>) -> String {
+    match kept {
+        None => "[the full output was not kept]".to_owned(),
+        Some(kept) if kept.omitted == 0 => format!("[full output: {}]", kept.path.display()),
+        Some(kept) => format!(
+            "[the limit for kept outputs was reached: {} from the middle are gone]\n[full output: {}]",
+            format_size(kept.omitted),
+            kept.path.display()
+        ),
+    }
+}
