@@ -44,6 +44,7 @@ struct Table {
 struct Entry {
     id: String,
     title: String,
+    dir: PathBuf,
     started: SystemTime,
     running: Running,
     logs: [PathBuf; 2],
@@ -57,6 +58,8 @@ pub struct Status {
     pub id: String,
     /// What whoever started it calls it.
     pub title: String,
+    /// The folder it was started in.
+    pub dir: PathBuf,
     /// The number of its own process.
     pub pid: u32,
     /// When it began.
@@ -101,6 +104,10 @@ pub struct Tail {
     pub output_bytes: u64,
     /// How much there is of standard error.
     pub error_bytes: u64,
+    /// The file that has the whole of standard output.
+    pub output_file: PathBuf,
+    /// The file that has the whole of standard error.
+    pub error_file: PathBuf,
 }
 
 impl std::fmt::Debug for Processes {
@@ -146,6 +153,7 @@ impl Processes {
                 when: When::Always,
             }),
         };
+        let dir = launch.dir.clone();
         let started = SystemTime::now();
         let running = match self.executor.start(launch).await {
             Ok(running) => running,
@@ -159,6 +167,7 @@ impl Processes {
         let entry = Arc::new(Entry {
             id,
             title,
+            dir,
             started,
             running,
             logs,
@@ -218,6 +227,7 @@ impl Processes {
         let entry = self.entry(id)?;
         let log = |stream| entry.running.log(stream);
         let (output, error) = (log(Stream::Output), log(Stream::Error));
+        let [output_file, error_file] = entry.logs.clone();
         let id = id.to_owned();
         blocking::run(blocking::Weight::Heavy, move || {
             let read = |log: Option<Arc<crate::executor::Log>>| match log {
@@ -234,6 +244,8 @@ impl Processes {
                 error,
                 output_bytes,
                 error_bytes,
+                output_file,
+                error_file,
             })
         })
         .await
@@ -306,6 +318,7 @@ impl Entry {
         Status {
             id: self.id.clone(),
             title: self.title.clone(),
+            dir: self.dir.clone(),
             pid: self.running.pid(),
             started: self.started,
             state,
