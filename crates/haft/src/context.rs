@@ -1,12 +1,13 @@
 //! What a tool may use while it runs.
 
 use crate::commands::{Live, PACE};
-use crate::limit::{self, Said};
+use crate::limit::{self, Beginning, Said};
 use crate::runtime::Session;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec};
-use haft_ops::executor::sandbox::Network;
+use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
+use haft_ops::processes::{Processes, Status};
 use haft_ops::{Backend, FilePath, Scope};
 use std::path::Path;
 use std::sync::Arc;
@@ -118,9 +119,7 @@ impl Context {
     /// # Errors
     /// When it did not begin. How it ended is never an error.
     pub async fn run(&self, request: Exec) -> Result<Done, Error> {
-        let surroundings = self.session.surroundings.as_ref().ok_or_else(|| {
-            Error::failed("commands cannot be run: the program that haft is part of has not said how to start them")
-        })?;
+        let surroundings = self.session.surroundings()?;
         let live = Live::default();
         let watch = |_, bytes: &[u8]| live.push(bytes);
         let mut run = std::pin::pin!(exec::run(surroundings, request, &watch, &self.cancel));
@@ -145,14 +144,40 @@ impl Context {
         }
     }
 
+    /// Starts a process that goes on beside the calls of this session and ends
+    /// with it, confined as its commands are. What it says is kept by the table,
+    /// whatever the request says of that.
+    ///
+    /// # Errors
+    /// When it did not begin.
+    pub async fn start(&self, title: String, request: Exec) -> Result<Status, Error> {
+        let processes = self.processes()?;
+        let launch = exec::launch(self.session.surroundings()?, request).await?;
+        Ok(processes.start(title, launch).await?)
+    }
+
+    /// The processes that go on beside the calls of this session.
+    ///
+    /// # Errors
+    /// When this session runs no commands.
+    pub fn processes(&self) -> Result<&Processes, Error> {
+        self.session.processes()
+    }
+
     /// What is kept of a command's output: enough for a reply in memory, and the
     /// whole of it on the disk once that is not all.
     #[must_use]
     pub fn keep(&self) -> Keep {
+        self.keep_ends(limit::HEAD, self.session.limit_bytes() + limit::HEAD)
+    }
+
+    /// The same with so many bytes of the beginning and the end of each stream.
+    #[must_use]
+    pub fn keep_ends(&self, head: usize, tail: usize) -> Keep {
         let spill = self.session.spill.as_ref();
         Keep {
-            head: limit::HEAD,
-            tail: self.session.limit_bytes() + limit::HEAD,
+            head,
+            tail,
             disk: spill.map(|spill| spill.disk(&self.call_id, When::Overflow)),
         }
     }
@@ -162,10 +187,22 @@ impl Context {
         self.session.said(output, &self.call_id)
     }
 
-    /// What commands may reach over the network, where that is decided here.
-    pub(crate) fn network(&self) -> Option<Network> {
+    /// The beginning of one stream of a command.
+    pub(crate) fn beginning(&self, output: &Captured, most: usize, name: &str) -> Beginning {
+        let name = format!("{}_{name}", self.call_id);
+        limit::beginning(output, most, self.session.spill.as_ref(), &name)
+    }
+
+    /// Keeps a text whole that a reply gives in part, and says where.
+    pub(crate) fn keep_text(&self, text: &str) -> Option<String> {
+        let kept = self.session.spill.as_ref()?.keep(&self.call_id, text);
+        Some(kept.ok()?.path.to_string_lossy().into_owned())
+    }
+
+    /// What commands may reach, where that is decided here.
+    pub(crate) fn bounds(&self) -> Option<&Request> {
         let sandbox = self.session.surroundings.as_ref()?.sandbox.as_ref()?;
-        Some(sandbox.request().network)
+        Some(sandbox.request())
     }
 
     /// Shows what there is so far, while the call goes on.

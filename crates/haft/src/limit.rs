@@ -3,7 +3,7 @@
 
 mod captured;
 
-pub(crate) use captured::{HEAD, Said, captured};
+pub(crate) use captured::{Beginning, HEAD, Said, beginning, captured};
 
 use crate::reply::Cutting;
 use crate::{Content, Reply, Toolset};
@@ -28,6 +28,7 @@ pub(crate) fn apply(
             ..toolset.limit
         },
         Cutting::Head | Cutting::Tail => toolset.limit,
+        Cutting::Never => return false,
     };
     let cut = cut_blocks(reply, &limit, toolset, spill, call_id);
     if !cut && let Some(footer) = reply.footer.take() {

@@ -65,7 +65,9 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
 
 /// What commands may reach, in one line.
 fn bounds(cx: &Context) -> String {
-    let rules = cx.scope().rules();
+    let request = cx.bounds();
+    // The rules of commands: file tools may have stricter ones.
+    let rules = request.map_or_else(|| cx.scope().rules(), |request| request.rules);
     let writing = match rules.writing {
         Writing::Nothing => "only $TMPDIR can be written",
         Writing::Roots | Writing::Anywhere => "only the work folder and $TMPDIR can be written",
@@ -76,7 +78,7 @@ fn bounds(cx: &Context) -> String {
         }
         Reading::Anywhere | Reading::NotSecret => "secret places cannot be read",
     };
-    let network = match cx.network() {
+    let network = match request.map(|request| request.network) {
         Some(Network::On) => "",
         _ => ", and there is no network (`--network on` gives it)",
     };

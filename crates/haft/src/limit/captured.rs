@@ -89,6 +89,73 @@ pub(crate) fn captured(
     }
 }
 
+/// The beginning of an output.
+pub(crate) struct Beginning {
+    /// The text, or the output's name when it is no text.
+    pub(crate) text: String,
+    /// Whether there was more.
+    pub(crate) is_cut: bool,
+    /// Where the whole of it is.
+    pub(crate) path: Option<String>,
+    /// Why that file is not the whole.
+    pub(crate) trouble: Option<String>,
+}
+
+/// The first bytes of an output, at most so many.
+pub(crate) fn beginning(
+    output: &Captured,
+    most: usize,
+    spill: Option<&Spill>,
+    name: &str,
+) -> Beginning {
+    let path = output.spill.as_ref();
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    let sample = if output.head.is_empty() {
+        &output.tail
+    } else {
+        &output.head
+    };
+    if sniff::is_binary(sample.get(..HEAD).unwrap_or(sample)) {
+        let Said { text, path, .. } = binary(output, path);
+        return Beginning {
+            text,
+            is_cut: false,
+            path,
+            trouble: output.trouble.clone(),
+        };
+    }
+    let is_whole = output.missing() == 0;
+    let mut bytes = output.head.clone();
+    if is_whole {
+        bytes.extend_from_slice(&output.tail);
+    } else {
+        bytes.truncate(bytes.len() - decode::unfinished(&bytes));
+    }
+    let text = decode::lossy(&bytes);
+    let kept = decode::prefix(&text, most);
+    let is_cut = !is_whole || kept.len() < text.len();
+    let path = match path {
+        None if is_cut && is_whole => spill
+            .and_then(|spill| spill.keep(name, &text).ok())
+            .map(|kept| kept.path.to_string_lossy().into_owned()),
+        path => path,
+    };
+    let trouble = match (&output.trouble, output.omitted) {
+        (Some(trouble), _) => Some(trouble.clone()),
+        (None, 0) => None,
+        (None, omitted) => Some(format!(
+            "the limit for kept outputs was reached: {} from the middle are gone",
+            size::size(omitted)
+        )),
+    };
+    Beginning {
+        text: kept.to_owned(),
+        is_cut,
+        path,
+        trouble,
+    }
+}
+
 fn binary(output: &Captured, path: Option<String>) -> Said {
     let size = size::size(output.total_bytes);
     let kind = sniff::kind_name(&output.head).map(|kind| format!(", {kind}"));

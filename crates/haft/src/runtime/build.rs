@@ -15,8 +15,8 @@ use haft_ops::scope::{FileRules, Places};
 use haft_ops::spill::Spill;
 use haft_ops::{Backend, Scope};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Folders of the person, which only a front end can know.
@@ -323,7 +323,7 @@ impl Builder {
                     .map(|commands| commands.surroundings(&places, moved))
                     .transpose()
                     .map_err(|_| BuildError::NoState)?;
-                let scope = Scope::disk(places).map_err(BuildError::Scope)?;
+                let scope = Scope::disk(toolset.reach.of(places)).map_err(BuildError::Scope)?;
                 (local(self.folders.state.as_ref()), scope, surroundings)
             }
         };
@@ -335,6 +335,7 @@ impl Builder {
             scope,
             paths: toolset.paths,
             surroundings,
+            processes: OnceLock::new(),
             toolset,
             journal: self.journal,
             queue: Queue::default(),

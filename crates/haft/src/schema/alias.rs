@@ -83,6 +83,15 @@ const GROUPS: &[&[&str]] = &[
     &["timeout", "timeoutseconds", "timeoutsecs"],
     &["type", "kind", "filetype", "entrytype"],
     &["url", "uri", "link", "href"],
+    &["processid", "pid", "process", "procid"],
+    &[
+        "workingdir",
+        "workingdirectory",
+        "workdir",
+        "cwd",
+        "dir",
+        "directory",
+    ],
 ];
 
 /// Letters and digits only, lower case: `filePath`, `file-path` and `file_path`

@@ -11,7 +11,7 @@ mod reply;
 mod summary;
 mod write;
 
-use crate::toolset::{Paths, Preset, Toolset};
+use crate::toolset::{Paths, Preset, Reach, Toolset};
 use crate::{erase, truncate};
 
 /// The toolset. A new tool is a file in this folder and a line here.
@@ -61,6 +61,7 @@ pub fn toolset() -> Toolset {
             },
         ],
         paths: Paths::Expanding,
+        reach: Reach::Mode,
         limit: truncate::Limit {
             bytes: truncate::MAX_BYTES,
             lines: truncate::MAX_LINES,
