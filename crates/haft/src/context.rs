@@ -152,8 +152,8 @@ impl Context {
     /// When it did not begin.
     pub async fn start(&self, title: String, request: Exec) -> Result<Status, Error> {
         let processes = self.processes()?;
-        let launch = exec::launch(self.session.surroundings()?, request).await?;
-        Ok(processes.start(title, launch).await?)
+        let (launch, after) = exec::launch(self.session.surroundings()?, request).await?;
+        Ok(processes.start(title, launch, after).await?)
     }
 
     /// The processes that go on beside the calls of this session.

@@ -52,7 +52,7 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
             names.join(", ")
         ));
     }
-    notes.extend(done.touched.iter().map(|touched| said_of(touched, cx)));
+    notes.extend(touched(&done.touched, cx));
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
         notes.push(format!(
             "[this may have been refused by the sandbox ({}): {}]",
@@ -83,6 +83,11 @@ fn bounds(cx: &Context) -> String {
         _ => ", and there is no network (`--network on` gives it)",
     };
     format!("{writing}, {reading}{network}")
+}
+
+/// What there is to say of places that were touched, each a line in brackets.
+pub(crate) fn touched(touched: &[Touched], cx: &Context) -> Vec<String> {
+    touched.iter().map(|place| said_of(place, cx)).collect()
 }
 
 fn said_of(touched: &Touched, cx: &Context) -> String {

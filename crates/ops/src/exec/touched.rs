@@ -36,6 +36,7 @@ pub enum Touched {
 }
 
 /// How such places were before the command.
+#[derive(Debug)]
 pub(super) struct Before {
     watched: Vec<(Watched, State)>,
     protected: Vec<(PathBuf, State)>,
