@@ -27,3 +27,4 @@ mod processes;
 mod protect;
 mod turn;
 mod waiting;
+mod workspace;

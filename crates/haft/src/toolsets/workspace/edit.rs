@@ -43,6 +43,7 @@ impl Tool for Edit {
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let path = cx.resolve(&args.path, Access::Write)?;
         let lines = (args.start_line, args.end_line);
+        let unused = args.old_text.is_some() && lines != (None, None);
         let (edited, changes) = match (args.old_text, lines) {
             (Some(old), _) => {
                 let request = edit::Replace {
@@ -80,7 +81,7 @@ impl Tool for Edit {
                 return Err(Error::failed("both start_line and end_line are required"));
             }
         };
-        Ok(answer(&args.path, edited, changes))
+        Ok(answer(&args.path, edited, changes, unused))
     }
 }
 
@@ -98,11 +99,15 @@ fn range(first: i64, last: i64) -> Result<(usize, usize), Error> {
     }
 }
 
-fn answer(path: &str, edited: Edited, changes: usize) -> Reply {
+fn answer(path: &str, edited: Edited, changes: usize, unused: bool) -> Reply {
     let mut answer = json!({
         "success": true, "path": path, "changes": changes, "size": edited.size,
     });
     reply::broken_links(&mut answer, edited.links_broken);
+    if unused {
+        let hint = "start_line and end_line were not used, because old_text was given";
+        reply::add(&mut answer, "hint", hint);
+    }
     Reply::json(&answer)
         .detail("diff", edited.diff)
         .detail("first_changed_line", edited.first_changed_line)

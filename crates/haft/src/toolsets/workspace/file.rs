@@ -1,8 +1,7 @@
 //! `file`: the four file tools under one name, for who learned it so.
 
-use super::{delete, list, read, write};
+use super::{delete, list, read, reply, write};
 use crate::prelude::*;
-use crate::{Invalid, Problem};
 use haft_ops::backend::Kind;
 
 /// Read, write or delete a file or list a directory, by `operation`. Kept for
@@ -68,11 +67,7 @@ impl Tool for File {
                 read::Read.call(args, cx).await
             }
             Operation::WriteFile => {
-                let content = args.content.ok_or_else(|| {
-                    Error::Invalid(Invalid {
-                        problems: vec![Problem::Missing("content".to_owned())],
-                    })
-                })?;
+                let content = args.content.ok_or_else(|| reply::missing("content"))?;
                 write::Write.call(write::Args { path, content }, cx).await
             }
             Operation::ListDir => list::List.call(list::Args { path }, cx).await,

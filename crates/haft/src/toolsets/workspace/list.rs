@@ -5,7 +5,7 @@ use crate::prelude::*;
 use haft_ops::backend::{Entry, Kind, Stat, Through};
 use haft_ops::list::{self, Hidden};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// List the entries of a directory, sorted by name, hidden ones included.
 #[derive(Deserialize, JsonSchema)]
@@ -65,7 +65,7 @@ fn described(folder: &str, entry: &Entry) -> Value {
     };
     let mut described = json!({
         "name": name,
-        "path": Path::new(folder).join(&*name).to_string_lossy(),
+        "path": below(folder, &name),
         "type": if directory { "directory" } else { "file" },
         "size": entry.stat.size,
         "mode": mode(&entry.stat),
@@ -74,6 +74,13 @@ fn described(folder: &str, entry: &Entry) -> Value {
         reply::add(&mut described, "target", target.path.to_string_lossy());
     }
     described
+}
+
+/// An entry as a path that can be given again, without the `.` of the work folder.
+fn below(folder: &str, name: &str) -> String {
+    let folder = Path::new(folder).components();
+    let folder: PathBuf = folder.filter(|part| *part != Component::CurDir).collect();
+    folder.join(name).to_string_lossy().into_owned()
 }
 
 /// `-rw-r--r--`, as `ls -l` writes it.

@@ -12,6 +12,7 @@ mod process;
 mod read;
 mod reply;
 mod status;
+mod until;
 mod write;
 
 use crate::erase;

@@ -1,9 +1,9 @@
 //! `process`: what goes on running beside the calls, by name.
 
 use super::command::{self, Command};
+use super::until::Until;
 use super::{exec, reply, status};
 use crate::prelude::*;
-use crate::{Invalid, Problem};
 use haft_ops::exec::Exec;
 use haft_ops::executor::{Prompts, Streams};
 use haft_ops::processes::{self, Met, State};
@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// What is given of a log that nobody asked more of, and the most there is.
-const TAIL: u64 = 4096;
-const MOST: u64 = 1 << 20;
+const TAIL: usize = 4096;
+const MOST: usize = 1 << 20;
 
 /// How long a wait lasts that says nothing about it.
 const WAIT: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub(super) struct Args {
     process_id: Option<String>,
     /// log: how many bytes of the end of each stream; 4096 if not given.
     #[schemars(range(min = 0, max = 1_048_576))]
-    tail: Option<u64>,
+    tail: Option<usize>,
     /// wait: for what; exit if not given.
     until: Option<Until>,
     /// wait until port: which one.
@@ -57,15 +57,6 @@ enum Action {
     Kill,
     List,
     Wait,
-}
-
-#[derive(Deserialize, JsonSchema, Clone, Copy)]
-#[serde(rename_all = "snake_case")]
-enum Until {
-    Exit,
-    Port,
-    Log,
-    Idle,
 }
 
 pub(super) struct Process;
@@ -93,20 +84,19 @@ impl Tool for Process {
         let table = cx.processes()?;
         let answer = match args.action {
             Action::Start => start(args, cx).await?,
-            Action::List => table.list().iter().map(status::described).collect(),
-            Action::Status => status::described(&table.status(&args.id()?)?),
+            Action::List => status::all(&table.list(), cx),
+            Action::Status => status::described(&table.status(&args.id()?)?, cx),
             Action::Log => {
                 let id = args.id()?;
                 let tail = args.tail.filter(|tail| *tail > 0).unwrap_or(TAIL).min(MOST);
-                let tail = usize::try_from(tail).unwrap_or(usize::MAX);
-                let mut answer = status::described(&table.status(&id)?);
+                let mut answer = status::described(&table.status(&id)?, cx);
                 status::add_log(&mut answer, &table.log(&id, tail).await?, tail);
                 answer
             }
             Action::Kill => {
                 let id = args.id()?;
                 let was_running = table.status(&id)?.state == State::Running;
-                let mut answer = status::described(&table.kill(&id).await?);
+                let mut answer = status::described(&table.kill(&id).await?, cx);
                 reply::add(&mut answer, "killed", was_running);
                 answer
             }
@@ -114,7 +104,7 @@ impl Tool for Process {
                 let (id, until) = (args.id()?, args.until()?);
                 let limit = cx.time_left(command::limit(args.timeout, WAIT, exec::LONGEST));
                 let waited = table.wait(&id, &until, limit, cx.cancel()).await?;
-                let mut answer = status::described(&waited.status);
+                let mut answer = status::described(&waited.status, cx);
                 let millis = u64::try_from(waited.waited.as_millis()).unwrap_or(u64::MAX);
                 reply::add(&mut answer, "met", waited.met == Met::Yes);
                 reply::add(&mut answer, "waited_ms", millis);
@@ -126,7 +116,7 @@ impl Tool for Process {
 }
 
 async fn start(args: Args, cx: &Context) -> Result<Value, Error> {
-    let command = args.command.ok_or_else(|| missing("command"))?;
+    let command = args.command.ok_or_else(|| reply::missing("command"))?;
     let shown = command.shown();
     let request = Exec {
         program: command.program()?,
@@ -137,7 +127,7 @@ async fn start(args: Args, cx: &Context) -> Result<Value, Error> {
         // Whoever started it sees the question in its log.
         prompts: Prompts::Wait,
     };
-    let started = status::described(&cx.start(shown, request).await?);
+    let started = status::described(&cx.start(shown, request).await?, cx);
     let mut answer = json!({ "success": true });
     for (name, value) in started.as_object().into_iter().flatten() {
         reply::add(&mut answer, name, value.clone());
@@ -147,32 +137,13 @@ async fn start(args: Args, cx: &Context) -> Result<Value, Error> {
 
 impl Args {
     fn id(&self) -> Result<String, Error> {
-        self.process_id.clone().ok_or_else(|| missing("process_id"))
+        self.process_id
+            .clone()
+            .ok_or_else(|| reply::missing("process_id"))
     }
 
     fn until(&self) -> Result<processes::Until, Error> {
-        Ok(match self.until.unwrap_or(Until::Exit) {
-            Until::Exit => processes::Until::Exit,
-            Until::Port => {
-                let port = self.port.ok_or_else(|| missing("port"))?;
-                let known = u16::try_from(port).ok().filter(|port| *port > 0);
-                processes::Until::Port(known.ok_or_else(|| {
-                    Error::invalid(format!("parameter \"port\" must be 1 to 65535, got {port}"))
-                })?)
-            }
-            Until::Log => {
-                processes::Until::Log(self.pattern.clone().ok_or_else(|| missing("pattern"))?)
-            }
-            Until::Idle => {
-                let idle = self.idle.ok_or_else(|| missing("idle"))?;
-                processes::Until::Idle(command::limit(Some(idle), WAIT, exec::LONGEST))
-            }
-        })
+        let until = self.until.unwrap_or(Until::Exit);
+        until.with(self.port, self.pattern.as_deref(), self.idle)
     }
-}
-
-fn missing(name: &str) -> Error {
-    Error::Invalid(Invalid {
-        problems: vec![Problem::Missing(name.to_owned())],
-    })
 }

@@ -2,7 +2,7 @@
 //! `error` and what to do about it in `hint`.
 
 use crate::truncate::{Cut, Keep, format_size};
-use crate::{Error, Reply};
+use crate::{Error, Invalid, Problem, Reply};
 use haft_ops::executor::{Exit, Refusal};
 use haft_ops::spill::Kept;
 use serde_json::{Value, json};
@@ -12,6 +12,13 @@ pub(super) fn add(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Value::Object(fields) = object {
         fields.insert(name.to_owned(), value.into());
     }
+}
+
+/// A parameter that this use of a tool needs and that is not there.
+pub(super) fn missing(name: &str) -> Error {
+    Error::Invalid(Invalid {
+        problems: vec![Problem::Missing(name.to_owned())],
+    })
 }
 
 /// Says that a file had other names, which now have the old content.

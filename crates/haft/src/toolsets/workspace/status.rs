@@ -1,6 +1,7 @@
 //! What is said of a process.
 
 use super::reply;
+use crate::commands;
 use crate::prelude::*;
 use haft_ops::executor::Exit;
 use haft_ops::processes::{State, Status, Tail};
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// The fields that all actions answer with.
-pub(super) fn described(status: &Status) -> Value {
+pub(super) fn described(status: &Status, cx: &Context) -> Value {
     let mut described = json!({
         "process_id": status.id,
         "command": status.title,
@@ -28,7 +29,17 @@ pub(super) fn described(status: &Status) -> Value {
     if let Some(error) = error {
         reply::add(&mut described, "error", error);
     }
+    let notes = commands::touched(&status.touched, cx);
+    if !notes.is_empty() {
+        let notes: Vec<&str> = notes.iter().map(|note| reply::plain(note)).collect();
+        reply::add(&mut described, "hint", notes.join("\n"));
+    }
     described
+}
+
+/// Each of them, in a list.
+pub(super) fn all(all: &[Status], cx: &Context) -> Value {
+    all.iter().map(|status| described(status, cx)).collect()
 }
 
 /// `2026-11-15T04:36:07Z`.
