@@ -172,3 +172,53 @@ fn binary(output: &Captured, path: Option<String>) -> Said {
         path,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(head: &[u8], tail: &[u8], total: u64) -> Captured {
+        Captured {
+            head: head.to_vec(),
+            tail: tail.to_vec(),
+            total_bytes: total,
+            ..Captured::default()
+        }
+    }
+
+    #[test]
+    fn a_beginning_is_whole_or_ends_with_a_whole_character() {
+        let whole = beginning(&captured(b"ab", b"cd", 4), 4, None, "x");
+        assert_eq!((whole.text.as_str(), whole.is_cut), ("abcd", false));
+        let split = beginning(&captured("a€".as_bytes(), b"", 4), 3, None, "x");
+        assert_eq!((split.text.as_str(), split.is_cut), ("a", true));
+        // The middle is not in memory, and what is ends within a character.
+        let part = beginning(&captured(&"a€€".as_bytes()[..5], b"z", 100), 5, None, "x");
+        assert_eq!((part.text.as_str(), part.is_cut), ("a€", true));
+        let binary = beginning(&captured(&[0; 4], b"", 4), 9, None, "x");
+        assert!(
+            binary.text.starts_with("[binary output, 4B"),
+            "{}",
+            binary.text
+        );
+        assert!(!binary.is_cut);
+    }
+
+    #[test]
+    fn what_memory_holds_and_a_reply_does_not_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::new(folder.path().join("outputs"));
+        let cut = beginning(
+            &captured(b"abcdef", b"gh", 8),
+            3,
+            Some(&spill),
+            "call-1_stdout",
+        );
+        assert_eq!(cut.text, "abc");
+        let path = cut.path.unwrap();
+        assert!(path.ends_with("outputs/call-1_stdout.txt"), "{path}");
+        #[expect(clippy::disallowed_methods, reason = "a test looks at the disk itself")]
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert_eq!(kept, "abcdefgh");
+    }
+}
