@@ -83,11 +83,13 @@ fn answer(command: &str, dir: &Path, done: &Done, limit: Duration, cx: &Context)
     };
     let code = reply::exit_code(done.finished.status);
     let mut answer = json!({ "success": failed.is_none() && code == 0 });
-    match &failed {
-        Some(failed) => reply::add(&mut answer, "error", failed.as_str()),
-        None => reply::add(&mut answer, "exit_code", code),
+    if let Some(failed) = &failed {
+        reply::add(&mut answer, "error", failed.as_str());
     }
     reply::add(&mut answer, "command", command);
+    if failed.is_none() {
+        reply::add(&mut answer, "exit_code", code);
+    }
     reply::add(&mut answer, "stdout", output.text.as_str());
     reply::add(&mut answer, "stderr", error.text.as_str());
     reply::add(&mut answer, "working_dir", dir.to_string_lossy());
