@@ -52,7 +52,7 @@ await check("the server says who it is", () => {
 await check("the tools are listed in the same order every time", async () => {
   const names = async () => (await client.listTools()).tools.map((tool) => tool.name);
   const first = await names();
-  assert.deepEqual(first, ["read", "edit", "write", "grep", "find", "ls"]);
+  assert.deepEqual(first, ["read", "bash", "edit", "write", "grep", "find", "ls"]);
   assert.deepEqual(await names(), first);
 });
 await check("every schema is an object with described parameters", async () => {
@@ -92,9 +92,19 @@ await check("an unknown tool is a protocol error", async () => {
   await assert.rejects(call("raed", {}), /read/);
 });
 await check("outside the folder nothing is written", async () => {
-  const result = await call("write", { path: "../escape.txt", content: "x" });
+  const result = await call("write", { path: "/usr/escape.txt", content: "x" });
   assert.equal(result.isError, true);
-  assert.match(text(result), /^path not allowed: \.\.\/escape\.txt/);
+  assert.match(text(result), /^path not allowed: \/usr\/escape\.txt/);
+});
+await check("a command runs, tells how it goes, and cannot write elsewhere", async () => {
+  const told = [];
+  const result = await call(
+    "bash",
+    { command: "echo begun; sleep 0.5; touch /usr/escape.txt; exit 3" },
+    { onprogress: (progress) => told.push(progress.message) },
+  );
+  assert.match(text(result), /^begun\n[^]*refused by the sandbox[^]*\nExit code: 3$/);
+  assert.deepEqual(told, ["begun"]);
 });
 await check("a hundred calls at once are all answered", async () => {
   const calls = Array.from({ length: 100 }, (_, at) => call("read", { path: "a/b.txt", limit: 1 + (at % 2) }));
