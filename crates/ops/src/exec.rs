@@ -10,9 +10,7 @@ pub use sandboxed::Sandbox;
 pub use touched::Touched;
 
 use crate::executor::sandbox::{Confinement, Enforcement};
-use crate::executor::{
-    Executor, Finished, Keep, Launch, Program, Prompts, Running, Streams, Watch,
-};
+use crate::executor::{Executor, Finished, Keep, Launch, Program, Prompts, Streams, Watch};
 use crate::{Error, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -130,6 +128,12 @@ pub async fn run(
             other => (other?, enforcement, before),
         };
     touched.extend(before.compare(sandbox.moved_out()));
+    // Told once: whoever still watches for an earlier command has seen it as well.
+    for one in sandbox.since_last() {
+        if !touched.contains(&one) {
+            touched.push(one);
+        }
+    }
     if !finished.survivors.is_empty() {
         sandbox.look_again(before);
     }
@@ -138,15 +142,6 @@ pub async fn run(
         confined: Confined::By(enforcement),
         touched,
     })
-}
-
-/// Starts a command that goes on beside the caller.
-///
-/// # Errors
-/// As [`run`].
-pub async fn start(surroundings: &Surroundings, request: Exec) -> Result<Running> {
-    let launch = launch(surroundings, request).await?;
-    surroundings.executor.start(launch).await
 }
 
 /// A command ready to be started, confined as the session says.

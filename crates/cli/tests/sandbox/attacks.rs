@@ -127,6 +127,9 @@ fn what_comes_late_is_told_and_taken_away() {
         let next = server.bash("cat locked.txt");
         assert!(next.has("locked.txt must not be written"), "{next:?}");
         assert!(!next.has("evil"), "{next:?}");
+        // What a command did itself is told once, whoever else watches.
+        assert!(server.bash("git init -q .").has("[new: .git "));
+        assert!(!server.bash("true").has("[new: "));
     });
 }
 
@@ -152,7 +155,7 @@ fn a_fifo_in_the_place_of_git_holds_nobody_up() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.file("work/.git", "gitdir: ./x\n");
-        bed.file("work/flip.py", "import ctypes, os\nos.mkfifo('f')\nc = ctypes.CDLL(None)\nwhile True: c.syscall(316, -100, b'.git', -100, b'f', 2)\n");
+        bed.file("work/flip.py", "import ctypes, os\nos.mkfifo('f')\nc = ctypes.CDLL(None)\nassert c.renameat2(-100, b'.git', -100, b'f', 2) == 0\nwhile True: c.renameat2(-100, b'.git', -100, b'f', 2)\n");
         let mut flip = bed
             .program("python3")
             .arg("flip.py")
@@ -164,6 +167,7 @@ fn a_fifo_in_the_place_of_git_holds_nobody_up() {
             // It may be refused, as what is there changes; it does not wait.
             server.call(&json!({ "command": "echo", "timeout": 5 }));
         }
+        assert!(flip.try_wait().unwrap().is_none(), "nothing was swapped");
         flip.kill().unwrap();
         flip.wait().unwrap();
     });
