@@ -2,6 +2,7 @@
 
 use crate::config::Settings;
 use crate::config::commands::Executor;
+use haft::Reach;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::{self, Enforcement, Network};
 use haft::ops::scope::{Reading, Writing};
@@ -30,9 +31,17 @@ pub(crate) fn rules(settings: &Settings) -> Vec<String> {
         Network::On => "gives commands the network",
         Network::Off => "gives commands no network",
     };
-    [reading, writing, network]
+    let mut rules = [reading, writing, network]
         .map(|rule| format!("sandbox {}: {rule}", settings.mode))
-        .to_vec()
+        .to_vec();
+    let reach = haft::toolsets::by_name(&settings.toolset).map(|toolset| toolset.reach);
+    if reach == Some(Reach::Roots) {
+        rules.push(format!(
+            "toolset {}: its file tools stay in the work folder and tools.roots, whatever the mode",
+            settings.toolset
+        ));
+    }
+    rules
 }
 
 /// What holds commands to that.

@@ -1,12 +1,13 @@
 //! What a tool may use while it runs.
 
 use crate::commands::{Live, PACE};
-use crate::limit::{self, Said};
+use crate::limit::{self, Beginning, Said};
 use crate::runtime::Session;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
+use haft_ops::processes::{Processes, Status};
 use haft_ops::text::limit::Limit;
 use haft_ops::{Backend, FilePath, Scope};
 use std::path::Path;
@@ -119,9 +120,7 @@ impl Context {
     /// # Errors
     /// When it did not begin. How it ended is never an error.
     pub async fn run(&self, request: Exec) -> Result<Done, Error> {
-        let surroundings = self.session.surroundings.as_ref().ok_or_else(|| {
-            Error::failed("commands cannot be run: the program that haft is part of has not said how to start them")
-        })?;
+        let surroundings = self.session.surroundings()?;
         let live = Live::default();
         let watch = |_, bytes: &[u8]| live.push(bytes);
         let mut run = std::pin::pin!(exec::run(surroundings, request, &watch, &self.cancel));
@@ -146,11 +145,37 @@ impl Context {
         }
     }
 
+    /// Starts a process that goes on beside the calls of this session and ends
+    /// with it, confined as its commands are. What it says is kept by the table,
+    /// whatever the request says of that.
+    ///
+    /// # Errors
+    /// When it did not begin.
+    pub async fn start(&self, title: String, request: Exec) -> Result<Status, Error> {
+        let processes = self.processes()?;
+        let (launch, after) = exec::launch(self.session.surroundings()?, request).await?;
+        Ok(processes.start(title, launch, after).await?)
+    }
+
+    /// The processes that go on beside the calls of this session.
+    ///
+    /// # Errors
+    /// When this session runs no commands.
+    pub fn processes(&self) -> Result<&Processes, Error> {
+        self.session.processes()
+    }
+
     /// What is kept of a command's output that will be cut to `limit`: enough for
     /// that in memory, and the whole of it on the disk once that is not all.
     #[must_use]
     pub fn keep(&self, limit: &Limit) -> Keep {
         let (head, tail) = limit::held(limit);
+        self.keep_ends(head, tail)
+    }
+
+    /// The same with so many bytes of the beginning and the end of each stream.
+    #[must_use]
+    pub fn keep_ends(&self, head: usize, tail: usize) -> Keep {
         let spill = self.session.spill.as_ref();
         Keep {
             head,
@@ -162,6 +187,18 @@ impl Context {
     /// What a model gets of a command's output.
     pub(crate) fn said(&self, output: &Captured, limit: &Limit) -> Said {
         self.session.said(output, limit, &self.call_id)
+    }
+
+    /// The beginning of one stream of a command.
+    pub(crate) fn beginning(&self, output: &Captured, most: usize, name: &str) -> Beginning {
+        let name = format!("{}_{name}", self.call_id);
+        limit::beginning(output, most, self.session.spill.as_ref(), &name)
+    }
+
+    /// Keeps a text whole that a reply gives in part, and says where.
+    pub(crate) fn keep_text(&self, text: &str) -> Option<String> {
+        let kept = self.session.spill.as_ref()?.keep(&self.call_id, text);
+        Some(kept.ok()?.path.to_string_lossy().into_owned())
     }
 
     /// What confines commands, where something does.

@@ -53,7 +53,7 @@ pub use runtime::{
 };
 pub use schema::{Repair, parse_arguments};
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
-pub use toolset::{Paths, Preset, Toolset};
+pub use toolset::{Paths, Preset, Reach, Toolset};
 
 /// The cutting and size functions that the toolsets use, for tools of your own.
 pub mod truncate {

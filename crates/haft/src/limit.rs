@@ -3,7 +3,7 @@
 
 mod captured;
 
-pub(crate) use captured::{Said, captured, held};
+pub(crate) use captured::{Beginning, Said, beginning, captured, held};
 
 use crate::reply::Cutting;
 use crate::{Content, Reply, Toolset};
@@ -30,6 +30,7 @@ pub(crate) fn apply(
             lines: limit.lines.saturating_add(20),
             ..limit
         },
+        Cutting::Never => return false,
     };
     let cut = cut_blocks(reply, &limit, toolset, spill, call_id);
     if !cut && let Some(footer) = reply.footer.take() {

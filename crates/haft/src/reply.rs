@@ -61,6 +61,8 @@ pub(crate) enum Cutting {
     Keeping(Keep),
     /// The tool has done it and said so.
     Done,
+    /// Nobody: a part of a document is no document. The tool keeps it short.
+    Never,
 }
 
 impl Reply {
@@ -69,6 +71,16 @@ impl Reply {
         Self {
             content: vec![Content::Text { text: text.into() }],
             ..Self::default()
+        }
+    }
+
+    /// A JSON document in one text block. It is never cut, as the rest would be no
+    /// JSON: whoever makes it keeps it short.
+    #[must_use]
+    pub fn json(document: &Value) -> Self {
+        Self {
+            cutting: Cutting::Never,
+            ..Self::text_block(document.to_string())
         }
     }
 

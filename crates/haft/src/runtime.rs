@@ -21,14 +21,15 @@ use crate::{Content, Definition, Error, Repair, Reply, Tools, Toolset, limit, pr
 use futures::{FutureExt, StreamExt};
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::Captured;
-use haft_ops::spill::Spill;
+use haft_ops::processes::{MAX_ACTIVE, Processes};
+use haft_ops::spill::{self, Spill};
 use haft_ops::text::limit::Limit;
 use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinHandle;
@@ -36,6 +37,10 @@ use tokio::task::JoinHandle;
 /// How much longer a tool gets to answer by itself after its deadline, before
 /// it is dropped and the runtime answers for it.
 const GRACE: Duration = Duration::from_millis(1500);
+
+/// The most that is kept of one stream of a process: all of those that may run
+/// share what a session keeps.
+const LOG: u64 = spill::MAX_SESSION / (2 * MAX_ACTIVE as u64);
 
 /// A session of tools: one toolset, and whatever was added to it.
 #[derive(Clone)]
@@ -51,6 +56,8 @@ pub(crate) struct Session {
     pub(crate) scope: Scope,
     pub(crate) paths: Paths,
     pub(crate) surroundings: Option<Surroundings>,
+    /// Processes in the background, once there was one. They end with it.
+    processes: OnceLock<Processes>,
     toolset: Toolset,
     journal: Option<Arc<dyn Journal>>,
     pub(crate) spill: Option<Spill>,
@@ -76,6 +83,34 @@ struct Admitted {
 }
 
 impl Session {
+    /// How commands run here.
+    ///
+    /// # Errors
+    /// When nobody has said how.
+    pub(crate) fn surroundings(&self) -> Result<&Surroundings, Error> {
+        self.surroundings.as_ref().ok_or_else(|| {
+            Error::failed("commands cannot be run: the program that haft is part of has not said how to start them")
+        })
+    }
+
+    /// The processes in the background.
+    ///
+    /// # Errors
+    /// When commands cannot be run, or there is no folder for their output.
+    pub(crate) fn processes(&self) -> Result<&Processes, Error> {
+        let surroundings = self.surroundings()?;
+        let spill = self.spill.as_ref().ok_or_else(|| {
+            Error::failed("processes cannot be started: there is no state folder for their output")
+        })?;
+        Ok(self.processes.get_or_init(|| {
+            Processes::new(
+                Arc::clone(&surroundings.executor),
+                spill.folder().join("processes"),
+                LOG,
+            )
+        }))
+    }
+
     pub(crate) fn said(&self, output: &Captured, limit: &Limit, call_id: &str) -> limit::Said {
         limit::captured(output, limit, &self.toolset, self.spill.as_ref(), call_id)
     }

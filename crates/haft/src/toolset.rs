@@ -2,6 +2,7 @@
 //! failures and cuts.
 
 use crate::{AnyTool, Error, Reply};
+use haft_ops::scope::{FileRules, Places, Reading, Writing};
 use haft_ops::spill::Kept;
 use haft_ops::text::limit::{Cut, Keep, Limit};
 use haft_ops::{Access, FilePath, Scope};
@@ -18,6 +19,8 @@ pub struct Toolset {
     pub presets: &'static [Preset],
     /// How it writes paths.
     pub paths: Paths,
+    /// How far its file tools reach.
+    pub reach: Reach,
     /// How much of a reply a model gets, unless the reply says otherwise.
     pub limit: Limit,
     /// How it words a failure.
@@ -33,6 +36,34 @@ pub struct Preset {
     pub name: &'static str,
     /// The tools it lists, those among them that exist.
     pub tools: &'static [&'static str],
+}
+
+/// How far the file tools of a dialect reach. Commands follow the sandbox mode in
+/// any case: without the system's folders no program would start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// As far as the sandbox mode says, and the private temp folder.
+    Mode,
+    /// The work folder and the roots alone, whatever the mode; less where the mode
+    /// says less.
+    Roots,
+}
+
+impl Reach {
+    /// The places of a session as its file tools have them.
+    pub(crate) fn of(self, places: Places) -> Places {
+        match self {
+            Self::Mode => places,
+            Self::Roots => Places {
+                rules: places.rules.tightened(FileRules {
+                    reading: Reading::Roots,
+                    writing: Writing::Roots,
+                }),
+                temp: None,
+                ..places
+            },
+        }
+    }
 }
 
 /// How a dialect writes paths.

@@ -3,17 +3,19 @@
 mod advice;
 pub mod ah;
 pub mod standard;
+pub mod workspace;
 
 use crate::Toolset;
 
 /// The names of all toolsets; the first one is the default.
-pub const NAMES: &[&str] = &["standard", "ah"];
+pub const NAMES: &[&str] = &["standard", "workspace", "ah"];
 
 /// A toolset by its name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<Toolset> {
     match name {
         "standard" => Some(standard::toolset()),
+        "workspace" => Some(workspace::toolset()),
         "ah" => Some(ah::toolset()),
         _ => None,
     }

@@ -144,20 +144,50 @@ pub async fn run(
     })
 }
 
-/// A command ready to be started, confined as the session says.
+/// A command ready to be started, confined as the session says, and what is to be
+/// looked at when it has ended.
 ///
 /// # Errors
 /// [`Error::CannotStart`] when it cannot be confined.
-pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<Launch> {
-    let confinement = match &surroundings.sandbox {
-        None => None,
-        Some(sandbox) => {
-            // Known for certain: nobody tries again for whoever starts it.
-            sandbox.enforcement().await;
-            Some(sandbox.confine(&request.program).await?.0)
-        }
+pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<(Launch, After)> {
+    let Some(sandbox) = &surroundings.sandbox else {
+        return Ok((surroundings.launch(request, None), After::nothing()));
     };
-    Ok(surroundings.launch(request, confinement))
+    // Known for certain: nobody tries again for whoever starts it.
+    sandbox.enforcement().await;
+    let (confinement, _) = sandbox.confine(&request.program).await?;
+    let after = After {
+        before: Some(touched::Before::look(&confinement)),
+        moved_out: sandbox.moved_out().map(Path::to_owned),
+    };
+    Ok((surroundings.launch(request, Some(confinement)), after))
+}
+
+/// What is to be looked at when a command has ended.
+#[derive(Debug)]
+pub struct After {
+    before: Option<touched::Before>,
+    moved_out: Option<PathBuf>,
+}
+
+impl After {
+    /// Nothing, for a command that nothing confined.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            before: None,
+            moved_out: None,
+        }
+    }
+
+    /// Looks: what the command did to places that it had better not.
+    #[must_use]
+    pub fn look(self) -> Vec<Touched> {
+        let moved_out = self.moved_out.as_deref();
+        self.before
+            .map(|mut before| before.compare(moved_out))
+            .unwrap_or_default()
+    }
 }
 
 fn is_unconfined(error: &Error) -> bool {

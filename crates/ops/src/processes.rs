@@ -5,6 +5,7 @@ mod until;
 
 pub use until::{Met, Until, Waited};
 
+use crate::exec::{After, Touched};
 use crate::executor::{
     Disk, Ended, Executor, Exit, Finished, Keep, Launch, Refusal, Running, Stream, When,
 };
@@ -12,6 +13,7 @@ use crate::{Error, Result, blocking};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::watch;
 
 /// How many may run at a time.
 pub const MAX_ACTIVE: usize = 16;
@@ -44,10 +46,20 @@ struct Table {
 struct Entry {
     id: String,
     title: String,
+    dir: PathBuf,
     started: SystemTime,
     running: Running,
     logs: [PathBuf; 2],
-    ended: Arc<Mutex<Option<(SystemTime, Instant)>>>,
+    /// Its end, once everything about it is known.
+    ended: watch::Receiver<Option<End>>,
+}
+
+/// The end of a process.
+#[derive(Debug, Clone)]
+struct End {
+    at: SystemTime,
+    since: Instant,
+    touched: Vec<Touched>,
 }
 
 /// What is known of a process.
@@ -57,12 +69,16 @@ pub struct Status {
     pub id: String,
     /// What whoever started it calls it.
     pub title: String,
+    /// The folder it was started in.
+    pub dir: PathBuf,
     /// The number of its own process.
     pub pid: u32,
     /// When it began.
     pub started: SystemTime,
     /// Whether it runs, and else how it ended.
     pub state: State,
+    /// What it did to places that it had better not, once it has ended.
+    pub touched: Vec<Touched>,
 }
 
 /// Where a process is in its life.
@@ -101,6 +117,10 @@ pub struct Tail {
     pub output_bytes: u64,
     /// How much there is of standard error.
     pub error_bytes: u64,
+    /// The file that has the whole of standard output.
+    pub output_file: PathBuf,
+    /// The file that has the whole of standard error.
+    pub error_file: PathBuf,
 }
 
 impl std::fmt::Debug for Processes {
@@ -126,12 +146,12 @@ impl Processes {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a process. Where its output is kept is the table's choice, whatever
-    /// the launch says.
+    /// Starts a process, and looks after it when it has ended. Where its output is
+    /// kept is the table's choice, whatever the launch says.
     ///
     /// # Errors
     /// [`Error::TooManyProcesses`], or [`Error::CannotStart`].
-    pub async fn start(&self, title: String, mut launch: Launch) -> Result<Status> {
+    pub async fn start(&self, title: String, mut launch: Launch, after: After) -> Result<Status> {
         let place = self.take_place()?;
         let id = format!("proc-{}", place.number);
         let logs = ["out", "err"].map(|stream| self.folder.join(format!("{id}.{stream}")));
@@ -146,6 +166,7 @@ impl Processes {
                 when: When::Always,
             }),
         };
+        let dir = launch.dir.clone();
         let started = SystemTime::now();
         let running = match self.executor.start(launch).await {
             Ok(running) => running,
@@ -154,11 +175,11 @@ impl Processes {
                 return Err(error);
             }
         };
-        let ended = Arc::default();
-        note_end(&running, &ended);
+        let ended = note_end(&running, after);
         let entry = Arc::new(Entry {
             id,
             title,
+            dir,
             started,
             running,
             logs,
@@ -218,6 +239,7 @@ impl Processes {
         let entry = self.entry(id)?;
         let log = |stream| entry.running.log(stream);
         let (output, error) = (log(Stream::Output), log(Stream::Error));
+        let [output_file, error_file] = entry.logs.clone();
         let id = id.to_owned();
         blocking::run(blocking::Weight::Heavy, move || {
             let read = |log: Option<Arc<crate::executor::Log>>| match log {
@@ -234,6 +256,8 @@ impl Processes {
                 error,
                 output_bytes,
                 error_bytes,
+                output_file,
+                error_file,
             })
         })
         .await
@@ -247,6 +271,7 @@ impl Processes {
     pub async fn kill(&self, id: &str) -> Result<Status> {
         let entry = self.entry(id)?;
         entry.running.kill(GRACE).await;
+        entry.end().await;
         Ok(entry.status())
     }
 }
@@ -265,10 +290,11 @@ impl Drop for Place<'_> {
 
 impl Table {
     fn forget(&mut self) {
-        self.entries.retain(|entry| match entry.ended_at() {
-            None => true,
-            Some((_, at)) => at.elapsed() < REMEMBERED,
-        });
+        self.entries
+            .retain(|entry| match entry.ended.borrow().as_ref() {
+                None => true,
+                Some(end) => end.since.elapsed() < REMEMBERED,
+            });
     }
 }
 
@@ -277,13 +303,17 @@ impl Entry {
         self.running.finished().is_none()
     }
 
-    fn ended_at(&self) -> Option<(SystemTime, Instant)> {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits for its end.
+    async fn end(&self) {
+        // A sender that is gone has nothing more to say either.
+        let _ = self.ended.clone().wait_for(Option::is_some).await;
     }
 
     fn status(&self) -> Status {
-        let at = || self.ended_at().map_or_else(SystemTime::now, |(at, _)| at);
-        let state = match self.running.finished().as_deref() {
+        let end = self.ended.borrow().clone();
+        let at = || end.as_ref().map_or_else(SystemTime::now, |end| end.at);
+        let finished = self.running.finished().filter(|_| end.is_some());
+        let state = match finished.as_deref() {
             None => State::Running,
             Some(Ok(Finished { status, ended, .. })) => State::Ended {
                 status: *status,
@@ -306,9 +336,11 @@ impl Entry {
         Status {
             id: self.id.clone(),
             title: self.title.clone(),
+            dir: self.dir.clone(),
             pid: self.running.pid(),
             started: self.started,
             state,
+            touched: end.map(|end| end.touched).unwrap_or_default(),
         }
     }
 }
@@ -319,15 +351,18 @@ impl Drop for Entry {
     }
 }
 
-/// Writes down when a process ended, once.
-fn note_end(running: &Running, ended: &Arc<Mutex<Option<(SystemTime, Instant)>>>) {
+/// Writes down when a process ended and what it touched, once.
+fn note_end(running: &Running, after: After) -> watch::Receiver<Option<End>> {
     let mut end = running.end();
-    let ended = Arc::clone(ended);
+    let (ended, receiver) = watch::channel(None);
     tokio::spawn(async move {
         let _ = end.wait_for(Option::is_some).await;
-        let now = (SystemTime::now(), Instant::now());
-        *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        let (at, since) = (SystemTime::now(), Instant::now());
+        let looked = blocking::run(blocking::Weight::Heavy, move || Ok(after.look())).await;
+        let touched = looked.unwrap_or_default();
+        ended.send_replace(Some(End { at, since, touched }));
     });
+    receiver
 }
 
 #[expect(

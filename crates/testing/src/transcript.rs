@@ -142,7 +142,7 @@ fn table(definition: &Definition) -> String {
         let required = definition.parameters["required"]
             .as_array()
             .is_some_and(|names| names.iter().any(|required| required == name));
-        let kind = schema["type"].as_str().unwrap_or("any");
+        let kind = kind(&schema["type"]);
         let mut notes = schema["description"]
             .as_str()
             .unwrap_or_default()
@@ -168,6 +168,17 @@ fn table(definition: &Definition) -> String {
     }
     out.push('\n');
     out
+}
+
+fn kind(kind: &Value) -> String {
+    match kind {
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+            kinds.join(" or ")
+        }
+        _ => "any".to_owned(),
+    }
 }
 
 struct Scratch {

@@ -2,6 +2,7 @@
 
 use crate::stage::{Stage, local, marked};
 use haft_ops::Error;
+use haft_ops::exec::After;
 use haft_ops::executor::sandbox::Level;
 use haft_ops::executor::{Ended, Executor, Exit, Launch, Refusal, Streams};
 use haft_ops::processes::{MAX_ACTIVE, Met, Processes, State, Until, Waited};
@@ -34,7 +35,7 @@ impl Table {
     async fn start(&self, script: &str) -> String {
         let status = self
             .processes
-            .start(script.to_owned(), self.script(script))
+            .start(script.to_owned(), self.script(script), After::nothing())
             .await;
         status.unwrap().id
     }
@@ -97,7 +98,7 @@ async fn one_that_ends_at_once_has_ended() {
     let missing = table.stage.direct(&["no-such-program"]);
     let error = table
         .processes
-        .start("x".into(), missing)
+        .start("x".into(), missing, After::nothing())
         .await
         .unwrap_err();
     assert!(matches!(
@@ -113,7 +114,7 @@ async fn one_that_ends_at_once_has_ended() {
     std::fs::remove_dir(table.stage.path("temp")).unwrap();
     let error = table
         .processes
-        .start("x".into(), confined)
+        .start("x".into(), confined, After::nothing())
         .await
         .unwrap_err();
     assert!(matches!(
@@ -188,7 +189,7 @@ async fn no_more_than_sixteen_and_an_end_makes_room() {
     }
     let error = table
         .processes
-        .start("x".into(), table.script("true"))
+        .start("x".into(), table.script("true"), After::nothing())
         .await
         .unwrap_err();
     assert_eq!(

@@ -99,6 +99,13 @@ impl Server {
             .count()
     }
 
+    /// Calls any tool.
+    #[track_caller]
+    pub(crate) fn tool(&mut self, name: &str, arguments: &Value) -> Answer {
+        let id = self.request("tools/call", &json!({"name": name, "arguments": arguments}));
+        self.answer(id)
+    }
+
     /// The whole message that answers.
     #[track_caller]
     pub(crate) fn reply(&mut self, id: u64) -> Value {

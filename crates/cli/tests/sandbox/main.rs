@@ -28,3 +28,4 @@ mod processes;
 mod protect;
 mod turn;
 mod waiting;
+mod workspace;

@@ -82,7 +82,7 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
             }
         ));
     }
-    notes.extend(done.touched.iter().map(|touched| said_of(touched, cx)));
+    notes.extend(touched(&done.touched, cx));
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
         notes.push(format!(
             "[this may have been refused by the sandbox ({}): {}]",
@@ -95,8 +95,9 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
 
 /// What commands may reach, in one line.
 fn bounds(cx: &Context) -> String {
-    let rules = cx.scope().rules();
     let request = cx.sandbox_request();
+    // The rules of commands: file tools may have stricter ones.
+    let rules = request.map_or_else(|| cx.scope().rules(), |request| request.rules);
     let writing = match rules.writing {
         Writing::Nothing => "only $TMPDIR can be written".to_owned(),
         Writing::Roots | Writing::Anywhere => {
@@ -142,6 +143,11 @@ fn protected(cx: &Context) -> String {
         names.push(format!("{more} more"));
     }
     names.join(", ")
+}
+
+/// What there is to say of places that were touched, each a line in brackets.
+pub(crate) fn touched(touched: &[Touched], cx: &Context) -> Vec<String> {
+    touched.iter().map(|place| said_of(place, cx)).collect()
 }
 
 fn said_of(touched: &Touched, cx: &Context) -> String {

@@ -117,6 +117,81 @@ fn shown(output: &Captured, limit: &Limit, cut: &Cut<'_>, text: &str) -> String 
     }
 }
 
+/// The beginning of an output.
+pub(crate) struct Beginning {
+    /// The text, or the output's name when it is no text.
+    pub(crate) text: String,
+    /// Whether there was more.
+    pub(crate) is_cut: bool,
+    /// Where the whole of it is.
+    pub(crate) path: Option<String>,
+    /// Why that file is not the whole.
+    pub(crate) trouble: Option<String>,
+}
+
+/// The first bytes of an output, at most so many.
+pub(crate) fn beginning(
+    output: &Captured,
+    most: usize,
+    spill: Option<&Spill>,
+    name: &str,
+) -> Beginning {
+    let path = output.spill.as_ref();
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    let sample = if output.head.is_empty() {
+        &output.tail
+    } else {
+        &output.head
+    };
+    if sniff::is_binary_output(sample) {
+        // Not shown is as good as cut: the whole of it is kept.
+        let bytes = || [output.head.as_slice(), &output.tail].concat();
+        let path = match path {
+            None if output.missing() == 0 => spill
+                .and_then(|spill| spill.keep_bytes(name, &bytes()).ok())
+                .map(|kept| kept.path.to_string_lossy().into_owned()),
+            path => path,
+        };
+        let Said { text, path, .. } = binary(output, path);
+        return Beginning {
+            text,
+            is_cut: false,
+            path,
+            trouble: output.trouble.clone(),
+        };
+    }
+    let is_whole = output.missing() == 0;
+    let mut bytes = output.head.clone();
+    if is_whole {
+        bytes.extend_from_slice(&output.tail);
+    } else {
+        bytes.truncate(bytes.len() - decode::unfinished(&bytes));
+    }
+    let text = decode::lossy(&bytes);
+    let kept = decode::prefix(&text, most);
+    let is_cut = !is_whole || kept.len() < text.len();
+    let path = match path {
+        None if is_cut && is_whole => spill
+            .and_then(|spill| spill.keep(name, &text).ok())
+            .map(|kept| kept.path.to_string_lossy().into_owned()),
+        path => path,
+    };
+    let trouble = match (&output.trouble, output.omitted) {
+        (Some(trouble), _) => Some(trouble.clone()),
+        (None, 0) => None,
+        (None, omitted) => Some(format!(
+            "the limit for kept outputs was reached: {} from the middle are gone",
+            size::size(omitted)
+        )),
+    };
+    Beginning {
+        text: kept.to_owned(),
+        is_cut,
+        path,
+        trouble,
+    }
+}
+
 fn binary(output: &Captured, path: Option<String>) -> Said {
     let size = size::size(output.total_bytes);
     let kind = sniff::kind_name(&output.head).map(|kind| format!(", {kind}"));
@@ -131,5 +206,55 @@ fn binary(output: &Captured, path: Option<String>) -> Said {
         ),
         note: None,
         path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(head: &[u8], tail: &[u8], total: u64) -> Captured {
+        Captured {
+            head: head.to_vec(),
+            tail: tail.to_vec(),
+            total_bytes: total,
+            ..Captured::default()
+        }
+    }
+
+    #[test]
+    fn a_beginning_is_whole_or_ends_with_a_whole_character() {
+        let whole = beginning(&captured(b"ab", b"cd", 4), 4, None, "x");
+        assert_eq!((whole.text.as_str(), whole.is_cut), ("abcd", false));
+        let split = beginning(&captured("a€".as_bytes(), b"", 4), 3, None, "x");
+        assert_eq!((split.text.as_str(), split.is_cut), ("a", true));
+        // The middle is not in memory, and what is ends within a character.
+        let part = beginning(&captured(&"a€€".as_bytes()[..5], b"z", 100), 5, None, "x");
+        assert_eq!((part.text.as_str(), part.is_cut), ("a€", true));
+        let binary = beginning(&captured(&[0; 4], b"", 4), 9, None, "x");
+        assert!(
+            binary.text.starts_with("[binary output, 4B"),
+            "{}",
+            binary.text
+        );
+        assert!(!binary.is_cut);
+    }
+
+    #[test]
+    fn what_memory_holds_and_a_reply_does_not_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::new(folder.path().join("outputs"));
+        let cut = beginning(
+            &captured(b"abcdef", b"gh", 8),
+            3,
+            Some(&spill),
+            "call-1_stdout",
+        );
+        assert_eq!(cut.text, "abc");
+        let path = cut.path.unwrap();
+        assert!(path.ends_with("outputs/call-1_stdout.txt"), "{path}");
+        #[expect(clippy::disallowed_methods, reason = "a test looks at the disk itself")]
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert_eq!(kept, "abcdefgh");
     }
 }

@@ -15,8 +15,8 @@ use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
 use haft_ops::{Backend, Scope};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Folders of the person, which only a front end can know.
@@ -321,7 +321,7 @@ impl Builder {
                 };
                 let moved = outputs.as_ref().map(|outputs| outputs.join(&id));
                 let mut places_of_commands = places.clone();
-                let scope = Scope::disk(places).map_err(BuildError::Scope)?;
+                let scope = Scope::disk(toolset.reach.of(places)).map_err(BuildError::Scope)?;
                 // As they are now, for as long as the session lasts: a link that is
                 // changed later leads commands no further than file tools.
                 places_of_commands.work_dir = scope.work_dir().to_owned();
@@ -342,6 +342,7 @@ impl Builder {
             scope,
             paths: toolset.paths,
             surroundings,
+            processes: OnceLock::new(),
             toolset,
             journal: self.journal,
             queue: Queue::default(),

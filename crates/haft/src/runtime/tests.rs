@@ -53,6 +53,7 @@ impl Tool for Obedient {
                 return Ok(Reply::from("stopped with what there was"));
             }
             "flood" => return Ok(Reply::from("line\n".repeat(100_000)).footer("[the footer]")),
+            "document" => return Ok(Reply::json(&json!({ "text": "line\n".repeat(100_000) }))),
             "update" => cx.update("half"),
             "final" => return Ok(Reply::final_answer("done")),
             _ => tokio::task::yield_now().await,
@@ -245,6 +246,17 @@ async fn a_cancelled_place_in_the_queue_lets_nobody_overtake() {
     );
     drop(running);
     turn.await;
+}
+
+#[tokio::test]
+async fn a_document_is_never_cut() {
+    let bench = plain();
+    let reply = bench
+        .runtime
+        .call("obey", json!({"what": "document"}))
+        .await;
+    let document: Value = serde_json::from_str(&reply.text()).unwrap();
+    assert_eq!(document["text"].as_str().unwrap().len(), 500_000);
 }
 
 #[tokio::test]

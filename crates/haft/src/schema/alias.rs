@@ -89,6 +89,15 @@ const GROUPS: &[&[&str]] = &[
     ],
     &["type", "kind", "filetype", "entrytype"],
     &["url", "uri", "link", "href"],
+    &["processid", "pid", "process", "procid"],
+    &[
+        "workingdir",
+        "workingdirectory",
+        "workdir",
+        "cwd",
+        "dir",
+        "directory",
+    ],
 ];
 
 /// Names that say a unit, and the unit: taken only where the description of the

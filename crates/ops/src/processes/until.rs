@@ -83,11 +83,7 @@ impl Processes {
 
 impl Entry {
     async fn reach(&self, until: &Until) -> Result<Met> {
-        let mut end = self.running.end();
-        let ended = async move {
-            // A sender that is gone has nothing more to say either.
-            let _ = end.wait_for(Option::is_some).await;
-        };
+        let ended = self.end();
         match until {
             Until::Exit => {
                 ended.await;

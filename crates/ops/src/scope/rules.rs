@@ -223,7 +223,10 @@ impl Guard {
             return Ok(self.anchor(given, real, &Arc::new(root)));
         }
         if named().any(|path| self.hides(path)) {
-            let remedy = "it is a secret place; only `--sandbox off` opens those";
+            let remedy = match self.rules.reading {
+                Reading::Roots => "it is a secret place",
+                _ => "it is a secret place; only `--sandbox off` opens those",
+            };
             return Err(Error::NotAllowed {
                 path: given.to_owned(),
                 remedy: remedy.to_owned(),
@@ -343,6 +346,9 @@ impl Guard {
             match self.rules.writing {
                 Writing::Nothing => {
                     "nothing may be written; use `--sandbox workspace` to write in the work folder"
+                }
+                Writing::Roots if self.rules.reading == Reading::Roots => {
+                    "add its folder to `tools.roots`"
                 }
                 Writing::Roots => {
                     "only the work folder may be written; add the folder to `tools.roots`, or use `--sandbox off`"

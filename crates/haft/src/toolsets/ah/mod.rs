@@ -8,7 +8,7 @@ mod reply;
 mod write;
 
 use crate::erase;
-use crate::toolset::{Paths, Preset, Toolset};
+use crate::toolset::{Paths, Preset, Reach, Toolset};
 use crate::truncate::{Keep, Limit};
 
 /// What a model gets of a command's output.
@@ -58,6 +58,7 @@ pub fn toolset() -> Toolset {
             },
         ],
         paths: Paths::Expanding,
+        reach: Reach::Mode,
         // Tools that are added to it have no line in its table.
         limit: Limit {
             lines: usize::MAX,

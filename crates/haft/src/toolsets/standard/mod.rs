@@ -11,7 +11,7 @@ mod reply;
 mod summary;
 mod write;
 
-use crate::toolset::{Paths, Preset, Toolset};
+use crate::toolset::{Paths, Preset, Reach, Toolset};
 use crate::{erase, truncate};
 
 /// How much of a reply a model gets.
@@ -68,6 +68,7 @@ pub fn toolset() -> Toolset {
             },
         ],
         paths: Paths::Expanding,
+        reach: Reach::Mode,
         limit: LIMIT,
         failure: reply::failure,
         cut_note: reply::cut_note,

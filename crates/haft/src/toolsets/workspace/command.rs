@@ -1,0 +1,117 @@
+//! A command as `exec` and `process` take it: a line for a shell, or a program
+//! and its arguments; and the folder it runs in.
+
+use crate::prelude::*;
+use haft_ops::backend::Kind;
+use haft_ops::executor::Program;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Command {
+    Line(String),
+    Words(Vec<String>),
+}
+
+/// By hand: a model should see one flat parameter, not two alternatives.
+impl JsonSchema for Command {
+    fn schema_name() -> Cow<'static, str> {
+        "Command".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "array"], "items": { "type": "string" } })
+    }
+}
+
+impl Command {
+    /// As one reads it: the line, or the words with spaces between.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Line(line) => line.clone(),
+            Self::Words(words) => words.join(" "),
+        }
+    }
+
+    pub(super) fn program(self) -> Result<Program, Error> {
+        let has_nul = |text: &String| text.contains('\0');
+        match &self {
+            Self::Line(line) if line.trim().is_empty() => {
+                return Err(Error::failed("command is required"));
+            }
+            Self::Words(words) if words.is_empty() => {
+                return Err(Error::failed("command is required"));
+            }
+            Self::Words(words) if words.first().is_some_and(String::is_empty) => {
+                return Err(Error::failed("command program is required"));
+            }
+            Self::Line(line) if has_nul(line) => {}
+            Self::Words(words) if words.iter().any(has_nul) => {}
+            _ => return Ok(self.checked()),
+        }
+        Err(Error::invalid(
+            "parameter \"command\" contains a NUL character",
+        ))
+    }
+
+    fn checked(self) -> Program {
+        match self {
+            Self::Line(script) => Program::Shell {
+                shell: "bash".into(),
+                arguments: vec!["-c".to_owned()],
+                script,
+            },
+            Self::Words(words) => Program::Direct(words.into_iter().map(Into::into).collect()),
+        }
+    }
+}
+
+/// What a command touches, as far as its arguments tell.
+pub(super) fn resources(command: &Command, folder: Option<&str>) -> Vec<Resource> {
+    let command = match command {
+        Command::Line(line) => Resource::Command(line.clone()),
+        Command::Words(words) => Resource::Program(words.clone()),
+    };
+    let folder = given(folder).map(|folder| Resource::Path(folder.to_owned(), Access::Read));
+    std::iter::once(command).chain(folder).collect()
+}
+
+/// The folder to run in: the one given, or the work folder.
+pub(super) async fn folder(folder: Option<&str>, cx: &Context) -> Result<PathBuf, Error> {
+    let Some(folder) = given(folder) else {
+        return Ok(cx.scope().work_dir().to_owned());
+    };
+    let path = cx.resolve(folder, Access::Read)?;
+    if cx.backend().stat(&path).await?.kind != Kind::Directory {
+        return Err(haft_ops::Error::NotADirectory {
+            path: folder.to_owned(),
+        }
+        .into());
+    }
+    Ok(path.real().to_owned())
+}
+
+fn given(folder: Option<&str>) -> Option<&str> {
+    folder.filter(|folder| !folder.is_empty())
+}
+
+/// The time asked for in seconds, within bounds; `own` when none was.
+pub(super) fn limit(asked: Option<f64>, own: Duration, longest: Duration) -> Duration {
+    match asked.filter(|asked| *asked > 0.0) {
+        None => own,
+        // What rounds to nothing would read as if there had been no time at all.
+        Some(asked) => Duration::from_secs_f64(asked.clamp(0.1, longest.as_secs_f64())),
+    }
+}
+
+/// `2s`, `0.5s`.
+pub(super) fn brief(duration: Duration) -> String {
+    let tenths = duration.as_millis().div_ceil(100);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole}s"),
+        (whole, tenth) => format!("{whole}.{tenth}s"),
+    }
+}

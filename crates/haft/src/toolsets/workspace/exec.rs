@@ -1,0 +1,118 @@
+//! `exec`: one command to its end, its two streams apart, and how it ended.
+
+use super::command::{self, Command};
+use super::reply;
+use crate::limit::Beginning;
+use crate::prelude::*;
+use crate::{commands, reply::Reply};
+use haft_ops::exec::{self, Done};
+use haft_ops::executor::{Ended, Exit, Prompts, Streams};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a command may take that says nothing about it.
+const DEFAULT: Duration = Duration::from_secs(60);
+
+/// The longest that may be asked for.
+pub(super) const LONGEST: Duration = Duration::from_secs(600);
+
+/// The most that is given of each stream.
+const STREAM: usize = 1 << 20;
+
+/// What is kept of the end of a longer one, for what is said of it.
+const END: usize = 64 << 10;
+
+/// Run a short command to its end and return its exit code, stdout and stderr. A
+/// string is run by a shell (`bash -c`), an array of strings without one. A non-zero
+/// exit code is no error. There is no terminal and no input. Use `process` for what
+/// goes on running.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Command line for a shell, or an array: the program and its arguments.
+    command: Command,
+    /// Directory to run in (default: the workspace).
+    working_dir: Option<String>,
+    /// Seconds it may take; 60 if not given.
+    #[schemars(range(max = 600))]
+    timeout: Option<f64>,
+}
+
+pub(super) struct Exec;
+
+impl Tool for Exec {
+    const NAME: &'static str = "exec";
+    const EFFECT: Effect = Effect::Execute;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        command::resources(&args.command, args.working_dir.as_deref())
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        // Its own is an argument.
+        Some(LONGEST + DEFAULT)
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let shown = args.command.shown();
+        let program = args.command.program()?;
+        let dir = command::folder(args.working_dir.as_deref(), cx).await?;
+        let limit = cx.time_left(command::limit(args.timeout, DEFAULT, LONGEST));
+        let request = exec::Exec {
+            program,
+            dir: dir.clone(),
+            streams: Streams::Apart,
+            limit: Some(limit),
+            keep: cx.keep_ends(STREAM, END),
+            prompts: Prompts::End,
+        };
+        let done = cx.run(request).await?;
+        Ok(answer(&shown, &dir, &done, limit, cx))
+    }
+}
+
+fn answer(command: &str, dir: &Path, done: &Done, limit: Duration, cx: &Context) -> Reply {
+    let output = cx.beginning(&done.finished.output, STREAM, "stdout");
+    let error = cx.beginning(&done.finished.error, STREAM, "stderr");
+    let failed = match (done.finished.ended, done.finished.status) {
+        (Ended::TimedOut, _) => Some(format!("command timeout after {}", command::brief(limit))),
+        (Ended::Cancelled, _) => Some("command cancelled".to_owned()),
+        (Ended::Waiting, _) => Some("command waits for input".to_owned()),
+        (Ended::Itself, Exit::Unknown) => Some("nobody saw how the command ended".to_owned()),
+        (Ended::Itself, _) => None,
+    };
+    let code = reply::exit_code(done.finished.status);
+    let mut answer = json!({ "success": failed.is_none() && code == 0 });
+    if let Some(failed) = &failed {
+        reply::add(&mut answer, "error", failed.as_str());
+    }
+    reply::add(&mut answer, "command", command);
+    if failed.is_none() {
+        reply::add(&mut answer, "exit_code", code);
+    }
+    reply::add(&mut answer, "stdout", output.text.as_str());
+    reply::add(&mut answer, "stderr", error.text.as_str());
+    reply::add(&mut answer, "working_dir", dir.to_string_lossy());
+    if output.is_cut || error.is_cut {
+        reply::add(&mut answer, "truncated", true);
+    }
+    let mut hints = Vec::new();
+    stream(&mut answer, &mut hints, "stdout_path", output);
+    stream(&mut answer, &mut hints, "stderr_path", error);
+    let notes = commands::notes(done, cx);
+    hints.extend(notes.iter().map(|note| reply::plain(note).to_owned()));
+    if !hints.is_empty() {
+        reply::add(&mut answer, "hint", hints.join("\n"));
+    }
+    let mut reply = Reply::json(&answer);
+    reply.is_error = failed.is_some();
+    commands::details(reply, done)
+}
+
+/// Where the whole of a stream is that was cut, and why that is not all.
+fn stream(answer: &mut serde_json::Value, hints: &mut Vec<String>, name: &str, stream: Beginning) {
+    if let Some(path) = stream.path {
+        reply::add(answer, name, path);
+    }
+    hints.extend(stream.trouble);
+}

@@ -1,0 +1,99 @@
+//! `list`: the entries of one directory.
+
+use super::{MOST, reply};
+use crate::prelude::*;
+use haft_ops::backend::{Entry, Kind, Stat, Through};
+use haft_ops::list::{self, Hidden};
+use serde_json::Value;
+use std::path::{Component, Path, PathBuf};
+
+/// List the entries of a directory, sorted by name, hidden ones included.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Directory to list, absolute or relative to the workspace.
+    pub(super) path: String,
+}
+
+pub(super) struct List;
+
+impl Tool for List {
+    const NAME: &'static str = "list";
+    const EFFECT: Effect = Effect::Read;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(args.path.clone(), Access::Read)]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let request = list::List {
+            path: cx.resolve(&args.path, Access::Read)?,
+            hidden: Hidden::Show,
+        };
+        let entries = list::directory(cx.backend(), &request).await?;
+        let count = entries.len();
+        let (mut files, mut whole) = (Vec::new(), String::new());
+        for entry in entries {
+            let entry = described(&args.path, &entry);
+            whole.push_str(&entry.to_string());
+            whole.push('\n');
+            if whole.len() <= MOST {
+                files.push(entry);
+            }
+        }
+        let is_cut = files.len() < count;
+        let mut answer =
+            json!({ "success": true, "path": args.path, "files": files, "count": count });
+        if is_cut {
+            reply::add(&mut answer, "truncated", true);
+            // One entry a line, so that `read` can page through it.
+            if let Some(path) = cx.keep_text(&whole) {
+                reply::add(&mut answer, "output_path", path);
+            }
+        }
+        Ok(Reply::json(&answer)
+            .detail("entries", count)
+            .detail("truncated", is_cut))
+    }
+}
+
+fn described(folder: &str, entry: &Entry) -> Value {
+    let name = entry.name.to_string_lossy();
+    let directory = match &entry.target {
+        None => entry.stat.kind == Kind::Directory,
+        Some(target) => target.through == Through::To(Kind::Directory),
+    };
+    let mut described = json!({
+        "name": name,
+        "path": below(folder, &name),
+        "type": if directory { "directory" } else { "file" },
+        "size": entry.stat.size,
+        "mode": mode(&entry.stat),
+    });
+    if let Some(target) = &entry.target {
+        reply::add(&mut described, "target", target.path.to_string_lossy());
+    }
+    described
+}
+
+/// An entry as a path that can be given again, without the `.` of the work folder.
+fn below(folder: &str, name: &str) -> String {
+    let folder = Path::new(folder).components();
+    let folder: PathBuf = folder.filter(|part| *part != Component::CurDir).collect();
+    folder.join(name).to_string_lossy().into_owned()
+}
+
+/// `-rw-r--r--`, as `ls -l` writes it.
+fn mode(stat: &Stat) -> String {
+    let kind = match stat.kind {
+        Kind::File => '-',
+        Kind::Directory => 'd',
+        Kind::Link => 'l',
+        Kind::Other(_) => '?',
+    };
+    let bits = stat.mode.unwrap_or_default();
+    let rights = (0..9).rev().zip("rwxrwxrwx".chars());
+    std::iter::once(kind)
+        .chain(rights.map(|(bit, letter)| if bits >> bit & 1 == 1 { letter } else { '-' }))
+        .collect()
+}

@@ -1,0 +1,108 @@
+//! What is said of a process.
+
+use super::reply;
+use crate::commands;
+use crate::prelude::*;
+use haft_ops::executor::Exit;
+use haft_ops::processes::{State, Status, Tail};
+use haft_ops::text::{decode, size, sniff};
+use serde_json::Value;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// The fields that all actions answer with.
+pub(super) fn described(status: &Status, cx: &Context) -> Value {
+    let mut described = json!({
+        "process_id": status.id,
+        "command": status.title,
+        "working_dir": status.dir.to_string_lossy(),
+        "running": status.state == State::Running,
+        "started_at": time(status.started),
+    });
+    let (at, code, error) = match &status.state {
+        State::Running => return described,
+        State::Ended { status, at, .. } => (at, reply::exit_code(*status), why(*status)),
+        State::Failed { detail, at, .. } => (at, -1, Some(detail.clone())),
+    };
+    reply::add(&mut described, "ended_at", time(*at));
+    reply::add(&mut described, "exit_code", code);
+    if let Some(error) = error {
+        reply::add(&mut described, "error", error);
+    }
+    let notes = commands::touched(&status.touched, cx);
+    if !notes.is_empty() {
+        let notes: Vec<&str> = notes.iter().map(|note| reply::plain(note)).collect();
+        reply::add(&mut described, "hint", notes.join("\n"));
+    }
+    described
+}
+
+/// Each of them, in a list.
+pub(super) fn all(all: &[Status], cx: &Context) -> Value {
+    all.iter().map(|status| described(status, cx)).collect()
+}
+
+/// `2026-11-15T04:36:07Z`.
+fn time(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// Why it is no success that it ended.
+fn why(status: Exit) -> Option<String> {
+    let signal = match status {
+        Exit::Code(0) => return None,
+        Exit::Code(code) => return Some(format!("exit status {code}")),
+        Exit::Unknown => return Some("nobody saw how it ended".to_owned()),
+        Exit::Signal(signal) => signal,
+    };
+    let name = match signal {
+        1 => "hangup",
+        2 => "interrupt",
+        3 => "quit",
+        6 => "aborted",
+        7 => "bus error",
+        8 => "floating point exception",
+        9 => "killed",
+        11 => "segmentation fault",
+        13 => "broken pipe",
+        15 => "terminated",
+        other => return Some(format!("signal: {other}")),
+    };
+    Some(format!("signal: {name}"))
+}
+
+/// The end of what it has said, and where the whole is if that is not all.
+pub(super) fn add_log(answer: &mut Value, log: &Tail, most: usize) {
+    let output = text(&log.output, log.output_bytes);
+    let error = text(&log.error, log.error_bytes);
+    reply::add(answer, "stdout", output);
+    reply::add(answer, "stderr", error);
+    reply::add(answer, "tail", most);
+    let more = |bytes: u64| bytes > most as u64;
+    if more(log.output_bytes) || more(log.error_bytes) {
+        reply::add(answer, "truncated", true);
+    }
+    let mut whole = |name, bytes, file: &Path| {
+        if more(bytes) {
+            reply::add(answer, name, file.to_string_lossy());
+        }
+    };
+    whole("stdout_path", log.output_bytes, &log.output_file);
+    whole("stderr_path", log.error_bytes, &log.error_file);
+}
+
+fn text(bytes: &[u8], total: u64) -> String {
+    if sniff::is_binary(bytes.get(..sniff::SAMPLE_BYTES).unwrap_or(bytes)) {
+        return format!("[binary output, {}, not shown]", size::size(total));
+    }
+    // What was cut off may have been the beginning of a character.
+    let is_cut = total > bytes.len() as u64;
+    let broken = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| is_cut && **byte & 0xc0 == 0x80)
+        .count();
+    // One that has not come whole will be there the next time.
+    let end = bytes.len() - decode::unfinished(bytes);
+    decode::lossy(bytes.get(broken..end).unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,47 @@
+//! What `process` can wait for.
+
+use super::{command, exec, reply};
+use crate::prelude::*;
+use haft_ops::processes;
+
+#[derive(Deserialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Until {
+    Exit,
+    Port,
+    Log,
+    Idle,
+}
+
+impl Until {
+    /// With the parameter that it takes, which must be there.
+    pub(super) fn with(
+        self,
+        port: Option<i64>,
+        pattern: Option<&str>,
+        idle: Option<f64>,
+    ) -> Result<processes::Until, Error> {
+        Ok(match self {
+            Self::Exit => processes::Until::Exit,
+            Self::Port => {
+                processes::Until::Port(number(port.ok_or_else(|| reply::missing("port"))?)?)
+            }
+            Self::Log => {
+                let pattern = pattern.ok_or_else(|| reply::missing("pattern"))?;
+                processes::Until::Log(pattern.to_owned())
+            }
+            Self::Idle => {
+                let idle = idle.ok_or_else(|| reply::missing("idle"))?;
+                let shortest = std::time::Duration::from_millis(100);
+                processes::Until::Idle(command::limit(Some(idle), shortest, exec::LONGEST))
+            }
+        })
+    }
+}
+
+/// Another number than the one asked for would be another port.
+fn number(port: i64) -> Result<u16, Error> {
+    let number = u16::try_from(port).ok().filter(|port| *port > 0);
+    number
+        .ok_or_else(|| Error::invalid(format!("parameter \"port\" must be 1 to 65535, got {port}")))
+}
