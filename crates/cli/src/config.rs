@@ -3,6 +3,7 @@
 pub(crate) mod approve;
 pub(crate) mod commands;
 mod file;
+pub(crate) mod files;
 mod keys;
 mod layer;
 mod places;
@@ -49,6 +50,7 @@ pub(crate) struct Settings {
     /// The name of the sandbox mode that makes them.
     pub(crate) mode: String,
     pub(crate) commands: commands::Commands,
+    pub(crate) files: files::Files,
     pub(crate) policy: Policy,
     pub(crate) approve: Approve,
     pub(crate) log: String,
@@ -145,6 +147,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let (rules, mode, from) = mode(&sources, &mut warnings)?;
     show("sandbox", mode.clone().into(), joined(&from));
     let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
+    let files = files::load(&sources, text(&toolset), &mut warnings, &mut shown)?;
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let policy = policy::load(&sources, &mut warnings)?;
     show("policy", policy::shown(&policy), policy::from(&policy));
@@ -168,6 +171,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         rules,
         mode,
         commands,
+        files,
         policy,
         approve,
         log: text(&log).to_owned(),

@@ -4,6 +4,7 @@
 
 mod args;
 mod ask;
+mod backing;
 mod commands;
 mod config;
 mod env;

@@ -1,7 +1,9 @@
 //! From settings to a session of tools.
 
 use crate::args::Shared;
+use crate::backing;
 use crate::config::commands::{Executor, Host};
+use crate::config::files::Execution;
 use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
@@ -53,9 +55,12 @@ pub(crate) fn build_with(
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
         .concurrency(settings.concurrency)
-        .commands(commands(settings)?)
+        .backend(backing::backing(settings)?)
         .policy(settings.policy.clone())
         .approve(settings.approve);
+    if settings.files.execution == Execution::Local || settings.toolset != "deepagents" {
+        builder = builder.commands(commands(settings)?);
+    }
     if let Some(reason) = place::needs_a_person(settings) {
         builder = builder.ask_first(reason, haft::Effect::Execute);
     }

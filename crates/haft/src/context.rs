@@ -3,6 +3,7 @@
 use crate::commands::{Live, PACE};
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::Session;
+use crate::state::State;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec};
 use haft_ops::executor::sandbox::Request;
@@ -35,6 +36,12 @@ impl Context {
     #[must_use]
     pub fn call_id(&self) -> &str {
         &self.call_id
+    }
+
+    /// What tools remember between calls of this session.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.session.state
     }
 
     /// Where files live.

@@ -30,6 +30,7 @@ mod registry;
 mod reply;
 mod runtime;
 mod schema;
+mod state;
 mod tool;
 mod toolset;
 pub mod toolsets;
@@ -49,11 +50,13 @@ pub use policy::{
 pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Reply};
 pub use runtime::{
-    Answer, Approve, Approver, BuildError, Builder, Call, Explained, Folders, Question, Runtime,
+    Answer, Approve, Approver, Backing, BuildError, Builder, Call, Disk, Explained, Folders,
+    Naming, Question, Runtime,
 };
+pub use state::State;
 pub use schema::{Repair, parse_arguments};
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
-pub use toolset::{Paths, Preset, Reach, Toolset};
+pub use toolset::{Guidance, Paths, Preset, Reach, Toolset};
 
 /// The cutting and size functions that the toolsets use, for tools of your own.
 pub mod truncate {

@@ -1,9 +1,10 @@
 //! The section of a prompt that tells a model about its tools.
 
-use crate::Definition;
+use crate::{Definition, Toolset};
 
-/// `Tools: a, b.`, a line for each, then the guidance of those that have some.
-pub(crate) fn section(definitions: &[Definition]) -> String {
+/// `Tools: a, b.`, a line for each, then the guidance of those that have some,
+/// then that of the toolset, as far as it speaks of tools that are there.
+pub(crate) fn section(definitions: &[Definition], toolset: &Toolset) -> String {
     if definitions.is_empty() {
         return String::new();
     }
@@ -29,6 +30,15 @@ pub(crate) fn section(definitions: &[Definition]) -> String {
         {
             text.push_str(&format!("\n## {}\n{guidance}\n", definition.name));
         }
+    }
+    let advice: Vec<&str> = toolset
+        .guidance
+        .iter()
+        .filter(|advice| advice.tools.iter().all(|tool| names.contains(tool)))
+        .map(|advice| advice.text.trim())
+        .collect();
+    if !advice.is_empty() {
+        text.push_str(&format!("\n## {}\n{}\n", toolset.name, advice.join("\n")));
     }
     text
 }

@@ -3,12 +3,14 @@
 mod approve;
 mod build;
 mod call;
+mod files;
 #[cfg(test)]
 mod tests;
 
 pub use approve::{Answer, Approve, Approver, Explained, Question};
 pub use build::{BuildError, Builder, Folders};
 pub use call::Call;
+pub use files::{Backing, Disk, Naming};
 
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
@@ -17,6 +19,7 @@ use crate::policy::{self, Decision};
 use crate::queue::{Queue, Ticket};
 use crate::registry::Entry;
 use crate::toolset::Paths;
+use crate::state::State;
 use crate::{Content, Definition, Error, Repair, Reply, Tools, Toolset, limit, prompt};
 use futures::{FutureExt, StreamExt};
 use haft_ops::exec::Surroundings;
@@ -61,6 +64,7 @@ pub(crate) struct Session {
     toolset: Toolset,
     journal: Option<Arc<dyn Journal>>,
     pub(crate) spill: Option<Spill>,
+    pub(crate) state: State,
     queue: Queue,
     timeout: Option<Duration>,
     concurrency: usize,
@@ -409,7 +413,7 @@ impl Runtime {
     /// The section of a prompt that tells a model about the tools.
     #[must_use]
     pub fn prompt_section(&self) -> String {
-        prompt::section(&self.definitions())
+        prompt::section(&self.definitions(), &self.session.toolset)
     }
 
     /// The id of the session.

@@ -3,6 +3,7 @@
 
 use crate::{AnyTool, Error, Reply};
 use haft_ops::scope::{FileRules, Places, Reading, Writing};
+use haft_ops::scope::spelling;
 use haft_ops::spill::Kept;
 use haft_ops::text::limit::{Cut, Keep, Limit};
 use haft_ops::{Access, FilePath, Scope};
@@ -23,6 +24,8 @@ pub struct Toolset {
     pub reach: Reach,
     /// How much of a reply a model gets, unless the reply says otherwise.
     pub limit: Limit,
+    /// What a prompt says about its tools together.
+    pub guidance: &'static [Guidance],
     /// How it words a failure.
     pub failure: fn(&Error) -> Reply,
     /// How it says that a reply was cut.
@@ -66,6 +69,15 @@ impl Reach {
     }
 }
 
+/// A piece of advice for the prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct Guidance {
+    /// The tools it speaks of: without one of them it is not given.
+    pub tools: &'static [&'static str],
+    /// The advice.
+    pub text: &'static str,
+}
+
 /// How a dialect writes paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paths {
@@ -74,6 +86,8 @@ pub enum Paths {
     Expanding,
     /// Absolute or from the work folder, taken literally.
     Plain,
+    /// Absolute in a tree of its own; `..`, `~` and drive letters are refused.
+    Virtual,
 }
 
 impl Paths {
@@ -82,7 +96,7 @@ impl Paths {
     #[must_use]
     pub fn named(self, scope: &Scope, given: &str) -> String {
         match self {
-            Self::Plain => given.to_owned(),
+            Self::Plain | Self::Virtual => given.to_owned(),
             Self::Expanding if given.contains("~/") => bare(given).to_owned(),
             Self::Expanding => expand(scope, given).to_string_lossy().into_owned(),
         }
@@ -91,7 +105,7 @@ impl Paths {
     /// A path as this dialect means it, before any link is followed.
     pub(crate) fn meant(self, scope: &Scope, given: &str) -> PathBuf {
         match self {
-            Self::Plain => PathBuf::from(given),
+            Self::Plain | Self::Virtual => PathBuf::from(given),
             Self::Expanding => expand(scope, given),
         }
     }
@@ -103,6 +117,10 @@ impl Paths {
     pub fn resolve(self, scope: &Scope, given: &str, access: Access) -> haft_ops::Result<FilePath> {
         match self {
             Self::Plain => scope.resolve(given, access),
+            Self::Virtual => {
+                spelling::check(given)?;
+                scope.resolve(given, access)
+            }
             Self::Expanding => scope.resolve_as(given, &expand(scope, given), access),
         }
     }

@@ -2,13 +2,15 @@
 
 mod advice;
 pub mod ah;
+pub mod deepagents;
+mod document;
 pub mod standard;
 pub mod workspace;
 
 use crate::Toolset;
 
 /// The names of all toolsets; the first one is the default.
-pub const NAMES: &[&str] = &["standard", "workspace", "ah"];
+pub const NAMES: &[&str] = &["standard", "workspace", "deepagents", "ah"];
 
 /// A toolset by its name.
 #[must_use]
@@ -16,6 +18,7 @@ pub fn by_name(name: &str) -> Option<Toolset> {
     match name {
         "standard" => Some(standard::toolset()),
         "workspace" => Some(workspace::toolset()),
+        "deepagents" => Some(deepagents::toolset()),
         "ah" => Some(ah::toolset()),
         _ => None,
     }

@@ -1,9 +1,13 @@
 //! Where files live: six primitives, and nothing that can be written once above
 //! them. Edit, search and glob are not here, so every backend has them.
 
+pub mod composite;
+pub mod limited;
 pub mod local;
 pub mod memory;
 
+pub use composite::{Composite, Mount};
+pub use limited::Limited;
 pub use local::Local;
 pub use memory::Memory;
 
@@ -75,6 +79,24 @@ pub trait Backend: Send + Sync + 'static {
     fn on_disk<'a>(&self, _path: &'a FilePath) -> Option<&'a Path> {
         None
     }
+
+    /// The stretches that the tree at `path` is made of, when it is more than one:
+    /// each is then walked by itself, in the way that is best for it.
+    fn parts(&self, _path: &FilePath) -> Vec<Part<'_>> {
+        Vec::new()
+    }
+}
+
+/// A stretch of a tree that is made of several backends.
+pub struct Part<'a> {
+    /// Who holds it.
+    pub backend: &'a dyn Backend,
+    /// Where it begins there.
+    pub path: FilePath,
+    /// Where it begins, seen from the path that was asked about.
+    pub below: PathBuf,
+    /// Paths below it that other stretches cover.
+    pub covered: Vec<PathBuf>,
 }
 
 /// Files up to this size are read at once.

@@ -36,6 +36,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A path that a tree of absolute paths does not take.
+    #[error("{}: {path}", misspelt(*how))]
+    Misspelt {
+        /// The path as it was given.
+        path: String,
+        /// What is wrong with it.
+        how: crate::scope::spelling::Misspelling,
+    },
     /// Nothing there.
     #[error("file not found: {path}")]
     NotFound {
@@ -252,6 +260,16 @@ impl Error {
                 source,
             },
         }
+    }
+}
+
+fn misspelt(how: crate::scope::spelling::Misspelling) -> &'static str {
+    use crate::scope::spelling::Misspelling as M;
+    match how {
+        M::Relative => "Path must be absolute",
+        M::Traversal => "Path traversal not allowed",
+        M::Home => "Home directory expansion not allowed",
+        M::Drive => "Windows absolute paths not allowed",
     }
 }
 

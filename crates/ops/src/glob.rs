@@ -12,6 +12,7 @@ pub use pattern::{Anchored, Dots};
 
 use crate::backend::Kind;
 use crate::search::tree::disk::{self, Opener};
+use crate::search::tree::part::{self, Frame, Framed};
 use crate::search::tree::remote::Remote;
 use crate::search::tree::stop::{blocking, place};
 use crate::search::tree::{Judge, Met, Next, Passed, Visitor, supervise};
@@ -149,21 +150,31 @@ pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) ->
     }
     let keep = Arc::new(Keep::new(max));
     let progress = || watch(keep.progress());
+    let wanted = Arc::new(wanted);
     let work = async {
-        if backend.on_disk(&path).is_some() {
-            let _place = place().await;
-            let (path, keep) = (path.clone(), Arc::clone(&keep));
-            blocking(move || {
-                let judge = Judge::new(&path, ignored);
-                disk::walk(&judge, &keep.stop, || Looking::new(&wanted, &keep))
-            })
-            .await
-        } else {
-            let mut remote = Remote::new(backend, Judge::new(&path, ignored)).await;
+        for part in part::parts(backend, &path).await? {
+            let frame = Frame::of(&part);
             let mut looking = Looking::new(&wanted, &keep);
-            while remote.folder(&mut looking, &keep.stop).await?.is_some() {}
-            Ok(())
+            frame.announce(&mut looking);
+            looking.left();
+            if part.backend.on_disk(&part.path).is_some() {
+                let _place = place().await;
+                let (keep, wanted) = (Arc::clone(&keep), Arc::clone(&wanted));
+                blocking(move || {
+                    let judge = Judge::new(&part.path, ignored);
+                    disk::walk(&judge, &keep.stop, || {
+                        Framed::new(&frame, Looking::new(&wanted, &keep))
+                    })
+                })
+                .await?;
+            } else {
+                let mut remote =
+                    Remote::new(part.backend, Judge::new(&part.path, ignored)).await;
+                let mut looking = Framed::new(&frame, looking);
+                while remote.folder(&mut looking, &keep.stop).await?.is_some() {}
+            }
         }
+        Ok(())
     };
     supervise(work, &keep.stop, deadline, &cancel, progress).await?;
     progress();

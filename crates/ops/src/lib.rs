@@ -13,7 +13,7 @@ pub mod executor;
 pub mod glob;
 pub mod list;
 pub mod picture;
-mod private;
+pub mod private;
 pub mod processes;
 pub mod read;
 pub mod remove;

@@ -8,7 +8,10 @@ use std::path::Path;
 /// Makes a folder, and those above it that are missing, for their owner alone;
 /// one that is there already is closed to others. A link is refused, and so is a
 /// folder of somebody else: what lies in it could be anybody's.
-pub(crate) fn folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn folder(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
         .take_while(|folder| {

@@ -8,21 +8,25 @@
 
 mod links;
 mod mode;
+pub(crate) mod mounts;
 mod place;
 pub(crate) mod protect;
 mod root;
 pub(crate) mod rules;
+pub mod spelling;
 pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
 pub use mode::{FileRules, Mode, Reading, Writing};
+pub use mounts::{MountPoint, Seen};
 pub use place::Places;
 pub use root::Root;
 pub use rules::SECRET;
 pub use temp::{PrivateTemp, Stands};
 
 use crate::{Error, Result};
+use mounts::{Descent, Mounted, Mounts};
 use rules::Guard;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +48,8 @@ pub struct Scope {
     guard: Arc<Guard>,
     work_dir: PathBuf,
     home: Option<PathBuf>,
+    /// Other scopes that decide, each below a path of its own.
+    mounts: Option<Arc<Mounts>>,
 }
 
 impl Scope {
@@ -59,6 +65,7 @@ impl Scope {
             guard: Arc::new(guard),
             work_dir,
             home,
+            mounts: None,
         })
     }
 
@@ -69,10 +76,28 @@ impl Scope {
             guard: Arc::new(Guard::detached()),
             work_dir: PathBuf::from("/"),
             home: None,
+            mounts: None,
         }
     }
 
-    /// The folder that relative paths start from.
+    /// One tree of several scopes. `work_dir` is the folder of commands, which
+    /// know nothing of that tree.
+    #[must_use]
+    pub fn mounted(points: Vec<MountPoint>, work_dir: PathBuf) -> Self {
+        Self {
+            work_dir,
+            mounts: Some(Arc::new(Mounts::new(points))),
+            ..Self::detached()
+        }
+    }
+
+    /// Whether paths lead to this machine's disk and nowhere else.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        !self.guard.is_detached()
+    }
+
+    /// The folder that relative paths start from, and commands.
     #[must_use]
     pub fn work_dir(&self) -> &Path {
         &self.work_dir
@@ -113,6 +138,9 @@ impl Scope {
     /// As [`Scope::resolve`].
     pub fn resolve_as(&self, given: &str, path: &Path, access: Access) -> Result<FilePath> {
         plausible(given, path)?;
+        if let Some(mounts) = &self.mounts {
+            return mounts.resolve(given, path, access);
+        }
         let absolute = self.work_dir.join(path);
         if self.guard.is_detached() {
             return Ok(self
@@ -177,7 +205,11 @@ impl Scope {
     /// A real path as commands and the model call it.
     #[must_use]
     pub fn seen<'a>(&self, real: &'a Path) -> std::borrow::Cow<'a, Path> {
-        match self.guard.seen(real) {
+        let seen = match &self.mounts {
+            Some(mounts) => mounts.seen(real),
+            None => self.guard.seen(real),
+        };
+        match seen {
             Some(seen) => seen.into(),
             None => real.into(),
         }
@@ -195,6 +227,8 @@ pub struct FilePath {
     below: PathBuf,
     root: Arc<Root>,
     guard: Arc<Guard>,
+    /// Where it lies in a tree of several scopes.
+    mounted: Option<Mounted>,
     /// What it was when it was checked: anything, and a regular file.
     was_there: bool,
     was_file: bool,
@@ -226,6 +260,18 @@ impl FilePath {
         &self.root
     }
 
+    /// The path in the tree that the caller sees: the real one, unless several
+    /// scopes make up one tree.
+    #[must_use]
+    pub fn place(&self) -> &Path {
+        let mounted = self.mounted.as_ref();
+        mounted.map_or(&self.real, |mounted| &mounted.place)
+    }
+
+    pub(crate) fn mounted(&self) -> Option<&Mounted> {
+        self.mounted.as_ref()
+    }
+
     /// Whether there was something when it was checked.
     #[must_use]
     pub fn is_there(&self) -> bool {
@@ -253,6 +299,11 @@ impl FilePath {
         let plain = below
             .components()
             .all(|part| matches!(part, std::path::Component::Normal(_)));
+        let mounted = match self.mounted.as_ref().map(|mounted| mounted.descend(below)) {
+            None => None,
+            Some(Descent::Inside(mounted)) => Some(mounted),
+            Some(Descent::Elsewhere(path)) => return path.filter(|_| plain).map(|path| *path),
+        };
         let real = self.real.join(below);
         if !plain || self.guard.hides(&real) {
             return None;
@@ -271,6 +322,7 @@ impl FilePath {
             below: self.below.join(below),
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
+            mounted,
             was_there: false,
             was_file: false,
         })
@@ -287,10 +339,13 @@ impl FilePath {
             below: PathBuf::new(),
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
+            mounted: None,
             was_there: false,
             was_file: false,
         };
-        top.descendant(below)
+        let mut path = top.descendant(below)?;
+        path.mounted = self.mounted.as_ref().map(|mounted| mounted.at(below));
+        Some(path)
     }
 
     /// Whether the rules hide anything in `folder`, an absolute path, or below:

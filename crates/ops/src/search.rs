@@ -17,7 +17,7 @@ pub(crate) use board::Count;
 pub use tree::IgnoreFiles;
 pub use tree::stop::Stopped;
 
-use crate::backend::Kind;
+use crate::backend::{Kind, Part};
 use crate::backend::local::Bounded;
 use crate::glob::pattern::{Anchored, Dots, Memory, Pattern as Glob};
 use crate::{Backend, Error, FilePath, Result};
@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tree::disk::Opener;
+use tree::part::{self, Frame, Framed};
 use tree::remote::Remote;
 use tree::stop::{blocking, place};
 use tree::{Judge, Met, Next, Passed, Visitor, supervise};
@@ -213,18 +214,25 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
     let progress = || watch(job.progress());
     let work = async {
         if stat.kind != Kind::Directory {
-            one_file(backend, &path, &job).await
-        } else if backend.on_disk(&path).is_some() {
-            let _place = place().await;
-            let (path, job) = (path.clone(), Arc::clone(&job));
-            blocking(move || {
-                let judge = Judge::new(&path, IgnoreFiles::Honour);
-                tree::disk::walk(&judge, &job.stop, || Seeking::new(&job, &path))
-            })
-            .await
-        } else {
-            one_by_one(backend, &path, &job).await
+            return one_file(backend, &path, &job).await;
         }
+        for part in part::parts(backend, &path).await? {
+            if part.backend.on_disk(&part.path).is_some() {
+                let _place = place().await;
+                let job = Arc::clone(&job);
+                let frame = Frame::of(&part);
+                blocking(move || {
+                    let judge = Judge::new(&part.path, IgnoreFiles::Honour);
+                    tree::disk::walk(&judge, &job.stop, || {
+                        Framed::new(&frame, Seeking::new(&job, &part.path))
+                    })
+                })
+                .await?;
+            } else {
+                one_by_one(&part, &job).await?;
+            }
+        }
+        Ok(())
     };
     supervise(work, &job.stop, deadline, &cancel, progress).await?;
     progress();
@@ -251,9 +259,10 @@ async fn one_file(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Res
     }
 }
 
-async fn one_by_one(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Result<()> {
-    let mut remote = Remote::new(backend, Judge::new(path, IgnoreFiles::Honour)).await;
-    let mut seeking = Seeking::new(job, path);
+async fn one_by_one(part: &Part<'_>, job: &Arc<Job>) -> Result<()> {
+    let Part { backend, path, .. } = part;
+    let mut remote = Remote::new(*backend, Judge::new(path, IgnoreFiles::Honour)).await;
+    let mut seeking = Framed::new(&Frame::of(part), Seeking::new(job, path));
     while let Some(wanted) = remote.folder(&mut seeking, &job.stop).await? {
         let mut wanted = wanted.into_iter();
         loop {
@@ -270,8 +279,10 @@ async fn one_by_one(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> R
                 break;
             }
             seeking = blocking(move || {
+                let mut room = Vec::new();
                 for (below, reader) in opened {
-                    seeking.seeker.seek(&below, reader);
+                    let below = seeking.frame.whole(&below, &mut room);
+                    seeking.visitor.seeker.seek(below, reader);
                 }
                 Ok(seeking)
             })

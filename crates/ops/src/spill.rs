@@ -18,13 +18,15 @@ pub const MAX_SESSION: u64 = 4 << 30;
 #[derive(Debug)]
 pub struct Spill {
     folder: PathBuf,
+    /// What the folder is called where a reply points to it.
+    called: PathBuf,
     used: AtomicU64,
 }
 
 /// An output that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Where it is.
+    /// Where a reply points to.
     pub path: PathBuf,
     /// How many bytes from the middle are not there, because a limit was hit.
     pub omitted: u64,
@@ -35,8 +37,27 @@ impl Spill {
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self {
+            called: folder.clone(),
             folder,
             used: AtomicU64::new(0),
+        }
+    }
+
+    /// With another name for the folder in what replies point to.
+    #[must_use]
+    pub fn called(self, name: PathBuf) -> Self {
+        Self {
+            called: name,
+            ..self
+        }
+    }
+
+    /// What a file of this folder is called where a reply points to it.
+    #[must_use]
+    pub fn name_of(&self, file: &Path) -> PathBuf {
+        match file.strip_prefix(&self.folder) {
+            Ok(below) => self.called.join(below),
+            Err(_) => file.to_owned(),
         }
     }
 
@@ -61,6 +82,7 @@ impl Spill {
         let fail = |source| Error::io("keep the output in", path.to_string_lossy(), source);
         if length <= room {
             self.put(&path, &[text.as_bytes()]).map_err(fail)?;
+            let path = self.name_of(&path);
             return Ok(Kept { path, omitted: 0 });
         }
         let half = usize::try_from(room / 2).unwrap_or(0);
@@ -70,6 +92,7 @@ impl Spill {
         let note = format!("\n[{omitted} bytes omitted: the limit for kept outputs was reached]\n");
         self.put(&path, &[head.as_bytes(), note.as_bytes(), tail.as_bytes()])
             .map_err(fail)?;
+        let path = self.name_of(&path);
         Ok(Kept { path, omitted })
     }
 
@@ -82,6 +105,7 @@ impl Spill {
         self.used.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.put(&path, &[bytes])
             .map_err(|source| Error::io("keep the output in", path.to_string_lossy(), source))?;
+        let path = self.name_of(&path);
         Ok(Kept { path, omitted: 0 })
     }
 

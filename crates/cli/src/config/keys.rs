@@ -136,6 +136,18 @@ pub(crate) static KEYS: &[Key] = &[
         "where commands run, or { ssh: HOST }",
     ),
     used(
+        "backend",
+        Kind::Anything,
+        "filesystem",
+        "where files live: filesystem, state, store",
+    ),
+    used(
+        "execution",
+        Kind::Anything,
+        "local",
+        "how code is run: local or none",
+    ),
+    used(
         "policy",
         Kind::Rules,
         "[]",
@@ -184,8 +196,6 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Whole(0, u64::MAX),
         "repeats of a failed request",
     ),
-    later("backend", Kind::Anything, "where files live"),
-    later("execution", Kind::Anything, "how code is run"),
     later("subagents", Kind::List, "agents that the agent may ask"),
     later("skills", Kind::Texts, "folders of skills"),
     later("tools.plugins", Kind::List, "tools of other programs"),

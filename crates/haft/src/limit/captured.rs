@@ -39,7 +39,7 @@ pub(crate) fn captured(
     call_id: &str,
 ) -> Said {
     let kept = output.spill.as_ref().map(|path| Kept {
-        path: path.clone(),
+        path: spill.map_or_else(|| path.clone(), |spill| spill.name_of(path)),
         omitted: output.omitted,
     });
     let path = |kept: &Option<Kept>| {
@@ -137,6 +137,7 @@ pub(crate) fn beginning(
     name: &str,
 ) -> Beginning {
     let path = output.spill.as_ref();
+    let path = path.map(|path| spill.map_or_else(|| path.clone(), |spill| spill.name_of(path)));
     let path = path.map(|path| path.to_string_lossy().into_owned());
     let sample = if output.head.is_empty() {
         &output.tail

@@ -1,6 +1,7 @@
 //! Describing a session.
 
 use super::approve::{Approval, Approve, Approver};
+use super::files::{self, Backing, Disk, Files, Ground};
 use super::{Runtime, Session};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
@@ -8,13 +9,12 @@ use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::registry::Duplicate;
 use crate::schema::Ranges;
-use crate::toolset::UnknownPreset;
+use crate::state::State;
+use crate::toolset::{Paths, UnknownPreset};
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
-use haft_ops::backend::local::{Litter, Local};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
-use haft_ops::{Backend, Scope};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -53,6 +53,23 @@ pub enum BuildError {
         "commands that are confined need a state folder: give `folders` with `state`, or no commands"
     )]
     NoState,
+    /// The toolset's paths need a place to start at.
+    #[error(
+        "no backend configured: give the builder `dir`, `backend` or `backend_factory`"
+    )]
+    NoBackend,
+    /// The backend could not be made.
+    #[error("the backend cannot be used: {0}")]
+    Backend(#[source] haft_ops::Error),
+    /// A tree of several backends, for a toolset that works in one folder.
+    #[error("routes are for toolsets of absolute paths (deepagents); \"{0}\" works in one folder")]
+    Routes(&'static str),
+    /// A route that cannot be.
+    #[error("the route {0} {1}")]
+    Route(String, &'static str),
+    /// The state folder cannot be used.
+    #[error("the state folder cannot be used: {0}")]
+    State(#[source] std::io::Error),
     /// The work folder or a root cannot be used.
     #[error("the work folder cannot be used: {0}")]
     Scope(#[source] haft_ops::Error),
@@ -60,7 +77,7 @@ pub enum BuildError {
 
 /// Describes a session.
 pub struct Builder {
-    dir: PathBuf,
+    dir: Option<PathBuf>,
     toolset: String,
     own_toolset: Option<Toolset>,
     preset: Selection,
@@ -69,13 +86,21 @@ pub struct Builder {
     protect: Vec<PathBuf>,
     rules: FileRules,
     folders: Folders,
-    backend: Option<Arc<dyn Backend>>,
+    backing: Choice,
     journal: Option<Arc<dyn Journal>>,
     timeout: Option<Duration>,
     concurrency: usize,
     watch: Option<EventSink>,
     approval: Approval,
     commands: Option<Commands>,
+}
+
+/// Who says where files live.
+enum Choice {
+    /// Nobody: in the work folder.
+    WorkFolder,
+    Given(Backing),
+    Made(Box<dyn Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync>),
 }
 
 enum Selection {
@@ -87,7 +112,7 @@ enum Selection {
 impl Builder {
     pub(super) fn new() -> Self {
         Self {
-            dir: PathBuf::from("."),
+            dir: None,
             toolset: toolsets::NAMES
                 .first()
                 .copied()
@@ -100,7 +125,7 @@ impl Builder {
             protect: Vec::new(),
             rules: Mode::Workspace.rules(),
             folders: Folders::default(),
-            backend: None,
+            backing: Choice::WorkFolder,
             journal: None,
             timeout: None,
             concurrency: 4,
@@ -113,7 +138,7 @@ impl Builder {
     /// The work folder.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.dir = dir.into();
+        self.dir = Some(dir.into());
         self
     }
 
@@ -186,10 +211,21 @@ impl Builder {
         self
     }
 
-    /// Another place for files than the disk. Paths then start at its root.
+    /// Another place for files than the work folder: a backend, whose paths start
+    /// at its root, or a [`Backing`].
     #[must_use]
-    pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.backend = Some(Arc::new(backend));
+    pub fn backend(mut self, backing: impl Into<Backing>) -> Self {
+        self.backing = Choice::Given(backing.into());
+        self
+    }
+
+    /// The same, made when the session is, from its id.
+    #[must_use]
+    pub fn backend_factory(
+        mut self,
+        make: impl Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.backing = Choice::Made(Box::new(make));
         self
     }
 
@@ -274,7 +310,12 @@ impl Builder {
             Selection::Named(name) => Some(toolset.preset(Some(name))?.tools),
         };
         // What could only fail is not offered.
-        let runs = self.commands.is_some() && self.backend.is_none();
+        let runs = self.commands.is_some()
+            && (toolset.paths == Paths::Virtual
+                || matches!(
+                    self.backing,
+                    Choice::WorkFolder | Choice::Given(Backing::Disk(_))
+                ));
         for tool in &toolset.tools {
             let is_listed = listed.is_none_or(|listed| {
                 listed.contains(&tool.definition().name.as_str())
@@ -289,53 +330,63 @@ impl Builder {
         }
 
         let id = session_id();
+        let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let outputs = self
             .folders
             .state
             .as_ref()
-            .map(|state| folder_for(state, "outputs", &self.dir));
+            .map(|state| folder_for(state, "outputs", &dir));
         let temp = self.folders.state.as_ref().map(|state| PrivateTemp {
-            folder: folder_for(state, "tmp", &self.dir),
+            folder: folder_for(state, "tmp", &dir),
             stands: self
                 .commands
                 .as_ref()
                 .map_or(Stands::ForShared, Commands::temp_stands),
         });
-        let (backend, scope, surroundings) = match self.backend {
-            Some(backend) => (backend, Scope::detached(), None),
-            None => {
-                let places = Places {
-                    work_dir: absolute(&self.dir),
-                    roots: self.roots,
-                    readable: outputs.iter().cloned().collect(),
-                    own: [&self.folders.config, &self.folders.state]
-                        .into_iter()
-                        .flatten()
-                        .chain(&self.folders.own)
-                        .cloned()
-                        .collect(),
-                    home: self.folders.home,
-                    protect: self.protect,
-                    temp,
-                    rules: self.rules,
-                };
-                let moved = outputs.as_ref().map(|outputs| outputs.join(&id));
-                let mut places_of_commands = places.clone();
-                let scope = Scope::disk(toolset.reach.of(places)).map_err(BuildError::Scope)?;
-                // As they are now, for as long as the session lasts: a link that is
-                // changed later leads commands no further than file tools.
-                places_of_commands.work_dir = scope.work_dir().to_owned();
-                places_of_commands.roots = scope.roots();
-                let surroundings = self
-                    .commands
-                    .map(|commands| commands.surroundings(&places_of_commands, moved))
-                    .transpose()
-                    .map_err(|_| BuildError::NoState)?;
-                (local(self.folders.state.as_ref()), scope, surroundings)
+        let backing = match self.backing {
+            Choice::Given(backing) => backing,
+            Choice::Made(make) => make(&id).map_err(BuildError::Backend)?,
+            Choice::WorkFolder if toolset.paths == Paths::Virtual && self.dir.is_none() => {
+                return Err(BuildError::NoBackend);
             }
+            Choice::WorkFolder => Backing::Disk(Disk::default()),
         };
+        let ground = Ground {
+            places: Places {
+                work_dir: absolute(&dir),
+                roots: self.roots,
+                readable: outputs.iter().cloned().collect(),
+                own: [&self.folders.config, &self.folders.state]
+                    .into_iter()
+                    .flatten()
+                    .chain(&self.folders.own)
+                    .cloned()
+                    .collect(),
+                home: self.folders.home,
+                protect: files::protected(self.protect, &dir),
+                temp,
+                rules: self.rules,
+            },
+            moved: outputs.as_ref().map(|outputs| outputs.join(&id)),
+            outputs: outputs.clone(),
+            state: self.folders.state,
+            commands: self.commands,
+        };
+        let Files {
+            backend,
+            scope,
+            surroundings,
+        } = ground.files(backing, &toolset)?;
+        let spill = outputs.map(|outputs| {
+            let spill = Spill::new(outputs.join(&id));
+            match toolset.paths {
+                Paths::Virtual => spill.called(Path::new(files::OUTPUTS).join(&id)),
+                Paths::Expanding | Paths::Plain => spill,
+            }
+        });
         let session = Session {
-            spill: outputs.map(|outputs| Spill::new(outputs.join(&id))),
+            spill,
+            state: State::default(),
             id,
             tools,
             backend,
@@ -359,18 +410,6 @@ impl Builder {
     }
 }
 
-/// The disk, with what killed processes left behind cleaned up.
-fn local(state: Option<&PathBuf>) -> Arc<dyn Backend> {
-    match state {
-        None => Arc::new(Local::new()),
-        Some(state) => {
-            let litter = Litter::new(state.join("litter"));
-            litter.sweep();
-            Arc::new(Local::with_litter(litter))
-        }
-    }
-}
-
 /// Outputs and temporary files lie by work folder: a later session in the same
 /// folder may read what an earlier one was told of, one in another folder may
 /// not.
@@ -384,7 +423,7 @@ fn folder_for(state: &std::path::Path, kind: &str, dir: &std::path::Path) -> Pat
     state.join(kind).join(format!("{hash:016x}"))
 }
 
-fn absolute(dir: &std::path::Path) -> PathBuf {
+pub(super) fn absolute(dir: &std::path::Path) -> PathBuf {
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
 }
 

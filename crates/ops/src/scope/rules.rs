@@ -263,6 +263,7 @@ impl Guard {
             below,
             root,
             guard: Arc::clone(self),
+            mounted: None,
             was_there: false,
             was_file: false,
         }
@@ -276,6 +277,7 @@ impl Guard {
             below,
             root: Arc::clone(root),
             guard: Arc::clone(self),
+            mounted: None,
             was_there: false,
             was_file: false,
         }

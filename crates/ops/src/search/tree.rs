@@ -7,6 +7,7 @@
 
 pub(crate) mod disk;
 mod parents;
+pub(crate) mod part;
 mod pool;
 pub(crate) mod remote;
 mod rules;

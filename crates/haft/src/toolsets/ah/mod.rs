@@ -64,6 +64,7 @@ pub fn toolset() -> Toolset {
             lines: usize::MAX,
             ..OUTPUT
         },
+        guidance: &[],
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -70,6 +70,7 @@ pub fn toolset() -> Toolset {
         paths: Paths::Expanding,
         reach: Reach::Mode,
         limit: LIMIT,
+        guidance: &[],
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -32,25 +32,10 @@ impl Tool for List {
         };
         let entries = list::directory(cx.backend(), &request).await?;
         let count = entries.len();
-        let (mut files, mut whole) = (Vec::new(), String::new());
-        for entry in entries {
-            let entry = described(&args.path, &entry);
-            whole.push_str(&entry.to_string());
-            whole.push('\n');
-            if whole.len() <= MOST {
-                files.push(entry);
-            }
-        }
-        let is_cut = files.len() < count;
-        let mut answer =
-            json!({ "success": true, "path": args.path, "files": files, "count": count });
-        if is_cut {
-            reply::add(&mut answer, "truncated", true);
-            // One entry a line, so that `read` can page through it.
-            if let Some(path) = cx.keep_text(&whole) {
-                reply::add(&mut answer, "output_path", path);
-            }
-        }
+        let mut answer = json!({ "success": true, "path": args.path });
+        let described = entries.iter().map(|entry| described(&args.path, entry));
+        let is_cut = reply::add_entries(&mut answer, "files", described, MOST, cx);
+        reply::add(&mut answer, "count", count);
         Ok(Reply::json(&answer)
             .detail("entries", count)
             .detail("truncated", is_cut))

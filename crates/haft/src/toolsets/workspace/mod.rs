@@ -61,6 +61,7 @@ pub fn toolset() -> Toolset {
             lines: usize::MAX,
             keep: Keep::Head,
         },
+        guidance: &[],
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

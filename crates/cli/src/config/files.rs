@@ -1,0 +1,293 @@
+//! What the settings say about where files live and how code is run, for the
+//! toolset of absolute paths. A project's file may choose among what is its own.
+
+use super::sources::{Given, Sources};
+use super::{Shown, given_or, text};
+use crate::exit::Failure;
+use haft::ops::text::spelling::closest;
+use serde_json::{Map, Value};
+use std::path::{Component, Path, PathBuf};
+
+/// Where files live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Backend {
+    /// On the disk, below a folder.
+    Filesystem {
+        root: Option<PathBuf>,
+        is_virtual: bool,
+        /// The largest file that is read, in bytes.
+        largest: Option<u64>,
+    },
+    /// In the session.
+    State,
+    /// In the store.
+    Store(Namespace),
+    /// Each path in another one.
+    Routes(Vec<(String, Self)>),
+}
+
+/// A part of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Namespace {
+    pub(crate) name: String,
+    /// A project has namespaces of its own: what it calls one tells nothing of the
+    /// person's.
+    pub(crate) of_project: bool,
+}
+
+/// How code is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Execution {
+    /// As commands of this machine.
+    Local,
+    /// Not at all.
+    None,
+}
+
+const KINDS: [&str; 3] = ["filesystem", "state", "store"];
+
+/// What is in force.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) backend: Backend,
+    pub(crate) execution: Execution,
+}
+
+/// Reads it.
+pub(crate) fn load(
+    sources: &Sources<'_>,
+    toolset: &str,
+    warnings: &mut Vec<String>,
+    shown: &mut Vec<Shown>,
+) -> Result<Files, Failure> {
+    let (backend, whose) = backend_given(sources, warnings)?;
+    let files = Files {
+        backend: Reader { given: &backend, whose }.backend(&backend.value)?,
+        execution: execution(sources, toolset, warnings, shown)?,
+    };
+    let is_default = matches!(
+        files.backend,
+        Backend::Filesystem { root: None, .. }
+    );
+    if !is_default && toolset != "deepagents" {
+        return Err(Failure::usage(format!(
+            "{}: backend is for the toolset deepagents; {toolset} works on the files of the work folder",
+            backend.from
+        ))
+        .hint("use `--toolset deepagents`, or take it out"));
+    }
+    shown.push(Shown {
+        key: "backend",
+        value: backend.written,
+        from: backend.from.to_string(),
+    });
+    Ok(files)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Person,
+    Project,
+}
+
+/// The person's word, or else the project's.
+fn backend_given(
+    sources: &Sources<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<(Given, Whose), Failure> {
+    let (person, project) = sources.apart("backend")?;
+    match (person, project) {
+        (Some(person), Some(project)) => {
+            warnings.push(format!(
+                "{}: backend is ignored: {} sets it",
+                project.from, person.from
+            ));
+            Ok((person, Whose::Person))
+        }
+        (None, Some(project)) => Ok((project, Whose::Project)),
+        (person, None) => Ok((given_or(person, "filesystem".into()), Whose::Person)),
+    }
+}
+
+fn execution(
+    sources: &Sources<'_>,
+    toolset: &str,
+    warnings: &mut Vec<String>,
+    shown: &mut Vec<Shown>,
+) -> Result<Execution, Failure> {
+    let (person, project) = sources.apart("execution")?;
+    let is_none = |given: &Given| text(given) == "none";
+    let given = match (person, project) {
+        (_, Some(project)) if is_none(&project) => project,
+        (Some(person), Some(project)) => {
+            warnings.push(format!(
+                "{}: execution is ignored: {} sets it",
+                project.from, person.from
+            ));
+            person
+        }
+        (None, Some(project)) => project,
+        (person, None) => given_or(person, "local".into()),
+    };
+    let execution = match &given.value {
+        Value::String(name) if name == "local" => Execution::Local,
+        Value::String(name) if name == "none" => Execution::None,
+        Value::String(name) if name == "sandbox" || name == "heimdall" => {
+            unavailable(&given, toolset, warnings)
+        }
+        Value::Object(map) if map.contains_key("command") || map.contains_key("uri") => {
+            unavailable(&given, toolset, warnings)
+        }
+        _ => {
+            return Err(Failure::usage(format!(
+                "{}: execution must be local, none, sandbox, {{ command, args, env }} or {{ uri }}",
+                given.from
+            )));
+        }
+    };
+    shown.push(Shown {
+        key: "execution",
+        value: match given.written {
+            // What it holds may be secret.
+            Value::Object(map) => format!("({} in a map)", map.len()).into(),
+            written => written,
+        },
+        from: given.from.to_string(),
+    });
+    Ok(execution)
+}
+
+/// Whoever asks for code that is kept away from this machine must not get commands
+/// on it instead.
+fn unavailable(given: &Given, toolset: &str, warnings: &mut Vec<String>) -> Execution {
+    if toolset == "deepagents" {
+        warnings.push(format!(
+            "{}: this version runs code as `execution: local` only: there are no execution tools",
+            given.from
+        ));
+    }
+    Execution::None
+}
+
+struct Reader<'a> {
+    given: &'a Given,
+    whose: Whose,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, what: &str) -> Failure {
+        Failure::usage(format!("{}: {what}", self.given.from))
+            .hint("backend is filesystem, state or store; { kind: …, namespace: …, root: … }; or { routes: { /memories: store, /: filesystem } }")
+    }
+
+    fn backend(&self, value: &Value) -> Result<Backend, Failure> {
+        match value {
+            Value::String(kind) => self.of_kind(kind, &Map::new()),
+            Value::Object(map) if map.contains_key("routes") => self.routes(map),
+            Value::Object(map) => match map.get("kind") {
+                Some(Value::String(kind)) => self.of_kind(kind, map),
+                _ => Err(self.wrong("a backend has a kind, or routes")),
+            },
+            _ => Err(self.wrong("backend must be a name or a map")),
+        }
+    }
+
+    fn routes(&self, map: &Map<String, Value>) -> Result<Backend, Failure> {
+        self.only(map, &["kind", "routes"])?;
+        if map.get("kind").is_some_and(|kind| kind != "composite") {
+            return Err(self.wrong("a backend with routes is of the kind composite"));
+        }
+        let Some(Value::Object(routes)) = map.get("routes") else {
+            return Err(self.wrong("routes must be a map from paths to backends"));
+        };
+        let mut all = Vec::new();
+        for (at, value) in routes {
+            if !at.starts_with('/') {
+                return Err(self.wrong(&format!("the route {at} must begin with /")));
+            }
+            match self.backend(value)? {
+                Backend::Routes(_) => {
+                    return Err(self.wrong(&format!("the route {at} has routes of its own")));
+                }
+                backend => all.push((at.clone(), backend)),
+            }
+        }
+        Ok(Backend::Routes(all))
+    }
+
+    fn of_kind(&self, kind: &str, map: &Map<String, Value>) -> Result<Backend, Failure> {
+        match kind {
+            "filesystem" => {
+                self.only(map, &["kind", "root", "virtual", "virtual_mode", "max_file_size_mb"])?;
+                Ok(Backend::Filesystem {
+                    root: self.root(map)?,
+                    is_virtual: self.truth(map, &["virtual", "virtual_mode"])?.unwrap_or(true),
+                    largest: self.megabytes(map)?,
+                })
+            }
+            "state" => self.only(map, &["kind"]).map(|()| Backend::State),
+            "store" => {
+                self.only(map, &["kind", "namespace"])?;
+                let name = match map.get("namespace") {
+                    None => String::new(),
+                    Some(Value::String(name)) => name.clone(),
+                    Some(_) => return Err(self.wrong("namespace must be text")),
+                };
+                Ok(Backend::Store(Namespace {
+                    name,
+                    of_project: self.whose == Whose::Project,
+                }))
+            }
+            other => {
+                let known = KINDS.iter().map(|kind| (*kind).to_owned());
+                let near = closest(other, known, 1);
+                let meant = near.first().map(|near| format!("; did you mean \"{near}\"?"));
+                Err(self.wrong(&format!(
+                    "there is no backend \"{other}\"{}",
+                    meant.unwrap_or_default()
+                )))
+            }
+        }
+    }
+
+    fn only(&self, map: &Map<String, Value>, known: &[&str]) -> Result<(), Failure> {
+        match map.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(other) => Err(self.wrong(&format!(
+                "backend has no \"{other}\" here; it has: {}",
+                known.join(", ")
+            ))),
+        }
+    }
+
+    fn root(&self, map: &Map<String, Value>) -> Result<Option<PathBuf>, Failure> {
+        let root = match map.get("root") {
+            None => return Ok(None),
+            Some(Value::String(root)) if !root.trim().is_empty() => Path::new(root),
+            Some(_) => return Err(self.wrong("root must be a folder")),
+        };
+        let is_inside = root
+            .components()
+            .all(|part| matches!(part, Component::CurDir | Component::Normal(_)));
+        if self.whose == Whose::Project && !is_inside {
+            return Err(self.wrong("in a project's file, root must lie in the work folder"));
+        }
+        Ok(Some(root.to_owned()))
+    }
+
+    fn truth(&self, map: &Map<String, Value>, names: &[&str]) -> Result<Option<bool>, Failure> {
+        match names.iter().find_map(|name| map.get(*name)) {
+            None => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(*truth)),
+            Some(_) => Err(self.wrong("virtual must be true or false")),
+        }
+    }
+
+    fn megabytes(&self, map: &Map<String, Value>) -> Result<Option<u64>, Failure> {
+        match map.get("max_file_size_mb").map(Value::as_u64) {
+            None => Ok(None),
+            Some(Some(megabytes @ 1..=1024)) => Ok(Some(megabytes << 20)),
+            Some(_) => Err(self.wrong("max_file_size_mb must be a whole number from 1 to 1024")),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Where the files of a session live, and what its commands see of them.
+
+use super::build::{BuildError, absolute};
+use crate::commands::Commands;
+use crate::toolset::{Paths, Reach, Toolset};
+use haft_ops::backend::local::{Litter, Local};
+use haft_ops::backend::{Composite, Limited, Memory, Mount};
+use haft_ops::exec::Surroundings;
+use haft_ops::scope::{FileRules, Places, Reading, Seen, Writing};
+use haft_ops::{Backend, Scope, private};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// The folder of a virtual tree that has the outputs of the session.
+pub(super) const OUTPUTS: &str = "/.haft/outputs";
+
+/// Where the files of a session live.
+#[derive(Clone)]
+pub enum Backing {
+    /// On this machine's disk.
+    Disk(Disk),
+    /// In a backend of its own; paths start at its root.
+    Own(Arc<dyn Backend>),
+    /// Each path of a tree in another one. The longest that fits decides, and is
+    /// taken off; what none fits is in the work folder.
+    Routes(Vec<(String, Backing)>),
+}
+
+/// A folder of the disk as the place of files.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    /// The folder; the work folder if there is none.
+    pub root: Option<PathBuf>,
+    /// How paths name what is in it, in a toolset of absolute paths.
+    pub naming: Naming,
+    /// The largest file that such a toolset reads, in bytes.
+    pub largest: u64,
+}
+
+/// How absolute paths name the files of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// From the folder: `/a` is `a` in it.
+    Virtual,
+    /// As the machine does: the folder's own path comes first.
+    Real,
+}
+
+impl Disk {
+    /// Files up to 10 MB are read.
+    pub const LARGEST: u64 = 10 << 20;
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self {
+            root: None,
+            naming: Naming::Virtual,
+            largest: Self::LARGEST,
+        }
+    }
+}
+
+impl Backing {
+    /// In memory, as long as the session.
+    #[must_use]
+    pub fn state() -> Self {
+        Self::Own(Arc::new(Memory::new()))
+    }
+}
+
+impl<B: Backend> From<B> for Backing {
+    fn from(backend: B) -> Self {
+        Self::Own(Arc::new(backend))
+    }
+}
+
+/// What a session is made from, as far as files are concerned.
+pub(super) struct Ground {
+    /// The folders and rules, for commands as the mode says.
+    pub(super) places: Places,
+    pub(super) outputs: Option<PathBuf>,
+    /// Where what commands must not leave behind is put.
+    pub(super) moved: Option<PathBuf>,
+    pub(super) state: Option<PathBuf>,
+    pub(super) commands: Option<Commands>,
+}
+
+/// The files of a session.
+pub(super) struct Files {
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) scope: Scope,
+    pub(super) surroundings: Option<Surroundings>,
+}
+
+impl Ground {
+    /// Makes them, as the toolset writes paths.
+    pub(super) fn files(self, backing: Backing, toolset: &Toolset) -> Result<Files, BuildError> {
+        match (toolset.paths, backing) {
+            (Paths::Virtual, backing) => self.tree(backing),
+            (_, Backing::Own(backend)) => Ok(Files {
+                backend,
+                scope: Scope::detached(),
+                surroundings: None,
+            }),
+            (_, Backing::Disk(Disk { root, .. })) => self.disk(root, toolset.reach),
+            (_, Backing::Routes(_)) => Err(BuildError::Routes(toolset.name)),
+        }
+    }
+
+    fn local(&self) -> Local {
+        local(self.state.as_deref())
+    }
+
+    fn disk(mut self, root: Option<PathBuf>, reach: Reach) -> Result<Files, BuildError> {
+        if let Some(root) = root {
+            self.places.work_dir = self.places.work_dir.join(root);
+        }
+        let scope = Scope::disk(reach.of(self.places.clone())).map_err(BuildError::Scope)?;
+        let backend = Arc::new(self.local());
+        let surroundings = self.surroundings(scope.work_dir().to_owned(), scope.roots())?;
+        Ok(Files {
+            backend,
+            scope,
+            surroundings,
+        })
+    }
+
+    /// One tree of absolute paths.
+    fn tree(self, backing: Backing) -> Result<Files, BuildError> {
+        let session = Scope::disk(self.places.clone()).map_err(BuildError::Scope)?;
+        let mut work_dir = session.work_dir().to_owned();
+        let mut roots = session.roots();
+        let mut mounts = Vec::new();
+        match backing {
+            Backing::Routes(routes) => {
+                let mut routes = routes;
+                if !routes.iter().any(|(at, _)| at.trim_matches('/').is_empty()) {
+                    routes.push(("/".to_owned(), Backing::Disk(Disk::default())));
+                }
+                for (at, backing) in routes {
+                    let at = route(&at)?;
+                    if mounts.iter().any(|mount: &Mount| mount.at == at) {
+                        return Err(BuildError::Route(at.display().to_string(), "is there twice"));
+                    }
+                    mounts.push(self.mount(at, backing)?);
+                }
+            }
+            Backing::Disk(disk) if disk.naming == Naming::Real => {
+                let largest = disk.largest;
+                let first = self.mount("/".into(), Backing::Disk(disk))?;
+                let places = [vec![first.scope.work_dir().to_owned()], session.roots()].concat();
+                for root in places {
+                    let disk = Disk {
+                        root: Some(root.clone()),
+                        naming: Naming::Virtual,
+                        largest,
+                    };
+                    mounts.push(self.mount(root, Backing::Disk(disk))?);
+                }
+            }
+            backing => mounts.push(self.mount("/".into(), backing)?),
+        }
+        // Commands work where the tree begins, when that is on the disk, and in its
+        // other folders as in roots.
+        for mount in mounts.iter().filter(|mount| mount.scope.is_on_disk()) {
+            let folder = mount.scope.work_dir();
+            if mount.at == Path::new("/") {
+                folder.clone_into(&mut work_dir);
+            } else if !folder.starts_with(&work_dir) {
+                roots.push(folder.to_owned());
+            }
+        }
+        if let Some(outputs) = &self.outputs {
+            private::folder(outputs).map_err(BuildError::State)?;
+            mounts.push(kept(outputs).map_err(BuildError::Scope)?);
+        }
+        let surroundings = self.surroundings(work_dir.clone(), roots)?;
+        let (backend, scope) = Composite::new(mounts, work_dir);
+        Ok(Files {
+            backend: Arc::new(backend),
+            scope,
+            surroundings,
+        })
+    }
+
+    fn mount(&self, at: PathBuf, backing: Backing) -> Result<Mount, BuildError> {
+        let (backend, scope): (Arc<dyn Backend>, Scope) = match backing {
+            Backing::Own(backend) => (backend, Scope::detached()),
+            Backing::Disk(disk) => {
+                let root = disk.root.as_deref().unwrap_or(Path::new(""));
+                let places = Places {
+                    work_dir: self.places.work_dir.join(root),
+                    roots: Vec::new(),
+                    readable: Vec::new(),
+                    ..self.places.clone()
+                };
+                let scope = Scope::disk(Reach::Roots.of(places)).map_err(BuildError::Scope)?;
+                (Arc::new(Limited::new(self.local(), disk.largest)), scope)
+            }
+            Backing::Routes(_) => {
+                let at = at.display().to_string();
+                return Err(BuildError::Route(at, "has routes of its own"));
+            }
+        };
+        Ok(Mount {
+            at,
+            backend,
+            scope,
+            seen: Seen::FromAbove,
+        })
+    }
+
+    /// As they are now, for as long as the session lasts: a link that is changed
+    /// later leads commands no further than file tools.
+    fn surroundings(
+        self,
+        work_dir: PathBuf,
+        roots: Vec<PathBuf>,
+    ) -> Result<Option<Surroundings>, BuildError> {
+        let places = Places {
+            work_dir,
+            roots,
+            ..self.places
+        };
+        self.commands
+            .map(|commands| commands.surroundings(&places, self.moved))
+            .transpose()
+            .map_err(|_| BuildError::NoState)
+    }
+}
+
+/// The outputs of the session: read, never written, and met by name only.
+fn kept(outputs: &Path) -> haft_ops::Result<Mount> {
+    let places = Places {
+        work_dir: outputs.to_owned(),
+        roots: Vec::new(),
+        readable: Vec::new(),
+        home: None,
+        own: Vec::new(),
+        protect: Vec::new(),
+        temp: None,
+        rules: FileRules {
+            reading: Reading::Roots,
+            writing: Writing::Nothing,
+        },
+    };
+    Ok(Mount {
+        at: OUTPUTS.into(),
+        backend: Arc::new(Local::new()),
+        scope: Scope::disk(places)?,
+        seen: Seen::ByNameOnly,
+    })
+}
+
+/// A route as an absolute path without detours.
+fn route(at: &str) -> Result<PathBuf, BuildError> {
+    let path = Path::new(at);
+    let wrong = |why| Err(BuildError::Route(at.to_owned(), why));
+    let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    if !path.is_absolute() {
+        return wrong("must begin with /");
+    }
+    if !path.components().all(plain) || at.contains('\0') {
+        return wrong("must be a plain path");
+    }
+    if path.starts_with("/.haft") {
+        return wrong("is where kept outputs are");
+    }
+    Ok(path.components().collect())
+}
+
+/// The disk, with what killed processes left behind cleaned up.
+fn local(state: Option<&Path>) -> Local {
+    match state {
+        None => Local::new(),
+        Some(state) => {
+            let litter = Litter::new(state.join("litter"));
+            litter.sweep();
+            Local::with_litter(litter)
+        }
+    }
+}
+
+/// A folder of the person's, made absolute before anything depends on it.
+pub(super) fn protected(protect: Vec<PathBuf>, work_dir: &Path) -> Vec<PathBuf> {
+    let work_dir = absolute(work_dir);
+    let named = protect.into_iter().filter(|path| !path.as_os_str().is_empty());
+    named.map(|path| work_dir.join(path)).collect()
+}

@@ -1,0 +1,38 @@
+//! An entry as `ls` and `glob` describe it.
+
+use crate::Context;
+use haft_ops::backend::{Kind, Stat, Target, Through};
+use haft_ops::{Access, FilePath};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What is known of an entry.
+pub(super) fn described(path: &Path, stat: &Stat) -> Value {
+    let is_dir = stat.kind == Kind::Directory;
+    json!({
+        "path": path.to_string_lossy(),
+        "is_dir": is_dir,
+        "size": if is_dir { 0 } else { stat.size },
+        "modified_at": stat.modified.map(time),
+    })
+}
+
+/// A link is what it leads to, where that may be looked at; else it is itself.
+pub(super) async fn followed(path: &Path, stat: Stat, target: Option<&Target>, cx: &Context) -> Stat {
+    let leads = target.is_none_or(|target| matches!(target.through, Through::To(_)));
+    if stat.kind != Kind::Link || !leads {
+        return stat;
+    }
+    let there: Option<FilePath> = cx.resolve(&path.to_string_lossy(), Access::Read).ok();
+    match there {
+        Some(there) => cx.backend().stat(&there).await.unwrap_or(stat),
+        None => stat,
+    }
+}
+
+/// `2025-01-15T10:30:00+00:00`.
+fn time(time: SystemTime) -> String {
+    let zulu = humantime::format_rfc3339_seconds(time).to_string();
+    zulu.replace('Z', "+00:00")
+}

@@ -1,0 +1,113 @@
+//! `glob`: files whose path matches a pattern.
+
+use super::entry::{described, followed};
+use super::{MOST, reply};
+use crate::prelude::*;
+use haft_ops::glob::{self, Anchored, Dots, IgnoreFiles, Kinds, Matching, Stopped};
+use std::path::Path;
+use std::time::Duration;
+
+/// Find files by a glob pattern, e.g. `**/*.py`, `src/{a,b}/*.ts`. `*` stays within a
+/// directory, `**` goes to any depth, and a leading dot has to be written.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Glob pattern, from `path`.
+    pattern: String,
+    /// Directory to look in.
+    #[serde(default = "root")]
+    path: String,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+/// A walk stops after this with what it has.
+const TIME: Duration = Duration::from_secs(60);
+
+/// How many files are listed, with the file that has those which do not fit.
+const FILES: usize = 100_000;
+
+pub(super) struct Glob;
+
+impl Tool for Glob {
+    const NAME: &'static str = "glob";
+    const EFFECT: Effect = Effect::Read;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(args.path.clone(), Access::Read)]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let path = cx.resolve(&args.path, Access::Read)?;
+        let start = path.clone();
+        let request = glob::Glob {
+            path,
+            matching: Matching::Glob {
+                pattern: from_start(&args.pattern, start.place()),
+                anchored: Anchored::ToPath,
+            },
+            dots: Dots::ExplicitOnly,
+            kinds: Kinds::Files,
+            ignored: IgnoreFiles::Disregard,
+            max: FILES,
+            deadline: Some(cx.deadline(TIME)),
+            cancel: cx.cancel().clone(),
+        };
+        let watch = |progress: glob::Progress| {
+            cx.update(format!("{} files looked at", progress.files));
+        };
+        let found = match glob::entries(cx.backend(), request, &watch).await {
+            Ok(found) => found,
+            Err(haft_ops::Error::NotFound { .. }) => {
+                return Ok(Reply::json(&reply::success(json!({ "entries": [] }))));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut entries = Vec::new();
+        for entry in &found.entries {
+            let Some(path) = start.descendant(&entry.below) else {
+                continue;
+            };
+            // Gone since it was found.
+            let Ok(stat) = cx.backend().stat(&path).await else {
+                continue;
+            };
+            let place = start.place().join(&entry.below);
+            let stat = followed(&place, stat, None, cx).await;
+            entries.push(described(&place, &stat));
+        }
+        let mut answer = reply::success(json!({}));
+        let mut is_cut = reply::add_entries(&mut answer, "entries", entries.into_iter(), MOST, cx);
+        is_cut |= found.total > found.entries.len() as u64 || found.stopped.is_some();
+        if is_cut {
+            reply::add(&mut answer, "truncated", true);
+            reply::add(&mut answer, "total", found.total);
+        }
+        if found.stopped == Some(Stopped::Deadline) {
+            let hint = "time was over before everything was looked at: there may be more";
+            reply::add(&mut answer, "hint", hint);
+        } else if found.skipped.unreadable > 0 {
+            let hint = format!("{} directories could not be read", found.skipped.unreadable);
+            reply::add(&mut answer, "hint", hint);
+        }
+        Ok(Reply::json(&answer)
+            .detail("entries", found.total)
+            .detail("truncated", is_cut))
+    }
+}
+
+/// A pattern that begins with `/` is anchored at the root of the tree, which is
+/// what a model means by it.
+fn from_start(pattern: &str, start: &Path) -> String {
+    let Some(rooted) = pattern.strip_prefix('/') else {
+        return pattern.to_owned();
+    };
+    let start = start.to_string_lossy();
+    let below = format!("{}/", start.trim_matches('/'));
+    match rooted.strip_prefix(below.as_str()) {
+        Some(inside) if below.len() > 1 => inside.to_owned(),
+        _ => rooted.to_owned(),
+    }
+}

@@ -1,0 +1,57 @@
+//! `ls`: the entries of one directory.
+
+use super::entry::{described, followed};
+use super::{MOST, reply};
+use crate::prelude::*;
+use haft_ops::backend::Kind;
+use haft_ops::list::{self, Hidden};
+
+/// List the files and directories at a path, hidden ones included.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Absolute path to list (must start with /).
+    path: String,
+}
+
+pub(super) struct Ls;
+
+impl Tool for Ls {
+    const NAME: &'static str = "ls";
+    const EFFECT: Effect = Effect::Read;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(args.path.clone(), Access::Read)]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let path = cx.resolve(&args.path, Access::Read)?;
+        let place = path.place().to_owned();
+        let mut entries = Vec::new();
+        match cx.backend().stat(&path).await {
+            Err(haft_ops::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+            Ok(stat) if stat.kind != Kind::Directory => entries.push(described(&place, &stat)),
+            Ok(_) => {
+                let request = list::List {
+                    path,
+                    hidden: Hidden::Show,
+                };
+                for entry in list::directory(cx.backend(), &request).await? {
+                    let path = place.join(&entry.name);
+                    let stat = followed(&path, entry.stat, entry.target.as_ref(), cx).await;
+                    entries.push(described(&path, &stat));
+                }
+            }
+        }
+        let count = entries.len();
+        let mut answer = reply::success(json!({}));
+        let is_cut = reply::add_entries(&mut answer, "entries", entries.into_iter(), MOST, cx);
+        if is_cut {
+            reply::add(&mut answer, "total", count);
+        }
+        Ok(Reply::json(&answer)
+            .detail("entries", count)
+            .detail("truncated", is_cut))
+    }
+}

@@ -1,0 +1,100 @@
+//! `deepagents`: ls, read_file, write_file, edit_file, glob, grep, todos and execute
+//! over a tree of absolute paths that may be on the disk, in memory, in a store or
+//! all of them. Every reply is one JSON object.
+
+mod edit_file;
+mod entry;
+mod execute;
+mod glob;
+mod grep;
+mod ls;
+mod read_file;
+mod read_todos;
+mod reply;
+mod todo;
+mod write_file;
+mod write_todos;
+
+use crate::erase;
+use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
+use crate::truncate::{Keep, Limit};
+
+/// The most that a reply holds of a file, a command's output or a list.
+const MOST: usize = 100_000;
+
+/// The most characters of what `grep` found.
+const FOUND: usize = 80_000;
+
+/// The toolset. A new tool is a file in this folder and a line here.
+#[must_use]
+pub fn toolset() -> Toolset {
+    Toolset {
+        name: "deepagents",
+        tools: vec![
+            erase(ls::Ls),
+            erase(read_file::ReadFile),
+            erase(write_file::WriteFile),
+            erase(edit_file::EditFile),
+            erase(glob::Glob),
+            erase(grep::Grep),
+            erase(write_todos::WriteTodos),
+            erase(read_todos::ReadTodos),
+            erase(execute::Execute),
+        ],
+        presets: &[
+            Preset {
+                name: "all",
+                tools: &[
+                    "ls",
+                    "read_file",
+                    "write_file",
+                    "edit_file",
+                    "glob",
+                    "grep",
+                    "write_todos",
+                    "read_todos",
+                    "execute",
+                ],
+            },
+            Preset {
+                name: "readonly",
+                tools: &["ls", "read_file", "glob", "grep", "read_todos"],
+            },
+            Preset {
+                name: "none",
+                tools: &[],
+            },
+        ],
+        paths: Paths::Virtual,
+        reach: Reach::Roots,
+        limit: Limit {
+            bytes: MOST,
+            lines: usize::MAX,
+            keep: Keep::Head,
+        },
+        guidance: &[
+            Guidance {
+                tools: &[],
+                text: "- Paths are absolute and begin with /. There is no `..` and no `~`.",
+            },
+            Guidance {
+                tools: &["ls", "glob", "grep", "read_file"],
+                text: "- Find a file with ls, glob or grep, and read it with read_file before you change it.",
+            },
+            Guidance {
+                tools: &["write_file", "edit_file"],
+                text: "- write_file makes new files only. Change what is there with edit_file; give it enough lines around the place for old_string to be unique, or set replace_all.",
+            },
+            Guidance {
+                tools: &["write_todos", "read_todos"],
+                text: "- For work of several steps, keep a list with write_todos: it replaces the whole list. Have one entry in_progress, and mark it completed when it is done.",
+            },
+            Guidance {
+                tools: &["execute"],
+                text: "- execute runs to the end of the command, within 120 seconds, without input. Start what goes on longer in the background with its output in a file.",
+            },
+        ],
+        failure: reply::failure,
+        cut_note: reply::cut_note,
+    }
+}

@@ -1,0 +1,107 @@
+//! How `deepagents` words its replies: one JSON object with `status`, what happened
+//! in `message` and what to do about it in `hint`.
+
+use crate::toolsets::document::{self, cannot_start, taught};
+use crate::truncate::format_size;
+use crate::{Error, Reply};
+use serde_json::{Value, json};
+
+pub(super) use crate::toolsets::document::{
+    add, add_entries, broken_links, cut_note, exit_code, plain,
+};
+
+/// A success with these fields.
+pub(super) fn success(fields: Value) -> Value {
+    let mut answer = json!({ "status": "success" });
+    if let Value::Object(fields) = fields {
+        for (name, value) in fields {
+            add(&mut answer, &name, value);
+        }
+    }
+    answer
+}
+
+/// A failure.
+pub(super) fn failure(error: &Error) -> Reply {
+    let said = document::said_of(error, operation);
+    let answer = document::failure(json!({ "status": "error" }), "message", said);
+    let mut reply = Reply::json(&answer);
+    reply.is_error = true;
+    reply
+}
+
+fn operation(error: &haft_ops::Error) -> (String, String) {
+    use haft_ops::Error as E;
+    use haft_ops::scope::spelling::Misspelling;
+    let what = error.to_string();
+    let next = match error {
+        E::NotAllowed { remedy, .. } => remedy.clone(),
+        E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
+        E::Misspelt { how, .. } => match how {
+            Misspelling::Relative => "paths begin with /, which is the root of the workspace",
+            Misspelling::Traversal => "write the path without ..",
+            Misspelling::Home | Misspelling::Drive => {
+                "paths begin with /, which is the root of the workspace; nothing outside it can be named"
+            }
+        }
+        .to_owned(),
+        E::NotFound { similar, .. } => {
+            let next = if similar.is_empty() {
+                "use ls or glob to see what is there".to_owned()
+            } else {
+                format!("did you mean: {}?", similar.join(", "))
+            };
+            return (format!("Error: {what}"), next);
+        }
+        E::IsDirectory { .. } => {
+            let next = "use ls to see what is in it".to_owned();
+            return (format!("Error: {what}"), next);
+        }
+        E::NotADirectory { .. } => {
+            return (format!("Error: {what}"), "a part of the path is a file".to_owned());
+        }
+        E::TooLarge { path, size, limit } => {
+            return (
+                format!("Error: file too large ({size} bytes, max {limit} bytes): {path}"),
+                "search it with grep, or look at a part of it with execute".to_owned(),
+            );
+        }
+        E::Binary { size, kind, .. } => {
+            let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
+            let next = format!("it has {}{kind}; only text and images can be shown", format_size(*size));
+            return (format!("Error: {what}"), next);
+        }
+        E::NotRegular { .. } => "only regular files can be read and written".to_owned(),
+        E::AlreadyExists { path } => {
+            let what = format!("File already exists: {path}. Use edit_file to modify.");
+            return (what, String::new());
+        }
+        E::Encoding { .. } => "only text in an encoding that extends ASCII can be edited in place".to_owned(),
+        E::TextNotFound { lesson, .. } => {
+            let what = "old_string not found in file content".to_owned();
+            return (what, taught(lesson, "new_string"));
+        }
+        E::Ambiguous { count, lines, .. } => {
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            let what = format!(
+                "old_string appears {count} times. Provide more context to make it unique, or set replace_all=True."
+            );
+            let more = if lines.len() < *count { ", …" } else { "" };
+            return (what, format!("it begins on lines {}{more}", lines.join(", ")));
+        }
+        E::NoChange { .. } => {
+            return ("old_string and new_string are identical".to_owned(), String::new());
+        }
+        E::EmptyOld => {
+            let what = "old_string must not be empty".to_owned();
+            let next = "give the text that is to be replaced; to add text, replace a line by itself and the new one".to_owned();
+            return (what, next);
+        }
+        E::Contended { .. } | E::Locked { .. } => {
+            "another program is writing it; try again".to_owned()
+        }
+        E::CannotStart { refusal, detail, .. } => return cannot_start(what, *refusal, detail),
+        _ => String::new(),
+    };
+    (what, next)
+}

@@ -1,0 +1,48 @@
+//! `write_file`: a new file; what is there already is not replaced.
+
+use super::reply;
+use crate::prelude::*;
+use haft_ops::write::{self, OnExisting};
+
+/// Create a new file with the given content. Parent directories are created. An
+/// existing file is not overwritten: use edit_file to modify it.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Absolute path for the new file.
+    file_path: String,
+    /// Content to write to the file.
+    content: String,
+}
+
+pub(super) struct WriteFile;
+
+impl Tool for WriteFile {
+    const NAME: &'static str = "write_file";
+    const EFFECT: Effect = Effect::Write;
+    type Args = Args;
+
+    fn resources(&self, args: &Args) -> Vec<Resource> {
+        vec![Resource::Path(args.file_path.clone(), Access::Write)]
+    }
+
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let request = write::Write {
+            path: cx.resolve(&args.file_path, Access::Write)?,
+            content: args.content.into_bytes(),
+            on_existing: OnExisting::Refuse,
+        };
+        match write::file(cx.backend(), request).await {
+            Ok(_) => {}
+            // A folder is there as well.
+            Err(haft_ops::Error::IsDirectory { path }) => {
+                return Err(Error::Failed {
+                    text: format!("File already exists: {path}. Use edit_file to modify."),
+                    hint: Some("it is a directory".to_owned()),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let answer = reply::success(json!({ "path": args.file_path }));
+        Ok(Reply::json(&answer).detail("created", true))
+    }
+}

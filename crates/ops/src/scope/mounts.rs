@@ -1,0 +1,163 @@
+//! Several scopes as one tree: each holds below a path of its own, the longest
+//! one that fits decides, and what it decides about begins after that path.
+
+use super::{Access, FilePath, Scope, links};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A scope that holds below a path.
+#[derive(Debug, Clone)]
+pub struct MountPoint {
+    /// The path in the whole tree, absolute.
+    pub at: PathBuf,
+    /// What holds there. Its own root is what that path names.
+    pub scope: Scope,
+    /// Whether somebody who lists or walks from above meets it.
+    pub seen: Seen,
+}
+
+/// Whether a mount is met from above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// It is listed in the folder it lies in.
+    FromAbove,
+    /// Only whoever names it finds it.
+    ByNameOnly,
+}
+
+/// All mounts of a tree.
+#[derive(Debug)]
+pub(crate) struct Mounts {
+    points: Vec<MountPoint>,
+}
+
+/// Where in the tree a path lies.
+#[derive(Debug, Clone)]
+pub(crate) struct Mounted {
+    mounts: Arc<Mounts>,
+    /// Which mount decides about it.
+    pub(crate) number: usize,
+    /// The path in the whole tree, without `.` and `..`.
+    pub(crate) place: PathBuf,
+}
+
+impl Mounts {
+    pub(super) fn new(points: Vec<MountPoint>) -> Self {
+        Self { points }
+    }
+
+    /// Which mount a place lies in, and its path there.
+    fn route<'a>(&self, place: &'a Path) -> Option<(usize, &MountPoint, &'a Path)> {
+        let fitting = self.points.iter().enumerate().filter_map(|(number, point)| {
+            let below = place.strip_prefix(&point.at).ok()?;
+            Some((number, point, below))
+        });
+        fitting.min_by_key(|(_, _, below)| below.components().count())
+    }
+
+    pub(super) fn resolve(
+        self: &Arc<Self>,
+        given: &str,
+        path: &Path,
+        access: Access,
+    ) -> Result<FilePath> {
+        let place = links::lexical(&Path::new("/").join(path));
+        let Some((number, point, below)) = self.route(&place) else {
+            return Err(Error::NotAllowed {
+                path: given.to_owned(),
+                remedy: self.known(),
+            });
+        };
+        let below = if below.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            below
+        };
+        let mut path = point.scope.resolve_as(given, below, access)?;
+        // A place of its own has no other name: two of them must not look alike.
+        if path.root.dir().is_none() {
+            path.real.clone_from(&place);
+        }
+        path.mounted = Some(Mounted {
+            mounts: Arc::clone(self),
+            number,
+            place,
+        });
+        Ok(path)
+    }
+
+    fn known(&self) -> String {
+        let known = self.points.iter().filter(|point| point.seen == Seen::FromAbove);
+        let known: Vec<_> = known.map(|point| point.at.to_string_lossy()).collect();
+        format!("paths begin with {}", known.join(" or "))
+    }
+
+    /// A real path on the disk as a path of this tree.
+    pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
+        let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());
+        let fitting = on_disk.filter_map(|point| {
+            let below = real.strip_prefix(point.scope.work_dir()).ok()?;
+            Some((point, below))
+        });
+        fitting
+            .min_by_key(|(_, below)| below.components().count())
+            .map(|(point, below)| point.at.join(below))
+    }
+}
+
+impl Mounted {
+    /// The mounts that lie below this place and are met from above, each with its
+    /// path from here.
+    pub(crate) fn below(&self) -> impl Iterator<Item = (usize, &Path)> {
+        let points = self.mounts.points.iter().enumerate();
+        points.filter_map(|(number, point)| {
+            let below = point.at.strip_prefix(&self.place).ok()?;
+            let is_met = point.seen == Seen::FromAbove && !below.as_os_str().is_empty();
+            is_met.then_some((number, below))
+        })
+    }
+
+    /// The same for a path below this one. When another mount decides there, the
+    /// path is made anew.
+    pub(super) fn descend(&self, below: &Path) -> Descent {
+        let place = self.place.join(below);
+        match self.mounts.route(&place) {
+            Some((number, ..)) if number == self.number => Descent::Inside(Self {
+                mounts: Arc::clone(&self.mounts),
+                number,
+                place,
+            }),
+            _ => {
+                let given = place.to_string_lossy();
+                let path = self.mounts.resolve(&given, &place, Access::Read);
+                Descent::Elsewhere(path.ok().map(Box::new))
+            }
+        }
+    }
+
+    /// The root of a mount.
+    pub(crate) fn root_of(&self, number: usize) -> Option<FilePath> {
+        let at = &self.mounts.points.get(number)?.at;
+        let given = at.to_string_lossy();
+        self.mounts.resolve(&given, at, Access::Read).ok()
+    }
+
+    /// The same mount at another path below its root.
+    pub(super) fn at(&self, below: &Path) -> Self {
+        let at = self.mounts.points.get(self.number).map(|point| &point.at);
+        Self {
+            mounts: Arc::clone(&self.mounts),
+            number: self.number,
+            place: at.map_or_else(PathBuf::new, |at| at.join(below)),
+        }
+    }
+}
+
+/// Where a path below another one lies.
+pub(super) enum Descent {
+    /// In the same mount.
+    Inside(Mounted),
+    /// In another one.
+    Elsewhere(Option<Box<FilePath>>),
+}

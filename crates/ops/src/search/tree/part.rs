@@ -1,0 +1,126 @@
+//! One stretch of a tree that several backends make up, told of as a part of the
+//! whole.
+
+use super::disk::Opener;
+use super::{Met, Next, Passed, Visitor};
+use crate::backend::{Kind, Part};
+use crate::{Backend, Error, FilePath, Result};
+use std::os::unix::ffi::OsStrExt;
+
+/// The stretches of the tree at `path`: what is not there is left out.
+pub(crate) async fn parts<'a>(
+    backend: &'a dyn Backend,
+    path: &FilePath,
+) -> Result<Vec<Part<'a>>> {
+    let parts = backend.parts(path);
+    if parts.len() < 2 {
+        return Ok(vec![Part {
+            backend,
+            path: path.clone(),
+            below: Default::default(),
+            covered: Vec::new(),
+        }]);
+    }
+    let mut there = Vec::new();
+    for part in parts {
+        match part.backend.stat(&part.path).await {
+            Ok(stat) if stat.kind == Kind::Directory => there.push(part),
+            // Only mounts make it a folder.
+            Ok(_) | Err(Error::NotFound { .. } | Error::NotADirectory { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(there)
+}
+
+/// What is taken off and put before the paths of a stretch.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    prefix: Vec<u8>,
+    covered: Vec<Vec<u8>>,
+}
+
+impl Frame {
+    pub(crate) fn of(part: &Part<'_>) -> Self {
+        let covered = part.covered.iter();
+        Self {
+            prefix: part.below.as_os_str().as_bytes().to_owned(),
+            covered: covered
+                .map(|path| path.as_os_str().as_bytes().to_owned())
+                .collect(),
+        }
+    }
+
+    /// A path of the stretch as a path of the whole.
+    pub(crate) fn whole<'a>(&self, below: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
+        if self.prefix.is_empty() {
+            return below;
+        }
+        room.clear();
+        room.extend_from_slice(&self.prefix);
+        if !below.is_empty() {
+            room.push(b'/');
+            room.extend_from_slice(below);
+        }
+        room
+    }
+
+    /// The stretch itself, as the whole meets it; nothing for the one it begins with.
+    pub(crate) fn announce(&self, visitor: &mut dyn Visitor) {
+        if self.prefix.is_empty() {
+            return;
+        }
+        let name = self.prefix.iter().rposition(|byte| *byte == b'/');
+        visitor.meet(&Met {
+            below: &self.prefix,
+            name_at: name.map_or(0, |slash| slash + 1),
+            kind: Kind::Directory,
+        });
+    }
+}
+
+/// A visitor of the whole, told of one stretch.
+pub(crate) struct Framed<V> {
+    pub(crate) frame: Frame,
+    pub(crate) visitor: V,
+    room: Vec<u8>,
+}
+
+impl<V> Framed<V> {
+    pub(crate) fn new(frame: &Frame, visitor: V) -> Self {
+        Self {
+            frame: frame.clone(),
+            visitor,
+            room: Vec::new(),
+        }
+    }
+}
+
+impl<V: Visitor> Visitor for Framed<V> {
+    fn meet(&mut self, met: &Met<'_>) -> Next {
+        if self.frame.covered.iter().any(|path| path == met.below) {
+            return Next::Over;
+        }
+        let below = self.frame.whole(met.below, &mut self.room);
+        self.visitor.meet(&Met {
+            below,
+            name_at: met.name_at + below.len() - met.below.len(),
+            kind: met.kind,
+        })
+    }
+
+    fn pass(&mut self, passed: Passed) {
+        self.visitor.pass(passed);
+    }
+
+    fn left(&mut self) {
+        self.visitor.left();
+    }
+}
+
+impl<V: Opener> Opener for Framed<V> {
+    fn open(&mut self, below: &[u8], file: std::io::Result<std::fs::File>) {
+        let below = self.frame.whole(below, &mut self.room);
+        self.visitor.open(below, file);
+    }
+}
