@@ -214,6 +214,20 @@ pub enum Error {
         /// The limit that was over.
         after: Duration,
     },
+    /// What keeps the files cannot be used, now or at all.
+    #[error("cannot {action} {path}: the store {store} {problem}; nothing was changed; {remedy}")]
+    Store {
+        /// What was being done, as a verb.
+        action: &'static str,
+        /// The path as it was given.
+        path: String,
+        /// What keeps the files, as a person would look for it: a file, an address.
+        store: String,
+        /// What is wrong with it, as a clause that follows its name.
+        problem: String,
+        /// What to do about it, as a clause.
+        remedy: String,
+    },
     /// The operating system said no.
     #[error("cannot {action} {path}: {}", plain(source))]
     Io {

@@ -1,14 +1,43 @@
 //! What every backend must do, whatever it keeps files in.
 //!
-//! A backend of your own passes when [`all`] returns:
+//! Edit, search, glob and all tools are written once, above
+//! [`haft_ops::Backend`], and rely on what is tested here: a backend that passes
+//! can be put under any of them. Call [`all`] in a test of your own crate, with
+//! `haft-testing` among its `dev-dependencies`:
 //!
 //! ```
-//! # use haft_ops::{backend::Memory, Scope};
+//! use haft_ops::{Scope, backend::Memory};
+//!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! haft_testing::conformance::all(|| (Box::new(Memory::new()), Scope::detached(), ())).await;
+//! haft_testing::conformance::all(|| {
+//!     let backend = Memory::new(); // yours, empty
+//!     (Box::new(backend), Scope::detached(), ())
+//! })
+//! .await;
 //! # }
 //! ```
+//!
+//! It panics at the first promise that is broken and says which. What it demands:
+//!
+//! - **Content.** What is written is read, any bytes, 5 MiB too. A file that was
+//!   opened goes on being the one that was opened.
+//! - **Expectations.** [`Expect`] is compared and the file replaced in one step; a
+//!   write that is refused changes nothing; of many writers one wins.
+//! - **Folders.** A write makes the folders above it. A folder is no file and a
+//!   file no folder, with the errors that say so. Whether a folder outlives its
+//!   last file is up to the backend.
+//! - **Names.** Any bytes but `/` and NUL, kept as they are: newlines, invalid
+//!   UTF-8, wildcards of query languages, 255 bytes, both ways to write `é`.
+//! - **Listings** have every entry once, sorted by the bytes of its name, and say
+//!   of it what `stat` says.
+//! - **Walks** meet parents before children and go where they are led.
+//!
+//! What it cannot see is left to tests of yours: that a write which was answered
+//! survives a crash, and that [`Expect`] holds between processes too.
+
+mod content;
+mod names;
 
 use haft_ops::backend::{Backend, Expect, Kind, Step, Visit};
 use haft_ops::{Access, Error, FilePath, Scope};
@@ -18,10 +47,17 @@ use std::sync::Arc;
 /// A fresh backend, a scope over it, and whatever must live as long.
 pub type Made<T> = (Box<dyn Backend>, Scope, T);
 
-/// Runs the whole suite, each case on a fresh backend.
+/// Runs the whole suite, each case on a fresh backend that `make` gives: empty,
+/// with a scope that admits paths below its root. Use
+/// [`Scope::detached`] unless the backend is this machine's disk.
+///
+/// It needs a Tokio runtime where the backend does.
+///
+/// # Panics
+/// When the backend does not do what every backend must.
 pub async fn all<T>(make: impl Fn() -> Made<T>) {
     macro_rules! cases {
-        ($($case:ident),* $(,)?) => {$({
+        ($($case:path),* $(,)?) => {$({
             let (backend, scope, _keep) = make();
             $case(&Files { backend: &*backend, scope: &scope }).await;
         })*};
@@ -37,6 +73,16 @@ pub async fn all<T>(make: impl Fn() -> Made<T>) {
         walks_can_be_led,
         bytes_are_bytes,
         only_one_of_many_wins,
+        content::large_files_are_whole,
+        content::an_open_file_stays_what_it_was,
+        content::times_tell_of_changes,
+        content::refusals_change_nothing,
+        content::writers_do_not_disturb_each_other,
+        names::any_name_is_kept,
+        names::names_around_the_slash_stay_apart,
+        names::wildcards_are_letters,
+        names::neighbours_are_not_inside,
+        names::there_is_nothing_below_a_file,
     );
 }
 

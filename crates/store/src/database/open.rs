@@ -1,0 +1,134 @@
+//! Opening what is there, and nothing that only looks like it.
+//!
+//! The database is looked at through SQLite alone. Opening it as a plain file as
+//! well would, on closing, drop the locks of every connection of this process.
+
+use super::{Database, Identity, PATIENCE, connect, make};
+use crate::problem::Problem;
+use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, statat};
+use rustix::io::Errno;
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+
+/// Marks the file as ours, where `file` and others look: "haft".
+pub(super) const APPLICATION: i64 = 0x6861_6674;
+
+/// The newest schema this version knows.
+pub(super) const SCHEMA: i64 = 1;
+
+/// A database that was not opened, and was not changed.
+#[derive(Debug, thiserror::Error)]
+#[error("the store {} {problem}; nothing was changed; {}", path.display(), problem.remedy())]
+pub struct OpenError {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+pub(super) fn open(given: &Path) -> Result<Database, Problem> {
+    let path = make::place(given)?;
+    let identity = match identity(&path)? {
+        Some(identity) => identity,
+        None => make::database(&path)?,
+    };
+    writable(&path)?;
+    recognize(&path)?;
+    let writer = connect(&path)?;
+    if writer.is_readonly("main")? {
+        let detail = "permission denied".to_owned();
+        return Err(Problem::ReadOnly { detail });
+    }
+    let mode: String = writer.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let detail = "its file system does not support shared access".to_owned();
+        return Err(Problem::System { detail });
+    }
+    check(&writer)?;
+    Ok(Database::new(path, identity, writer))
+}
+
+/// The file at `path`, where there is one. A link is refused rather than
+/// followed: the log would lie beside the link for one process and beside its
+/// target for another, and each would miss what the other wrote.
+pub(super) fn identity(path: &Path) -> Result<Option<Identity>, Problem> {
+    let stat = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(Problem::io(&errno.into())),
+    };
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_size == 0 => {
+            // Never made so: a new one appears whole.
+            let detail = "it is empty".to_owned();
+            return Err(Problem::Damaged { detail });
+        }
+        FileType::RegularFile => {
+            return Ok(Some(Identity {
+                device: stat.st_dev,
+                inode: stat.st_ino,
+            }));
+        }
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        _ => "not a regular file",
+    };
+    Err(Problem::NotAFile { kind })
+}
+
+/// Whether the file and its folder may be written. SQLite would fall back to
+/// reading, and leave a log beside it that nobody can write either.
+fn writable(path: &Path) -> Result<(), Problem> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    for (path, what) in [(path, "the file"), (folder, "its folder")] {
+        let access = Access::READ_OK | Access::WRITE_OK;
+        if let Err(errno) = accessat(CWD, path, access, AtFlags::EACCESS) {
+            return Err(match Problem::io(&errno.into()) {
+                Problem::ReadOnly { detail } => Problem::ReadOnly {
+                    detail: format!("{detail} for {what}"),
+                },
+                other => other,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the file is ours, found out without the right to change it: a journal
+/// that another program left beside its database is not played back by us.
+fn recognize(path: &Path) -> Result<(), Problem> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    if application != APPLICATION {
+        return Err(Problem::Foreign);
+    }
+    schema(&connection)
+}
+
+fn schema(connection: &Connection) -> Result<(), Problem> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    match found.cmp(&SCHEMA) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(Problem::Newer {
+            found,
+            known: SCHEMA,
+        }),
+        Ordering::Less => Err(Problem::Damaged {
+            detail: format!("it has no schema {found}"),
+        }),
+    }
+}
+
+/// Whether what every call needs is there.
+fn check(connection: &Connection) -> Result<(), Problem> {
+    schema(connection)?;
+    for table in ["files", "parts"] {
+        connection.prepare(&format!("SELECT 1 FROM {table} LIMIT 1"))?;
+    }
+    Ok(())
+}
