@@ -48,10 +48,7 @@ impl Memory {
 /// Whether `path` is a folder: the root, or something has it as a parent.
 fn is_folder(files: &BTreeMap<PathBuf, File>, path: &Path) -> bool {
     path.as_os_str().is_empty()
-        || files
-            .range(path.to_owned()..)
-            .take_while(|(file, _)| file.starts_with(path))
-            .any(|(file, _)| file != path)
+        || below(files, path).any(|(file, _)| file != path)
 }
 
 /// A file where a folder would have to be.
@@ -72,12 +69,25 @@ impl File {
     }
 }
 
-const FOLDER: Stat = Stat {
-    kind: Kind::Directory,
-    size: 0,
-    modified: None,
-    mode: None,
-};
+/// A folder is as new as the newest file in it.
+fn folder(modified: Option<SystemTime>) -> Stat {
+    Stat {
+        kind: Kind::Directory,
+        size: 0,
+        modified,
+        mode: None,
+    }
+}
+
+/// The files below a folder.
+fn below<'a>(
+    files: &'a BTreeMap<PathBuf, File>,
+    path: &'a Path,
+) -> impl Iterator<Item = (&'a PathBuf, &'a File)> {
+    files
+        .range(path.to_owned()..)
+        .take_while(move |(file, _)| file.starts_with(path))
+}
 
 #[async_trait]
 impl Backend for Memory {
@@ -139,7 +149,8 @@ impl Backend for Memory {
     async fn stat(&self, path: &FilePath) -> Result<Stat> {
         let files = self.files();
         if is_folder(&files, path.below()) {
-            return Ok(FOLDER);
+            let times = below(&files, path.below()).map(|(_, file)| file.modified);
+            return Ok(folder(times.max()));
         }
         files
             .get(path.below())
@@ -158,17 +169,15 @@ impl Backend for Memory {
             });
         }
         let mut entries: BTreeMap<OsString, Stat> = BTreeMap::new();
-        for (file, content) in files
-            .range(path.below().to_owned()..)
-            .take_while(|(file, _)| file.starts_with(path.below()))
-        {
-            let Ok(below) = file.strip_prefix(path.below()) else {
+        for (file, content) in below(&files, path.below()) {
+            let Ok(inside) = file.strip_prefix(path.below()) else {
                 continue;
             };
-            let mut parts = below.iter();
+            let mut parts = inside.iter();
             let Some(name) = parts.next() else { continue };
             let stat = if parts.next().is_some() {
-                FOLDER
+                let known = entries.get(name).and_then(|stat| stat.modified);
+                folder(known.max(Some(content.modified)))
             } else {
                 content.stat()
             };

@@ -62,7 +62,13 @@ impl Mounts {
         path: &Path,
         access: Access,
     ) -> Result<FilePath> {
-        let place = links::lexical(&Path::new("/").join(path));
+        let mut place = links::lexical(&Path::new("/").join(path));
+        // Where nothing is mounted at the root, it stands for the first mount.
+        if let (true, Some(first)) = (place == Path::new("/"), self.points.first())
+            && self.route(&place).is_none()
+        {
+            place.clone_from(&first.at);
+        }
         let Some((number, point, below)) = self.route(&place) else {
             return Err(Error::NotAllowed {
                 path: given.to_owned(),
