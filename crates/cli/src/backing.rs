@@ -57,7 +57,8 @@ impl Made<'_> {
             return Ok(database.clone());
         }
         let state = self.settings.folders.state.as_ref();
-        let state = state.ok_or_else(|| Failure::usage("the store needs a state folder: set HOME"))?;
+        let state =
+            state.ok_or_else(|| Failure::usage("the store needs a state folder: set HOME"))?;
         let database = Database::open(state.join("store.db"))
             .map_err(|error| Failure::usage(error.to_string()))?;
         self.database = Some(database.clone());

@@ -53,8 +53,8 @@ pub use runtime::{
     Answer, Approve, Approver, Backing, BuildError, Builder, Call, Disk, Explained, Folders,
     Naming, Question, Runtime,
 };
-pub use state::State;
 pub use schema::{Repair, parse_arguments};
+pub use state::State;
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
 pub use toolset::{Guidance, Paths, Preset, Reach, Toolset};
 

@@ -2,8 +2,8 @@
 //! failures and cuts.
 
 use crate::{AnyTool, Error, Reply};
-use haft_ops::scope::{FileRules, Places, Reading, Writing};
 use haft_ops::scope::spelling;
+use haft_ops::scope::{FileRules, Places, Reading, Writing};
 use haft_ops::spill::Kept;
 use haft_ops::text::limit::{Cut, Keep, Limit};
 use haft_ops::{Access, FilePath, Scope};

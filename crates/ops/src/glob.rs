@@ -168,8 +168,7 @@ pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) ->
                 })
                 .await?;
             } else {
-                let mut remote =
-                    Remote::new(part.backend, Judge::new(&part.path, ignored)).await;
+                let mut remote = Remote::new(part.backend, Judge::new(&part.path, ignored)).await;
                 let mut looking = Framed::new(&frame, looking);
                 while remote.folder(&mut looking, &keep.stop).await?.is_some() {}
             }

@@ -17,8 +17,8 @@ pub(crate) use board::Count;
 pub use tree::IgnoreFiles;
 pub use tree::stop::Stopped;
 
-use crate::backend::{Kind, Part};
 use crate::backend::local::Bounded;
+use crate::backend::{Kind, Part};
 use crate::glob::pattern::{Anchored, Dots, Memory, Pattern as Glob};
 use crate::{Backend, Error, FilePath, Result};
 use board::Job;

@@ -62,13 +62,14 @@ pub(crate) fn load(
 ) -> Result<Files, Failure> {
     let (backend, whose) = backend_given(sources, warnings)?;
     let files = Files {
-        backend: Reader { given: &backend, whose }.backend(&backend.value)?,
+        backend: Reader {
+            given: &backend,
+            whose,
+        }
+        .backend(&backend.value)?,
         execution: execution(sources, toolset, warnings, shown)?,
     };
-    let is_default = matches!(
-        files.backend,
-        Backend::Filesystem { root: None, .. }
-    );
+    let is_default = matches!(files.backend, Backend::Filesystem { root: None, .. });
     if !is_default && toolset != "deepagents" {
         return Err(Failure::usage(format!(
             "{}: backend is for the toolset deepagents; {toolset} works on the files of the work folder",
@@ -218,10 +219,21 @@ impl Reader<'_> {
     fn of_kind(&self, kind: &str, map: &Map<String, Value>) -> Result<Backend, Failure> {
         match kind {
             "filesystem" => {
-                self.only(map, &["kind", "root", "virtual", "virtual_mode", "max_file_size_mb"])?;
+                self.only(
+                    map,
+                    &[
+                        "kind",
+                        "root",
+                        "virtual",
+                        "virtual_mode",
+                        "max_file_size_mb",
+                    ],
+                )?;
                 Ok(Backend::Filesystem {
                     root: self.root(map)?,
-                    is_virtual: self.truth(map, &["virtual", "virtual_mode"])?.unwrap_or(true),
+                    is_virtual: self
+                        .truth(map, &["virtual", "virtual_mode"])?
+                        .unwrap_or(true),
                     largest: self.megabytes(map)?,
                 })
             }
@@ -241,7 +253,9 @@ impl Reader<'_> {
             other => {
                 let known = KINDS.iter().map(|kind| (*kind).to_owned());
                 let near = closest(other, known, 1);
-                let meant = near.first().map(|near| format!("; did you mean \"{near}\"?"));
+                let meant = near
+                    .first()
+                    .map(|near| format!("; did you mean \"{near}\"?"));
                 Err(self.wrong(&format!(
                     "there is no backend \"{other}\"{}",
                     meant.unwrap_or_default()

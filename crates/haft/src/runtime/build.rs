@@ -54,9 +54,7 @@ pub enum BuildError {
     )]
     NoState,
     /// The toolset's paths need a place to start at.
-    #[error(
-        "no backend configured: give the builder `dir`, `backend` or `backend_factory`"
-    )]
+    #[error("no backend configured: give the builder `dir`, `backend` or `backend_factory`")]
     NoBackend,
     /// The backend could not be made.
     #[error("the backend cannot be used: {0}")]

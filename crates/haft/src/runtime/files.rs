@@ -141,7 +141,10 @@ impl Ground {
                 for (at, backing) in routes {
                     let at = route(&at)?;
                     if mounts.iter().any(|mount: &Mount| mount.at == at) {
-                        return Err(BuildError::Route(at.display().to_string(), "is there twice"));
+                        return Err(BuildError::Route(
+                            at.display().to_string(),
+                            "is there twice",
+                        ));
                     }
                     mounts.push(self.mount(at, backing)?);
                 }
@@ -285,6 +288,8 @@ fn local(state: Option<&Path>) -> Local {
 /// A folder of the person's, made absolute before anything depends on it.
 pub(super) fn protected(protect: Vec<PathBuf>, work_dir: &Path) -> Vec<PathBuf> {
     let work_dir = absolute(work_dir);
-    let named = protect.into_iter().filter(|path| !path.as_os_str().is_empty());
+    let named = protect
+        .into_iter()
+        .filter(|path| !path.as_os_str().is_empty());
     named.map(|path| work_dir.join(path)).collect()
 }

@@ -50,9 +50,9 @@ impl Composite {
 
     fn number(&self, number: usize, path: &FilePath) -> Result<&dyn Backend> {
         let backend = self.backends.get(number);
-        backend.map(|backend| &**backend).ok_or_else(|| {
-            Error::Fault(format!("{} is not a path of this tree", path.given()))
-        })
+        backend
+            .map(|backend| &**backend)
+            .ok_or_else(|| Error::Fault(format!("{} is not a path of this tree", path.given())))
     }
 
     /// Who holds a path.
@@ -160,9 +160,12 @@ impl Backend for Composite {
             return Vec::new();
         };
         let own = (mounted.number, PathBuf::new());
-        let mounts = mounted.below().map(|(number, below)| (number, below.to_owned()));
+        let mounts = mounted
+            .below()
+            .map(|(number, below)| (number, below.to_owned()));
         let all: Vec<_> = [own].into_iter().chain(mounts).collect();
-        let part = |(number, below): &(usize, PathBuf)| self.part(*number, below, path, mounted, &all);
+        let part =
+            |(number, below): &(usize, PathBuf)| self.part(*number, below, path, mounted, &all);
         all.iter().filter_map(part).collect()
     }
 }
@@ -197,7 +200,11 @@ impl Composite {
 
 /// The first name of a path, and whether it is all of it.
 fn first(below: &Path) -> (&OsStr, bool) {
-    let mut parts = below.components().filter(|part| matches!(part, Component::Normal(_)));
-    let name = parts.next().map_or_else(|| OsStr::new(""), |part| part.as_os_str());
+    let mut parts = below
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_)));
+    let name = parts
+        .next()
+        .map_or_else(|| OsStr::new(""), |part| part.as_os_str());
     (name, parts.next().is_none())
 }

@@ -47,8 +47,7 @@ impl Memory {
 
 /// Whether `path` is a folder: the root, or something has it as a parent.
 fn is_folder(files: &BTreeMap<PathBuf, File>, path: &Path) -> bool {
-    path.as_os_str().is_empty()
-        || below(files, path).any(|(file, _)| file != path)
+    path.as_os_str().is_empty() || below(files, path).any(|(file, _)| file != path)
 }
 
 /// A file where a folder would have to be.

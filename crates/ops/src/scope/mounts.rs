@@ -49,10 +49,14 @@ impl Mounts {
 
     /// Which mount a place lies in, and its path there.
     fn route<'a>(&self, place: &'a Path) -> Option<(usize, &MountPoint, &'a Path)> {
-        let fitting = self.points.iter().enumerate().filter_map(|(number, point)| {
-            let below = place.strip_prefix(&point.at).ok()?;
-            Some((number, point, below))
-        });
+        let fitting = self
+            .points
+            .iter()
+            .enumerate()
+            .filter_map(|(number, point)| {
+                let below = place.strip_prefix(&point.at).ok()?;
+                Some((number, point, below))
+            });
         fitting.min_by_key(|(_, _, below)| below.components().count())
     }
 
@@ -94,7 +98,10 @@ impl Mounts {
     }
 
     fn known(&self) -> String {
-        let known = self.points.iter().filter(|point| point.seen == Seen::FromAbove);
+        let known = self
+            .points
+            .iter()
+            .filter(|point| point.seen == Seen::FromAbove);
         let known: Vec<_> = known.map(|point| point.at.to_string_lossy()).collect();
         format!("paths begin with {}", known.join(" or "))
     }

@@ -26,7 +26,9 @@ pub fn check(given: &str) -> Result<()> {
         Misspelling::Traversal
     } else if given.starts_with('~') {
         Misspelling::Home
-    } else if chars.next().is_some_and(|first| first.is_ascii_alphabetic())
+    } else if chars
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
         && chars.next() == Some(':')
     {
         Misspelling::Drive
@@ -70,7 +72,9 @@ mod tests {
             };
             assert_eq!(found, Some(how), "{given}");
         }
-        for given in ["/", "/a~b", "/~", "/a..b", "/...", "/..a", "/C:", "//a/./b/"] {
+        for given in [
+            "/", "/a~b", "/~", "/a..b", "/...", "/..a", "/C:", "//a/./b/",
+        ] {
             assert!(check(given).is_ok(), "{given}");
         }
     }

@@ -19,7 +19,12 @@ pub(super) fn described(path: &Path, stat: &Stat) -> Value {
 }
 
 /// A link is what it leads to, where that may be looked at; else it is itself.
-pub(super) async fn followed(path: &Path, stat: Stat, target: Option<&Target>, cx: &Context) -> Stat {
+pub(super) async fn followed(
+    path: &Path,
+    stat: Stat,
+    target: Option<&Target>,
+    cx: &Context,
+) -> Stat {
     let leads = target.is_none_or(|target| matches!(target.through, Through::To(_)));
     if stat.kind != Kind::Link || !leads {
         return stat;

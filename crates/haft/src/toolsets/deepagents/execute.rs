@@ -42,7 +42,9 @@ impl Tool for Execute {
             return Err(Error::invalid("parameter \"command\" is empty"));
         }
         if args.command.contains('\0') {
-            return Err(Error::invalid("parameter \"command\" contains a NUL character"));
+            return Err(Error::invalid(
+                "parameter \"command\" contains a NUL character",
+            ));
         }
         let limit = cx.time_left(TIME);
         let request = Exec {

@@ -113,7 +113,9 @@ fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context) -> Reply 
         None => found,
         Some((end, _)) => {
             let cut = found.get(..end).unwrap_or_default();
-            cut.rfind('\n').and_then(|line| cut.get(..line)).unwrap_or(cut)
+            cut.rfind('\n')
+                .and_then(|line| cut.get(..line))
+                .unwrap_or(cut)
         }
     };
     let is_cut = shown.len() < found.len();

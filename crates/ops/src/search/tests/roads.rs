@@ -2,8 +2,9 @@
 
 use super::tree::{Hintless, Tree, run};
 use super::*;
-use crate::backend::{Expect, Memory as MemoryBackend};
+use crate::backend::{Composite, Expect, Memory as MemoryBackend, Mount};
 use crate::glob::{self, Kinds, Matching};
+use crate::scope::Seen;
 use crate::{Access, Scope};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -162,6 +163,63 @@ proptest! {
                 let third = glob::entries(&memory, glob_of(in_memory.clone(), &request, ignored, dots), &|_| ()).await.ok();
                 prop_assert_eq!(&disk, &other);
                 prop_assert_eq!(&disk, &third);
+            }
+            Ok(())
+        })?;
+    }
+}
+
+/// Whether a path can be in a tree that has mounts at `a` and `b/c`.
+fn fits_mounts(path: &str) -> bool {
+    let ignores = [".gitignore", ".ignore", ".git"];
+    !["a", "b", "b/c"].contains(&path) && !path.split('/').any(|part| ignores.contains(&part))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #[test]
+    fn several_backends_are_one_tree(files in files_of_a_tree(), request in request()) {
+        let tree = Tree::new();
+        let whole = MemoryBackend::new();
+        let detached = Scope::detached();
+        let mount = |at: &str, backend: Arc<dyn Backend>, scope: Scope| Mount {
+            at: at.into(), backend, scope, seen: Seen::FromAbove,
+        };
+        let (composite, scope) = Composite::new(vec![
+            mount("/", Arc::new(MemoryBackend::new()), Scope::detached()),
+            mount("/a", Arc::new(tree.disk.clone()), tree.scope.clone()),
+            mount("/b/c", Arc::new(MemoryBackend::new()), Scope::detached()),
+        ], "/".into());
+        run(async {
+            for (path, content) in files.iter().filter(|(path, _)| fits_mounts(path)) {
+                let alone = detached.resolve(&format!("/{path}"), Access::Write).unwrap();
+                whole.write(&alone, content.clone(), Expect::Absent).await.unwrap();
+                let routed = scope.resolve(&format!("/{path}"), Access::Write).unwrap();
+                composite.write(&routed, content.clone(), Expect::Absent).await.unwrap();
+            }
+            let start = format!("/{}", request.start.join("/"));
+            let alone = detached.resolve(&start, Access::Read).unwrap();
+            let routed = scope.resolve(&start, Access::Read).unwrap();
+            let one = super::files(&whole, search_of(alone.clone(), &request), &|_| ()).await;
+            let many = super::files(&composite, search_of(routed.clone(), &request), &|_| ()).await;
+            match (one, many) {
+                (Ok(one), Ok(many)) => prop_assert_eq!(one, many),
+                // Mounts are folders, whether there is something in them or not.
+                (Err(_), Ok(many)) => prop_assert_eq!(many.searched, 0),
+                (one, many) => prop_assert_eq!(one.is_ok(), many.is_ok()),
+            }
+            for dots in [Dots::Match, Dots::ExplicitOnly] {
+                let files = |path| glob::Glob {
+                    kinds: Kinds::Files,
+                    ..glob_of(path, &request, IgnoreFiles::Disregard, dots)
+                };
+                let one = glob::entries(&whole, files(alone.clone()), &|_| ()).await;
+                let many = glob::entries(&composite, files(routed.clone()), &|_| ()).await;
+                match (one, many) {
+                    (Ok(one), Ok(many)) => prop_assert_eq!(one, many),
+                    (Err(_), Ok(many)) => prop_assert_eq!(many.total, 0),
+                    (one, many) => prop_assert_eq!(one.is_ok(), many.is_ok()),
+                }
             }
             Ok(())
         })?;

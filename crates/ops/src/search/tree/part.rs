@@ -8,10 +8,7 @@ use crate::{Backend, Error, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
 
 /// The stretches of the tree at `path`: what is not there is left out.
-pub(crate) async fn parts<'a>(
-    backend: &'a dyn Backend,
-    path: &FilePath,
-) -> Result<Vec<Part<'a>>> {
+pub(crate) async fn parts<'a>(backend: &'a dyn Backend, path: &FilePath) -> Result<Vec<Part<'a>>> {
     let parts = backend.parts(path);
     if parts.len() < 2 {
         return Ok(vec![Part {
