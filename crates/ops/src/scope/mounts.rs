@@ -1,7 +1,7 @@
 //! Several scopes as one tree: each holds below a path of its own, the longest
 //! one that fits decides, and what it decides about begins after that path.
 
-use super::{Access, FilePath, Scope, links};
+use super::{Access, FilePath, Scope, Writing, links};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,27 @@ pub struct MountPoint {
     pub scope: Scope,
     /// Whether somebody who lists or walks from above meets it.
     pub seen: Seen,
+}
+
+impl MountPoint {
+    /// What would allow a path is not the same in a tree of its own: no folder can
+    /// be added to it.
+    fn reworded(&self, error: Error, below: &Path, access: Access) -> Error {
+        let Error::NotAllowed { path, remedy } = error else {
+            return error;
+        };
+        let writes = access != Access::Read;
+        let remedy = if writes && self.seen == Seen::ByNameOnly {
+            "what is kept there is read, never written".to_owned()
+        } else if writes && self.scope.rules().writing == Writing::Nothing
+            || self.scope.guard.hides(&self.scope.work_dir().join(below))
+        {
+            remedy
+        } else {
+            "a link in it leads out of the tree".to_owned()
+        };
+        Error::NotAllowed { path, remedy }
+    }
 }
 
 /// Whether a mount is met from above.
@@ -84,7 +105,8 @@ impl Mounts {
         } else {
             below
         };
-        let mut path = point.scope.resolve_as(given, below, access)?;
+        let resolved = point.scope.resolve_as(given, below, access);
+        let mut path = resolved.map_err(|error| point.reworded(error, below, access))?;
         // A place of its own has no other name: two of them must not look alike.
         if path.root.dir().is_none() {
             path.real.clone_from(&place);

@@ -38,10 +38,10 @@ enum Mode {
 const TIME: Duration = Duration::from_secs(60);
 
 /// How many lines are kept, with the file that has those which do not fit.
-const LINES: usize = 20_000;
+const LINES: usize = 200_000;
 
 /// Longer lines are cut around the match.
-const LINE: usize = 2_000;
+const LINE: usize = 500;
 
 pub(super) struct Grep;
 

@@ -85,7 +85,9 @@ fn text(shown: &Shown) -> Reply {
     let first = usize::try_from(shown.first).unwrap_or(usize::MAX);
     // Numbers take room as well: as many whole lines as fit with them.
     let (mut content, mut last) = (String::new(), shown.first.saturating_sub(1));
-    for (line, number) in lines::split(&shown.text).zip(first..) {
+    // The last one may be empty, so they are counted rather than split off.
+    let wanted = usize::try_from(shown.lines).unwrap_or(usize::MAX);
+    for (line, number) in shown.text.split('\n').take(wanted).zip(first..) {
         let mut row = String::new();
         lines::number_line(&mut row, number, line, lines::CHUNK_CHARS);
         let room = MOST.saturating_sub(content.len());
