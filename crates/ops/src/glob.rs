@@ -3,12 +3,14 @@
 mod keep;
 mod matcher;
 pub(crate) mod pattern;
+mod stats;
 #[cfg(test)]
 mod tests;
 
 pub use crate::search::{IgnoreFiles, Progress, Stopped, Watch};
 pub use matcher::Matcher;
 pub use pattern::{Anchored, Dots};
+pub use stats::stats;
 
 use crate::backend::Kind;
 use crate::search::tree::disk::{self, Opener};

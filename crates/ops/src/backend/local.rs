@@ -72,13 +72,7 @@ impl Backend for Local {
 
     async fn stat(&self, path: &FilePath) -> Result<Stat> {
         let path = path.clone();
-        blocking::run(Weight::Heavy, move || {
-            let handle = handle::open(&path, OFlags::PATH)?;
-            let stat =
-                fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
-            Ok(describe(&stat))
-        })
-        .await
+        blocking::run(Weight::Heavy, move || stat(&path)).await
     }
 
     async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
@@ -89,6 +83,13 @@ impl Backend for Local {
     fn on_disk<'a>(&self, path: &'a FilePath) -> Option<&'a Path> {
         path.root().dir().map(|_| path.real())
     }
+}
+
+/// What is at a path of the disk.
+pub(crate) fn stat(path: &FilePath) -> Result<Stat> {
+    let handle = handle::open(path, OFlags::PATH)?;
+    let stat = fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
+    Ok(describe(&stat))
 }
 
 /// Opens a regular file for reading. The kind is looked up before the open: to

@@ -65,18 +65,16 @@ impl Tool for Glob {
             }
             Err(error) => return Err(error.into()),
         };
+        let below = found.entries.iter().map(|entry| &entry.below);
+        let paths: Vec<_> = below.filter_map(|below| start.descendant(below)).collect();
+        let places: Vec<_> = paths.iter().map(|path| path.place().to_owned()).collect();
         let mut entries = Vec::new();
-        for entry in &found.entries {
-            let Some(path) = start.descendant(&entry.below) else {
-                continue;
-            };
-            // Gone since it was found.
-            let Ok(stat) = cx.backend().stat(&path).await else {
-                continue;
-            };
-            let place = start.place().join(&entry.below);
-            let stat = followed(&place, stat, None, cx).await;
-            entries.push(described(&place, &stat));
+        for (place, stat) in places.iter().zip(glob::stats(cx.backend(), paths).await?) {
+            // None: gone since it was found.
+            if let Some(stat) = stat {
+                let stat = followed(place, stat, None, cx).await;
+                entries.push(described(place, &stat));
+            }
         }
         let mut answer = reply::success(json!({}));
         let mut is_cut = reply::add_entries(&mut answer, "entries", entries.into_iter(), MOST, cx);
