@@ -1,0 +1,10 @@
+//! How haft speaks to other machines: one guarded HTTP client, and the channels
+//! that messages go to.
+//!
+//! Nothing else in haft opens a connection. What a model can make this crate
+//! dial goes through [`guard`]; what a person configured is dialled as it is.
+
+pub mod guard;
+mod secret;
+
+pub use secret::Secret;
