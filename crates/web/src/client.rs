@@ -15,6 +15,7 @@ mod tls;
 
 pub(crate) use error::words;
 pub use error::{HttpError, Reach};
+pub(crate) use tls::Authorities;
 pub use url::Url;
 
 use crate::guard::{self, Entries};
@@ -23,8 +24,8 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use resolve::{Judge, Resolver};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::Host;
@@ -110,11 +111,11 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     settings: Settings,
-    authorities: Vec<u8>,
+    authorities: Authorities,
     /// Dials addresses of the open internet, and ranges that are allowed.
-    guarded: reqwest::Client,
+    guarded: OnceLock<reqwest::Client>,
     /// Dials anything: for hosts that the configuration names.
-    open: reqwest::Client,
+    open: OnceLock<reqwest::Client>,
 }
 
 /// A client that cannot be made.
@@ -123,49 +124,27 @@ struct Inner {
 pub struct SetupError(pub(crate) String);
 
 impl Client {
-    /// A client that keeps to these settings.
+    /// A client that keeps to these settings. It costs nothing until it is
+    /// used: reading the system's certificates takes a while, and many who
+    /// have a client never send anything.
     ///
     /// # Errors
-    /// When the file of certificates cannot be read, or TLS cannot be set up.
+    /// When the file of certificates cannot be read.
     pub fn new(settings: Settings) -> Result<Self, SetupError> {
         let authorities = match &settings.ca_file {
-            Some(path) => tls::read_authorities(path)?,
-            None => Vec::new(),
+            Some(path) => Authorities::read(path)?,
+            None => Authorities::default(),
         };
-        let tls = tls::configuration(&authorities)?;
-        let build = |judge| {
-            reqwest::Client::builder()
-                .tls_backend_preconfigured(tls.clone())
-                .dns_resolver(Resolver::new(judge))
-                // A proxy of the environment would resolve names for us.
-                .no_proxy()
-                .redirect(reqwest::redirect::Policy::none())
-                .referer(false)
-                .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(CONNECT_TIMEOUT)
-                // A connection that has been idle may be closed just as the
-                // next request leaves, and nobody could say if it arrived.
-                .pool_idle_timeout(Duration::from_secs(2))
-                .build()
-                .map_err(|error| SetupError(format!("cannot set up HTTP: {error}")))
-        };
-        let guarded = build(Judge::Guard {
-            allow: settings.allow.clone(),
-            deny: settings.deny.clone(),
-        })?;
-        let open = build(Judge::Deny {
-            deny: settings.deny.clone(),
-        })?;
         Ok(Self(Arc::new(Inner {
             settings,
             authorities,
-            guarded,
-            open,
+            guarded: OnceLock::new(),
+            open: OnceLock::new(),
         })))
     }
 
-    /// The certificates that are trusted beside the system's, as PEM.
-    pub(crate) fn authorities(&self) -> &[u8] {
+    /// The certificates that are trusted beside the system's.
+    pub(crate) fn authorities(&self) -> &Authorities {
         &self.0.authorities
     }
 
@@ -274,12 +253,7 @@ impl Client {
                 reason: "the address has no host",
             });
         };
-        let Inner {
-            settings: Settings { allow, deny, .. },
-            guarded,
-            open,
-            ..
-        } = &*self.0;
+        let Settings { allow, deny, .. } = &self.0.settings;
         let name = host.to_string();
         let forbidden = |kind| HttpError::Forbidden {
             reach: Reach::of(url),
@@ -289,7 +263,7 @@ impl Client {
             return Err(forbidden("a place the configuration denies"));
         }
         if origin == Origin::Configuration || allow.names(&name, port) {
-            return Ok(open);
+            return self.0.open();
         }
         // The library does not ask the resolver about literal addresses.
         let kind = match host {
@@ -297,7 +271,54 @@ impl Client {
             Host::Ipv4(address) => guard::refusal(address.into()),
             Host::Ipv6(address) => guard::refusal(address.into()),
         };
-        kind.map_or(Ok(guarded), |kind| Err(forbidden(kind)))
+        kind.map_or_else(|| self.0.guarded(), |kind| Err(forbidden(kind)))
+    }
+}
+
+impl Inner {
+    fn guarded(&self) -> Result<&reqwest::Client, HttpError> {
+        let Settings { allow, deny, .. } = &self.settings;
+        let judge = || Judge::Guard {
+            allow: allow.clone(),
+            deny: deny.clone(),
+        };
+        self.made(&self.guarded, judge)
+    }
+
+    fn open(&self) -> Result<&reqwest::Client, HttpError> {
+        let deny = &self.settings.deny;
+        let judge = || Judge::Deny { deny: deny.clone() };
+        self.made(&self.open, judge)
+    }
+
+    /// What is in the place, made now if nothing is.
+    fn made<'a>(
+        &self,
+        place: &'a OnceLock<reqwest::Client>,
+        judge: impl FnOnce() -> Judge,
+    ) -> Result<&'a reqwest::Client, HttpError> {
+        if let Some(client) = place.get() {
+            return Ok(client);
+        }
+        let tls = tls::configuration(&self.authorities)
+            .map_err(|SetupError(reason)| HttpError::Setup { reason })?;
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(Resolver::new(judge()))
+            // A proxy of the environment would resolve names for us.
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            // A connection that has been idle may be closed just as the next
+            // request leaves, and nobody could say if it arrived.
+            .pool_idle_timeout(Duration::from_secs(2))
+            .build()
+            .map_err(|error| HttpError::Setup {
+                reason: format!("cannot set up HTTP: {error}"),
+            })?;
+        Ok(place.get_or_init(|| client))
     }
 }
 

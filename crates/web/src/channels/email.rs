@@ -5,7 +5,7 @@ use super::carrier::{Carrier, Failure, Part, Time};
 use super::scrub::Scrub;
 use super::setting::{Email, Encryption};
 use crate::Secret;
-use crate::client::{CONNECT_TIMEOUT, words};
+use crate::client::{CONNECT_TIMEOUT, Client, words};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -32,12 +32,12 @@ pub(super) struct Mail {
     from: Mailbox,
     sign_in: Option<(String, Secret)>,
     encryption: Encryption,
-    tls: TlsParameters,
+    client: Client,
     scrub: Scrub,
 }
 
 impl Mail {
-    pub(super) fn new(email: Email, authorities: &[u8]) -> Result<Self, String> {
+    pub(super) fn new(email: Email, client: &Client) -> Result<Self, String> {
         let Email {
             host,
             port,
@@ -60,11 +60,6 @@ impl Mail {
             (Some(_), None) => return Err("username without a password".to_owned()),
             (None, Some(_)) => return Err("password without a username".to_owned()),
         };
-        let failed = |_: SmtpError| "cannot set up TLS".to_owned();
-        let mut tls = TlsParameters::builder(host.clone());
-        if !authorities.is_empty() {
-            tls = tls.add_root_certificate(Certificate::from_pem(authorities).map_err(failed)?);
-        }
         let encryption = match (encryption, port) {
             (Encryption::Auto, 465) => Encryption::Tls,
             (Encryption::Auto, 587) => Encryption::StartTls,
@@ -81,7 +76,7 @@ impl Mail {
         });
         Ok(Self {
             scrub: Scrub::new(secrets),
-            tls: tls.build_rustls().map_err(failed)?,
+            client: client.clone(),
             host,
             port,
             from,
@@ -110,6 +105,17 @@ impl Mail {
         Ok((to, message.formatted()))
     }
 
+    /// What a secure connection is held to: the same as with HTTP.
+    fn tls(&self) -> Result<TlsParameters, Failure> {
+        let pem = &self.client.authorities().pem;
+        let mut tls = TlsParameters::builder(self.host.clone());
+        if !pem.is_empty() {
+            let authorities = Certificate::from_pem(pem).map_err(|error| self.failed(&error))?;
+            tls = tls.add_root_certificate(authorities);
+        }
+        tls.build_rustls().map_err(|error| self.failed(&error))
+    }
+
     /// A connection that may carry what is to be sent, signed in.
     async fn connect(&self) -> Result<AsyncSmtpConnection, Failure> {
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host((&*self.host, self.port))
@@ -124,7 +130,10 @@ impl Mail {
         }
         let is_here = addresses.iter().all(|address| address.ip().is_loopback());
         let name = ClientId::default();
-        let at_once = (self.encryption == Encryption::Tls).then(|| self.tls.clone());
+        let at_once = match self.encryption {
+            Encryption::Tls => Some(self.tls()?),
+            _ => None,
+        };
         let mut connection = AsyncSmtpConnection::connect_tokio1(
             addresses.as_slice(),
             Some(CONNECT_TIMEOUT),
@@ -143,12 +152,12 @@ impl Mail {
             if !connection.can_starttls() {
                 connection.abort().await;
                 return Err(Failure::lasting(format!(
-                    "{self_} offers no encryption (STARTTLS)",
-                    self_ = self.reach()
+                    "{} offers no encryption (STARTTLS)",
+                    self.reach()
                 )));
             }
             connection
-                .starttls(self.tls.clone(), &name)
+                .starttls(self.tls()?, &name)
                 .await
                 .map_err(|error| self.failed(&error))?;
         }

@@ -128,7 +128,7 @@ impl Channel {
                 let token = token.map(|token| checked(token, "token")).transpose()?;
                 Box::new(Online::new(client, Webhook { url, token }))
             }
-            Self::Email(email) => Box::new(Mail::new(email, client.authorities())?),
+            Self::Email(email) => Box::new(Mail::new(email, client)?),
             Self::Console => Box::new(Console(console.clone())),
         })
     }

@@ -44,6 +44,12 @@ pub enum HttpError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// No request can be sent from here.
+    #[error("{reason}")]
+    Setup {
+        /// Why not.
+        reason: String,
+    },
     /// A place that may not be spoken to.
     #[error("not allowed to connect to {}: it is {kind}", .reach.host)]
     Forbidden {

@@ -9,25 +9,36 @@ use rustls_platform_verifier::Verifier;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The text of a file of certificates.
-pub(super) fn read_authorities(path: &Path) -> Result<Vec<u8>, SetupError> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the configuration names the file; no tool can"
-    )]
-    std::fs::read(path)
-        .map_err(|error| SetupError(format!("cannot read {}: {error}", path.display())))
+/// Certificates of a file that are trusted beside the system's.
+#[derive(Default)]
+pub(crate) struct Authorities {
+    /// As the file has them.
+    pub(crate) pem: Vec<u8>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Authorities {
+    /// Reads them.
+    pub(super) fn read(path: &Path) -> Result<Self, SetupError> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the configuration names the file; no tool can"
+        )]
+        let pem = std::fs::read(path)
+            .map_err(|error| SetupError(format!("cannot read {}: {error}", path.display())))?;
+        let certificates = CertificateDer::pem_slice_iter(&pem)
+            .collect::<Result<Vec<_>, _>>()
+            .ok()
+            .filter(|certificates| !certificates.is_empty())
+            .ok_or_else(|| SetupError(format!("{} holds no certificates", path.display())))?;
+        Ok(Self { pem, certificates })
+    }
 }
 
 /// What a connection is held to. The provider is named here, so that nothing
 /// depends on which one the process installed.
-pub(super) fn configuration(authorities: &[u8]) -> Result<ClientConfig, SetupError> {
-    let extra = CertificateDer::pem_slice_iter(authorities)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|_| SetupError("ca_file holds no certificates".to_owned()))?;
-    if extra.is_empty() && !authorities.is_empty() {
-        return Err(SetupError("ca_file holds no certificates".to_owned()));
-    }
+pub(super) fn configuration(authorities: &Authorities) -> Result<ClientConfig, SetupError> {
+    let extra = authorities.certificates.iter().cloned();
     let provider = Arc::new(ring::default_provider());
     let failed = |error: rustls::Error| SetupError(format!("cannot set up TLS: {error}"));
     let verifier = Verifier::new_with_extra_roots(extra, Arc::clone(&provider)).map_err(failed)?;

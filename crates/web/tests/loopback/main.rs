@@ -2,10 +2,17 @@
 //! script: what they get is recorded to the byte, what they answer is decided
 //! by the test.
 
+#[cfg(test)]
 mod channels;
+#[cfg(test)]
 mod client;
+#[cfg(test)]
 mod email;
+#[cfg(test)]
 mod http_server;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
 mod smtp_server;
+#[cfg(test)]
 mod tls;

@@ -96,7 +96,7 @@ async fn there_is_no_way_back_to_plain_text() {
 #[test]
 fn a_file_without_certificates_is_an_error() {
     for (file, words) in [
-        ("Cargo.toml", "ca_file holds no certificates"),
+        ("Cargo.toml", "Cargo.toml holds no certificates"),
         ("absent", "cannot read"),
     ] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
