@@ -13,8 +13,8 @@ mod redirect;
 mod resolve;
 mod tls;
 
-pub(crate) use error::words;
 pub use error::{HttpError, Reach};
+pub(crate) use error::{tls_error, words};
 pub(crate) use tls::Authorities;
 pub use url::Url;
 

@@ -1,7 +1,7 @@
 //! Discord's API: a message in a channel.
 
 use super::carrier::Part;
-use super::http::{Answer, Post, Service, Verdict, below, check_segment};
+use super::http::{Answer, Post, Service, Told, Verdict, below, check_segment};
 use crate::Secret;
 use crate::client::{Header, Url};
 use serde_json::json;
@@ -51,6 +51,10 @@ impl Service for Discord {
             Some(wait) => Verdict::Limited(Some(wait)),
             None => Verdict::Status(answer.word("message")),
         }
+    }
+
+    fn verdict(&self) -> Told {
+        Told::ByStatus
     }
 
     fn secrets(&self) -> Vec<String> {

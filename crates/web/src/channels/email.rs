@@ -5,7 +5,7 @@ use super::carrier::{Carrier, Failure, Part, Time};
 use super::scrub::Scrub;
 use super::setting::{Email, Encryption};
 use crate::Secret;
-use crate::client::{CONNECT_TIMEOUT, Client, words};
+use crate::client::{CONNECT_TIMEOUT, Client, tls_error, words};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -230,13 +230,14 @@ impl Mail {
             };
         }
         let cause = deepest(error);
-        if error.is_tls() {
+        let system = system_error(error);
+        if error.is_tls() || system.and_then(tls_error).is_some() {
             return Failure::lasting(format!("no secure connection to {reach}: {cause}"));
         }
         if error.is_client() || error.is_response() {
             return Failure::lasting(format!("{reach}: {}", self.scrub.text(&cause)));
         }
-        let refused = io_kind(error) == Some(io::ErrorKind::ConnectionRefused);
+        let refused = system.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
         Failure::passing(if refused {
             format!("connection refused by {reach}")
         } else if error.is_timeout() {
@@ -341,11 +342,11 @@ fn deepest(error: &SmtpError) -> String {
         .to_owned()
 }
 
-fn io_kind(error: &SmtpError) -> Option<io::ErrorKind> {
+fn system_error(error: &SmtpError) -> Option<&io::Error> {
     let mut source = error.source();
     while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
-            return Some(error.kind());
+        if let Some(error) = cause.downcast_ref() {
+            return Some(error);
         }
         source = cause.source();
     }

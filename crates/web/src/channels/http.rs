@@ -7,9 +7,13 @@ use crate::client::{Client, Header, HttpError, Method, Origin, Redirects, Reques
 use async_trait::async_trait;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
+use tokio::time::timeout;
 
 /// How much of an answer is read.
 const MOST_BYTES: usize = 64 * 1024;
+
+/// How long the body of an answer is waited for that says nothing new.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a service is sent.
 pub(super) struct Post {
@@ -45,6 +49,15 @@ pub(super) enum Verdict {
     Unreadable,
 }
 
+/// Where an answer says what became of a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// In its status.
+    ByStatus,
+    /// In its body, whatever the status.
+    ByBody,
+}
+
 /// One kind of service.
 pub(super) trait Service: Send + Sync {
     /// Its name, for words.
@@ -59,6 +72,8 @@ pub(super) trait Service: Send + Sync {
     fn post(&self, part: Part<'_>) -> Result<Post, &'static str>;
     /// What an answer means.
     fn judge(&self, answer: &Answer) -> Verdict;
+    /// Where an answer says what became of the message.
+    fn verdict(&self) -> Told;
     /// What must not be repeated.
     fn secrets(&self) -> Vec<String>;
 }
@@ -180,10 +195,15 @@ impl<S: Service> Carrier for Online<S> {
         let is_plain = response
             .header("content-type")
             .is_some_and(|kind| kind.starts_with("text/plain"));
-        // A status says enough where the rest does not come.
-        let body = match response.body().await {
-            Ok(body) => body.bytes,
-            Err(_) => Vec::new(),
+        // Where the status says it all, the rest is read so that the connection
+        // can be used again, and nobody waits for it.
+        let patience = match self.service.verdict() {
+            Told::ByStatus => PATIENCE.min(time.left),
+            Told::ByBody => time.left,
+        };
+        let body = match timeout(patience, response.body()).await {
+            Ok(Ok(body)) => body.bytes,
+            Ok(Err(_)) | Err(_) => Vec::new(),
         };
         let answer = Answer {
             status,

@@ -1,7 +1,7 @@
 //! Slack's Web API: `chat.postMessage`.
 
 use super::carrier::Part;
-use super::http::{Answer, Post, Service, Verdict, below};
+use super::http::{Answer, Post, Service, Told, Verdict, below};
 use crate::Secret;
 use crate::client::{Header, Url};
 use serde_json::{Value, json};
@@ -60,6 +60,10 @@ impl Service for Slack {
             }),
             word => Verdict::Status(word),
         }
+    }
+
+    fn verdict(&self) -> Told {
+        Told::ByBody
     }
 
     fn secrets(&self) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Telegram's Bot API: `sendMessage`.
 
 use super::carrier::Part;
-use super::http::{Answer, Post, Service, Verdict, below};
+use super::http::{Answer, Post, Service, Told, Verdict, below};
 use crate::Secret;
 use crate::client::Url;
 use serde_json::{Value, json};
@@ -67,6 +67,10 @@ impl Service for Telegram {
             }
             said => Verdict::Status(said),
         }
+    }
+
+    fn verdict(&self) -> Told {
+        Told::ByBody
     }
 
     fn secrets(&self) -> Vec<String> {

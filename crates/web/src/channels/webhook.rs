@@ -1,7 +1,7 @@
 //! Any address that takes a message as JSON.
 
 use super::carrier::Part;
-use super::http::{Answer, Post, Service, Verdict};
+use super::http::{Answer, Post, Service, Told, Verdict};
 use crate::Secret;
 use crate::client::{Header, Url};
 use serde_json::json;
@@ -51,6 +51,10 @@ impl Service for Webhook {
             .find_map(|key| answer.word(key))
             .or_else(|| answer.text.clone());
         Verdict::Status(said)
+    }
+
+    fn verdict(&self) -> Told {
+        Told::ByStatus
     }
 
     /// The address of a webhook is its password: nothing of it is repeated but

@@ -199,7 +199,7 @@ impl HttpError {
 
 /// The error of TLS that an error of the system wraps, however often. It is
 /// not among the sources: an error that holds another shows as that one.
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     let inner = error.get_ref()?;
     inner
         .downcast_ref()

@@ -2,18 +2,18 @@ use crate::client::client;
 use crate::http_server::{Server, Step, answer, json, redirect};
 use haft_ops::Error as OpsError;
 use haft_ops::messenger::{Message, Messenger, Sent};
-use haft_web::Secret;
 use haft_web::channels::{Channel, Channels, MAX_PARTS, Pace, Sink};
+use haft_web::{Client, Secret};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub const TOKEN: &str = "123:hunter2-secret";
+const TOKEN: &str = "123:hunter2-secret";
 
 /// Quick, so that tests are.
-pub const QUICK: Pace = Pace {
+pub(crate) const QUICK: Pace = Pace {
     timeout: Duration::from_secs(10),
     tries: 3,
     wait: Duration::from_millis(10),
@@ -34,12 +34,18 @@ impl Write for Paper {
     }
 }
 
-pub fn channels(name: &str, channel: Channel, pace: Pace) -> Channels {
-    let all = BTreeMap::from([(name.to_owned(), channel)]);
-    Channels::new(all, &client(&[]), pace, &Sink::new(std::io::sink())).expect("channels")
+thread_local! {
+    // One for each test: the first request of a client reads the certificates.
+    static CLIENT: Client = client(&[]);
 }
 
-pub fn message(channel: &str, chat: &str, content: &str) -> Message {
+fn channels(name: &str, channel: Channel, pace: Pace) -> Channels {
+    let all = BTreeMap::from([(name.to_owned(), channel)]);
+    let client = CLIENT.with(Client::clone);
+    Channels::new(all, &client, pace, &Sink::new(std::io::sink())).expect("channels")
+}
+
+pub(crate) fn message(channel: &str, chat: &str, content: &str) -> Message {
     Message {
         channel: channel.to_owned(),
         chat: chat.to_owned(),
@@ -529,6 +535,27 @@ async fn an_echoed_token_is_not_repeated() {
             assert!(words.contains("***"), "{words}");
         }
     }
+}
+
+#[tokio::test]
+async fn the_most_talkative_log_has_no_token() {
+    let paper = Paper::default();
+    let writer = paper.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    for name in KINDS {
+        let server = Server::new([json("500 Oops", "{}"), accepted()]).await;
+        send(&server, name, "x").await.expect("sent");
+    }
+    drop(guard);
+    let log = String::from_utf8(paper.0.lock().expect("paper").clone()).expect("UTF-8");
+    assert!(
+        log.contains("127.0.0.1") && !log.contains("hunter2"),
+        "{log}"
+    );
 }
 
 #[tokio::test]

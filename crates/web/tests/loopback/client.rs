@@ -6,7 +6,7 @@ use haft_web::client::{
 use haft_web::guard::Entries;
 use std::time::Duration;
 
-pub fn client(allow: &[&str]) -> Client {
+pub(crate) fn client(allow: &[&str]) -> Client {
     Client::new(Settings {
         allow: Entries::parse(allow).expect("entries"),
         ..Settings::default()
@@ -14,7 +14,7 @@ pub fn client(allow: &[&str]) -> Client {
     .expect("a client")
 }
 
-pub fn get(url: &str) -> Request {
+pub(crate) fn get(url: &str) -> Request {
     Request {
         method: Method::Get,
         url: Url::parse(url).expect(url),

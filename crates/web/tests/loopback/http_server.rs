@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// What the server does with a request.
 #[derive(Clone)]
-pub enum Step {
+pub(crate) enum Step {
     /// Answers with these bytes.
     Answer(Vec<u8>),
     /// Closes the connection without a word.
@@ -23,7 +23,7 @@ pub enum Step {
     Stall,
 }
 
-pub fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Step {
+pub(crate) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Step {
     let body = body.as_ref();
     let mut head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -33,32 +33,32 @@ pub fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) ->
     Step::Answer([head.as_bytes(), body].concat())
 }
 
-pub fn json(status: &str, body: &str) -> Step {
+pub(crate) fn json(status: &str, body: &str) -> Step {
     answer(status, &[("content-type", "application/json")], body)
 }
 
-pub fn redirect(status: &str, location: &str) -> Step {
+pub(crate) fn redirect(status: &str, location: &str) -> Step {
     answer(status, &[("location", location)], "")
 }
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    pub line: String,
-    pub headers: Vec<(String, String)>,
-    pub body: String,
-    pub at: Instant,
+pub(crate) struct Seen {
+    pub(crate) line: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+    pub(crate) at: Instant,
 }
 
 impl Seen {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
             .find(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).expect("JSON")
     }
 }
@@ -70,17 +70,17 @@ struct Shared {
     connections: AtomicUsize,
 }
 
-pub struct Server {
-    pub port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     shared: Arc<Shared>,
 }
 
 impl Server {
-    pub async fn new(script: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) async fn new(script: impl IntoIterator<Item = Step>) -> Self {
         Self::on("127.0.0.1:0", None, script).await
     }
 
-    pub async fn on(
+    pub(crate) async fn on(
         address: &str,
         tls: Option<TlsAcceptor>,
         script: impl IntoIterator<Item = Step>,
@@ -110,21 +110,21 @@ impl Server {
         Self { port, shared }
     }
 
-    pub fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().expect("requests").clone()
     }
 
-    pub fn only(&self) -> Seen {
+    pub(crate) fn only(&self) -> Seen {
         let seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen[0].clone()
     }
 
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 }

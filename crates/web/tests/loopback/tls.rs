@@ -1,23 +1,25 @@
 //! Certificates of the tests' own, and what is trusted.
 
-use crate::http_server::{Server, answer};
-use haft_web::client::{Client, HttpError, Method, Origin, Redirects, Request, Settings};
+use crate::client::get;
+use crate::http_server::{Server, answer, redirect};
+use haft_web::Secret;
+use haft_web::client::{Client, Header, HttpError, Origin, Redirects, Request, Settings};
+use haft_web::guard::Entries;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 /// A server's side of TLS, and the file that makes a client trust it.
-pub struct Certified {
-    pub acceptor: TlsAcceptor,
-    pub authority: PathBuf,
+pub(crate) struct Certified {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) authority: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-pub fn certified(name: &str) -> Certified {
+pub(crate) fn certified(name: &str) -> Certified {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let authority = folder.path().join("authority.pem");
@@ -45,16 +47,8 @@ async fn fetch(server: &Server, ca_file: Option<PathBuf>) -> Result<u16, HttpErr
     })
     .expect("a client");
     let request = Request {
-        method: Method::Get,
-        url: format!("https://localhost:{}/", server.port)
-            .parse()
-            .expect("an address"),
         origin: Origin::Configuration,
-        headers: Vec::new(),
-        body: None,
-        timeout: Duration::from_secs(10),
-        limit: 100,
-        redirects: Redirects::Refuse,
+        ..get(&format!("https://localhost:{}/", server.port))
     };
     client.send(request).await.map(|response| response.status)
 }
@@ -73,6 +67,31 @@ async fn a_certificate_is_trusted_when_the_person_says_so() {
         fetch(&server, Some(certified.authority.clone())).await,
         Ok(200)
     );
+}
+
+#[tokio::test]
+async fn a_redirect_does_not_lead_credentials_away_from_encryption() {
+    let certified = certified("localhost");
+    let plain = Server::new([]).await;
+    let steps = [redirect("302 Found", &plain.base())];
+    let server = Server::on("127.0.0.1:0", Some(certified.acceptor.clone()), steps).await;
+    let client = Client::new(Settings {
+        allow: Entries::parse(["127.0.0.1", "localhost"]).expect("entries"),
+        ca_file: Some(certified.authority.clone()),
+        ..Settings::default()
+    })
+    .expect("a client");
+    let request = Request {
+        headers: vec![Header::Credential("x-key", Secret::new("hunter2"))],
+        redirects: Redirects::Follow,
+        ..get(&format!("https://localhost:{}/", server.port))
+    };
+    let refused = client.send(request).await.err().expect("a redirect");
+    assert_eq!(
+        refused.to_string(),
+        "a redirect of localhost is not followed: it leads away from encryption"
+    );
+    assert_eq!(plain.connections(), 0);
 }
 
 #[tokio::test]
