@@ -2,7 +2,7 @@
 //! here; reqwest stays in this module.
 //!
 //! The address that was checked is the address that is dialled: names are
-//! resolved by [`resolve`], which hands on only addresses that may be dialled,
+//! resolved by `resolve.rs`, which hands on only addresses that may be dialled,
 //! and literal addresses, which the library never asks a resolver about, are
 //! checked before each request. Redirects are followed by hand, and each is
 //! checked like a first request.

@@ -59,9 +59,6 @@ impl Service for Telegram {
         match said {
             Some(said) if answer.is_success() => Verdict::Word(said),
             // That is what a token gets which is none.
-            None if answer.status == 404 => {
-                Verdict::Status(Some("the token was refused".to_owned()))
-            }
             Some(said) if answer.status == 404 && said == "Not Found" => {
                 Verdict::Status(Some("the token was refused".to_owned()))
             }
