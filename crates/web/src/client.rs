@@ -63,7 +63,7 @@ pub enum Origin {
     /// A model, a page, a server: the guard decides.
     Anybody,
     /// The person, in the configuration: exactly this host and port may be
-    /// anywhere. What it redirects to is anybody's word again.
+    /// anywhere. Where else it redirects to is anybody's word again.
     Configuration,
 }
 
@@ -206,13 +206,13 @@ impl Client {
                         reason: "it redirects more than 10 times",
                     });
                 }
-                origin = Origin::Anybody;
                 if next.forget_body {
                     method = Method::Get;
                     body = None;
                     headers.remove(reqwest::header::CONTENT_TYPE);
                 }
                 if next.leaves {
+                    origin = Origin::Anybody;
                     redirect::drop_credentials(&mut headers);
                 }
                 url = next.url;

@@ -449,7 +449,7 @@ async fn what_may_be_out_is_not_sent_twice() {
         assert!(words.ends_with("; it may have been delivered"), "{words}");
         let server = Server::new([Step::Hang]).await;
         let pace = Pace {
-            timeout: Duration::from_millis(200),
+            timeout: Duration::from_millis(500),
             ..QUICK
         };
         let channels = channels("main", kind(name, &server.base()), pace);
@@ -459,7 +459,7 @@ async fn what_may_be_out_is_not_sent_twice() {
             .expect_err("silence");
         assert_eq!(
             error.to_string(),
-            "failed to send message: timed out after 0.2 s; it may have been delivered"
+            "failed to send message: timed out after 0.5 s; it may have been delivered"
         );
         assert!(matches!(
             error,
@@ -539,23 +539,21 @@ async fn an_echoed_token_is_not_repeated() {
 
 #[tokio::test]
 async fn the_most_talkative_log_has_no_token() {
+    // For the whole process: what a log of one thread gets depends on what the
+    // other tests do meanwhile. Their tokens may not be in it either.
     let paper = Paper::default();
     let writer = paper.clone();
-    let subscriber = tracing_subscriber::fmt()
+    tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || writer.clone())
-        .finish();
-    let guard = tracing::subscriber::set_default(subscriber);
+        .init();
     for name in KINDS {
         let server = Server::new([json("500 Oops", "{}"), accepted()]).await;
         send(&server, name, "x").await.expect("sent");
     }
-    drop(guard);
     let log = String::from_utf8(paper.0.lock().expect("paper").clone()).expect("UTF-8");
-    assert!(
-        log.contains("127.0.0.1") && !log.contains("hunter2"),
-        "{log}"
-    );
+    assert!(!log.contains("hunter2"), "{log}");
+    assert!(log.contains("127.0.0.1"), "{log}");
 }
 
 #[tokio::test]

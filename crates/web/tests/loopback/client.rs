@@ -273,12 +273,13 @@ async fn what_is_posted_stays_with_its_host() {
 }
 
 #[tokio::test]
-async fn what_the_person_wrote_is_reached_but_not_what_it_redirects_to() {
+async fn what_the_person_wrote_is_reached_but_not_where_else_it_redirects_to() {
     let other = Server::new([]).await;
     let server = Server::new([
+        redirect("302 Found", "/again"),
         answer("200 OK", &[], ""),
         redirect("302 Found", &other.base()),
-        redirect("302 Found", "/again"),
+        redirect("302 Found", "https://127.0.0.1/"),
     ])
     .await;
     let client = client(&[]);
@@ -292,7 +293,7 @@ async fn what_the_person_wrote_is_reached_but_not_what_it_redirects_to() {
         assert!(matches!(error, HttpError::Forbidden { .. }), "{error}");
     }
     assert_eq!(other.connections(), 0);
-    assert_eq!(server.seen().len(), 3);
+    assert_eq!(server.seen().len(), 4);
 }
 
 /// Runs another test of this file in a process whose environment has proxies.

@@ -13,6 +13,8 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) enum Step {
     /// Answers with these bytes.
     Answer(Vec<u8>),
+    /// Answers with these bytes and closes the connection.
+    Last(Vec<u8>),
     /// Closes the connection without a word.
     Cut,
     /// Never answers.
@@ -136,6 +138,11 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
         let step = shared.script.lock().expect("a script").pop_front();
         let done = match step {
             Some(Step::Answer(bytes)) => stream.write_all(&bytes).await.is_err(),
+            Some(Step::Last(bytes)) => {
+                let _ = stream.write_all(&bytes).await;
+                let _ = stream.flush().await;
+                true
+            }
             Some(Step::Cut) => true,
             Some(Step::Hang) => std::future::pending().await,
             Some(Step::Stall) => {
