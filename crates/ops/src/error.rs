@@ -205,6 +205,30 @@ pub enum Error {
         /// The name as it was given.
         id: String,
     },
+    /// No channel has this name.
+    #[error("channel not found: {name}")]
+    UnknownChannel {
+        /// The name as it was given.
+        name: String,
+        /// Those there are, sorted.
+        known: Vec<String>,
+    },
+    /// A message that did not arrive, or not whole. Unlike elsewhere, part of
+    /// it may be out.
+    #[error("failed to send message: {reason}")]
+    NotSent {
+        /// Why, in words that hold no secret. They say what of it arrived.
+        reason: String,
+        /// How many parts certainly arrived.
+        delivered: usize,
+        /// How many parts the message has.
+        parts: usize,
+        /// How often the part that failed was tried.
+        tries: usize,
+        /// Whether the part that failed may have arrived all the same, so that
+        /// sending it again could show it twice.
+        uncertain: bool,
+    },
     /// Stopped by the caller.
     #[error("cancelled")]
     Cancelled,

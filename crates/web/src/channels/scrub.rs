@@ -1,0 +1,61 @@
+//! What others say, before it is repeated.
+
+use haft_ops::text::decode::is_deceptive;
+
+/// How much of an answer is repeated.
+const MOST: usize = 300;
+
+/// Knows what must not be repeated.
+pub(super) struct Scrub(Vec<String>);
+
+impl Scrub {
+    /// Hides these values wherever they appear.
+    pub(super) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
+        let mut secrets: Vec<String> = secrets.into_iter().filter(|s| !s.is_empty()).collect();
+        // The longest first, or a part of it would be hidden and the rest not.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.dedup();
+        Self(secrets)
+    }
+
+    /// The beginning of a text on one line: no secret, nothing that acts on a
+    /// terminal.
+    pub(super) fn text(&self, text: &str) -> String {
+        // First of all characters that could hide a secret from the search.
+        let bare: String = text
+            .chars()
+            .map(|c| if c.is_whitespace() { ' ' } else { c })
+            .filter(|c| !c.is_control() && !is_deceptive(*c))
+            .collect();
+        let mut text = bare.split_whitespace().collect::<Vec<_>>().join(" ");
+        for secret in &self.0 {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "***");
+            }
+        }
+        match text.char_indices().nth(MOST - 1) {
+            Some((at, _)) if text.chars().count() > MOST => {
+                text.truncate(at);
+                text.push('…');
+                text
+            }
+            _ => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, Scrub};
+
+    #[test]
+    fn secrets_controls_and_length() {
+        let scrub = Scrub::new(["to".to_owned(), "token-1".to_owned(), String::new()]);
+        assert_eq!(scrub.text("bad token-1\r\n\x1b[31mred"), "bad *** [31mred");
+        assert_eq!(scrub.text("tok\u{200b}en-1"), "***");
+        let long = scrub.text(&"é".repeat(1000));
+        assert_eq!(long.chars().count(), MOST);
+        assert!(long.ends_with('…'));
+        assert_eq!(scrub.text(&"é".repeat(MOST)).chars().count(), MOST);
+    }
+}

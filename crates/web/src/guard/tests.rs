@@ -1,0 +1,236 @@
+use super::{Entries, Entry, range, refusal, refusal_of_name};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+#[test]
+fn what_is_not_the_open_internet() {
+    for (text, kind) in [
+        ("127.0.0.1", "a loopback address"),
+        ("127.255.255.254", "a loopback address"),
+        ("::1", "a loopback address"),
+        ("0.0.0.0", "the unspecified address"),
+        ("0.1.2.3", "an address of this network"),
+        ("::", "the unspecified address"),
+        ("::ffff:127.0.0.1", "a loopback address"),
+        ("::ffff:7f00:1", "a loopback address"),
+        ("::127.0.0.1", "a loopback address"),
+        ("::ffff:0:127.0.0.1", "a loopback address"),
+        ("0:0:0:0:0:ffff:a9fe:a9fe", "a metadata service"),
+        ("169.254.169.254", "a metadata service"),
+        ("fd00:ec2::254", "a metadata service"),
+        ("100.100.100.200", "a metadata service"),
+        ("168.63.129.16", "a metadata service"),
+        ("192.0.0.192", "a metadata service"),
+        ("10.0.0.0", "a private address"),
+        ("10.255.255.255", "a private address"),
+        ("172.16.0.0", "a private address"),
+        ("172.31.255.255", "a private address"),
+        ("192.168.0.0", "a private address"),
+        ("192.168.255.255", "a private address"),
+        ("fc00::1", "a private address"),
+        ("fdff:ffff::1", "a private address"),
+        ("169.254.0.1", "a link-local address"),
+        ("fe80::1", "a link-local address"),
+        ("febf::1", "a link-local address"),
+        ("fec0::1", "a site-local address"),
+        ("100.64.0.0", "a carrier's private address"),
+        ("100.127.255.255", "a carrier's private address"),
+        ("198.18.0.1", "an address for benchmarks"),
+        ("198.19.255.255", "an address for benchmarks"),
+        ("2001:2::1", "an address for benchmarks"),
+        ("192.0.2.1", "an address for documentation"),
+        ("198.51.100.1", "an address for documentation"),
+        ("203.0.113.1", "an address for documentation"),
+        ("2001:db8::1", "an address for documentation"),
+        ("3fff::1", "an address for documentation"),
+        ("192.0.0.1", "an address of a protocol"),
+        ("192.88.99.1", "an address of a protocol"),
+        ("224.0.0.1", "a multicast address"),
+        ("239.255.255.255", "a multicast address"),
+        ("ff02::1", "a multicast address"),
+        ("240.0.0.1", "a reserved address"),
+        ("255.255.255.255", "the broadcast address"),
+        ("100::1", "an address that leads nowhere"),
+        ("64:ff9b::10.0.0.1", "a private address"),
+        ("64:ff9b:1::10.0.0.1", "a private address"),
+        ("2002:7f00:1::1", "a loopback address"),
+        ("2002:c0a8:101::", "a private address"),
+        ("2001:0:a00:1::", "a private address"),
+        ("2606:2800::5efe:10.0.0.1", "a private address"),
+        ("0:1::1", "a reserved address"),
+    ] {
+        assert_eq!(refusal(address(text)), Some(kind), "{text}");
+    }
+}
+
+#[test]
+fn what_is() {
+    for text in [
+        "1.1.1.1",
+        "9.255.255.255",
+        "11.0.0.0",
+        "93.184.216.34",
+        "100.63.255.255",
+        "100.128.0.0",
+        "172.15.255.255",
+        "172.32.0.0",
+        "192.167.255.255",
+        "192.169.0.0",
+        "198.17.255.255",
+        "198.20.0.0",
+        "223.255.255.255",
+        "2606:4700::1111",
+        "2a00:1450:4001:80b::200e",
+        "64:ff9b::1.1.1.1",
+        "::ffff:1.1.1.1",
+        "2002:101:101::1",
+    ] {
+        assert_eq!(range::kind(address(text)), None, "{text}");
+    }
+}
+
+/// Addresses of the older protocol, most of them in a range that is refused.
+fn some_address() -> impl Strategy<Value = u32> {
+    let ranges = [
+        (0x0000_0000, 8),
+        (0x0a00_0000, 8),
+        (0x6440_0000, 10),
+        (0x7f00_0000, 8),
+        (0xa9fe_0000, 16),
+        (0xac10_0000, 12),
+        (0xc000_0000, 24),
+        (0xc0a8_0000, 16),
+        (0xc612_0000, 15),
+        (0xe000_0000, 3),
+    ];
+    let within = (proptest::sample::select(ranges.to_vec()), any::<u32>())
+        .prop_map(|((base, bits), noise): ((u32, u32), u32)| base | (noise >> bits));
+    prop_oneof![4 => within, 1 => any::<u32>()]
+}
+
+proptest! {
+    /// However an address of the older protocol is written into one of the
+    /// newer, it is judged like the address itself.
+    #[test]
+    fn no_form_hides_an_address(bits in some_address(), noise in any::<u128>()) {
+        let inside = Ipv4Addr::from(bits);
+        let blocked = range::kind(IpAddr::V4(inside)).is_some();
+        let low = u128::from(bits);
+        let forms: Vec<(u128, u128)> = vec![
+            (0x0000_0000_0000_0000_0000_ffff_0000_0000 | low, 0),
+            (0x0000_0000_0000_0000_ffff_0000_0000_0000 | low, 0),
+            ((0x0064_ff9b << 96) | low, 0),
+            // Of the others, all that says nothing about the address is noise.
+            ((0x0064_ff9b_0001 << 80) | low, 0x0000_0000_0000_ffff_ffff_ffff_0000_0000),
+            ((0x2002 << 112) | (low << 80), (1 << 80) - 1),
+            ((0x2001_0000 << 96) | (low << 64), (1 << 64) - 1),
+            ((0x2001_0000 << 96) | u128::from(!bits), 0x0000_0000_ffff_ffff_ffff_ffff_0000_0000),
+        ];
+        for (form, free) in forms {
+            let address = Ipv6Addr::from(form | (noise & free));
+            if blocked {
+                prop_assert!(range::kind(IpAddr::V6(address)).is_some(), "{address}");
+            }
+        }
+        // The compatible form of ordinary addresses is left alone as well,
+        // but for the two that have a meaning of their own.
+        if blocked {
+            prop_assert!(range::kind(IpAddr::V6(Ipv6Addr::from(low))).is_some());
+        }
+    }
+}
+
+#[test]
+fn what_this_machine_has_is_its_own() {
+    // The address a socket gets for a way out is on an interface, if any is.
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+    if socket.connect("1.1.1.1:9").is_ok() {
+        let own = socket.local_addr().expect("an address").ip();
+        assert!(super::own::is(own), "{own}");
+    }
+    assert!(super::own::is(address("127.0.0.1")));
+    assert!(!super::own::is(address("1.1.1.1")));
+    assert!(!super::own::is(address("2606:4700::1111")));
+}
+
+#[test]
+fn names_that_need_no_asking() {
+    for name in [
+        "localhost",
+        "LOCALHOST.",
+        "a.localhost",
+        "metadata.google.internal",
+    ] {
+        assert!(refusal_of_name(name).is_some(), "{name}");
+    }
+    for name in ["localhost.example.org", "notlocalhost", "example.org"] {
+        assert!(refusal_of_name(name).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn entries_match_exactly() {
+    let entries = Entries::parse([
+        "example.com",
+        "Example.org:8080",
+        "10.1.0.0/16",
+        "[::1]:99",
+        "bücher.example",
+    ])
+    .expect("entries");
+    for (host, port) in [
+        ("example.com", 1),
+        ("EXAMPLE.com.", 443),
+        ("example.org", 8080),
+        ("10.1.255.1", 5),
+        ("[::1]", 99),
+        ("xn--bcher-kva.example", 443),
+    ] {
+        assert!(entries.names(host, port), "{host}:{port}");
+    }
+    for (host, port) in [
+        ("example.com.evil.org", 443),
+        ("evilexample.com", 443),
+        ("www.example.com", 443),
+        ("example.org", 80),
+        ("10.2.0.1", 5),
+        ("[::1]", 98),
+        ("10.1.evil.org", 80),
+    ] {
+        assert!(!entries.names(host, port), "{host}:{port}");
+    }
+    assert!(entries.hold(address("10.1.2.3")) && !entries.hold(address("10.2.2.3")));
+    assert!(!entries.hold(address("::ffff:10.1.2.3")));
+}
+
+#[test]
+fn entries_read_back_as_they_are_shown() {
+    for text in [
+        "example.com",
+        "example.com:80",
+        "10.0.0.0/8",
+        "fd00::/8",
+        "[::1]:80",
+        "::1",
+        "0.0.0.0/0",
+    ] {
+        assert_eq!(text.parse::<Entry>().expect(text).to_string(), text);
+    }
+    for text in [
+        "",
+        " ",
+        "http://x",
+        "a/b",
+        "10.0.0.0/33",
+        "x:y",
+        "x:70000",
+        "a b",
+        "user@host",
+    ] {
+        assert!(text.parse::<Entry>().is_err(), "{text:?}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The client and the channels against servers on this machine that follow a
+//! script: what they get is recorded to the byte, what they answer is decided
+//! by the test.
+
+#[cfg(test)]
+mod channels;
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod email;
+#[cfg(test)]
+mod http_server;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod smtp_server;
+#[cfg(test)]
+mod tls;
