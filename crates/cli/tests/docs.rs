@@ -8,13 +8,11 @@
     reason = "a test reads and rewrites its own files, and fails by panicking"
 )]
 
-use haft::commands::Place;
-use haft::ops::executor::Itself;
-use haft::ops::executor::sandbox::Network;
-use haft::{Commands, Definition, Runtime, toolsets};
-use haft_testing::transcript;
+use haft::{Definition, Runtime, toolsets};
+use haft_testing::transcript::{self, CommandLine, Haft, Mcp, Report, Route};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use tokio::task::JoinSet;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -36,20 +34,6 @@ fn definitions(toolset: &str) -> Vec<Definition> {
         .definitions()
 }
 
-/// How the pages' commands are run: by the binary that people have.
-fn commands() -> Commands {
-    let haft = Itself::at(env!("CARGO_BIN_EXE_haft").into());
-    Commands {
-        executor: std::sync::Arc::new(haft.executor()),
-        environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        place: Place::Here {
-            helper: haft.helper(),
-            network: Network::Off,
-            sockets: Vec::new(),
-        },
-    }
-}
-
 /// Compares a file with what it should hold, or rewrites it.
 fn current(path: &Path, wanted: &str) {
     if std::env::var_os("UPDATE").is_some() {
@@ -63,40 +47,151 @@ fn current(path: &Path, wanted: &str) {
     );
 }
 
+/// The two ways to the tools, both with the binary that people have.
+fn routes(toolset: &str) -> [(&'static str, Box<dyn Route>); 2] {
+    let haft = Haft {
+        program: env!("CARGO_BIN_EXE_haft").into(),
+        toolset: toolset.to_owned(),
+    };
+    [
+        ("haft mcp", Box::new(Mcp(haft.clone()))),
+        ("haft call", Box::new(CommandLine(haft))),
+    ]
+}
+
+/// What a page came to by both routes, `haft mcp` first.
+async fn by_both_routes(page: &str, toolset: &str) -> [Report; 2] {
+    let below = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let [(_, mcp), (_, command_line)] = routes(toolset);
+    let (mcp, command_line) = tokio::join!(
+        transcript::run(page, below, &*mcp),
+        transcript::run(page, below, &*command_line)
+    );
+    [mcp, command_line]
+}
+
+// Most of a run is waiting for commands that wait, so all pages run at once.
 #[tokio::test]
 async fn every_transcript_is_true() {
+    let mut runs = JoinSet::new();
     for toolset in toolsets::NAMES {
         let page = std::fs::read_to_string(page_of(toolset)).unwrap_or_else(|_| {
             panic!("the toolset {toolset} has no page: add docs/toolsets/{toolset}.md")
         });
-        let report = transcript::run(&page, Path::new(env!("CARGO_TARGET_TMPDIR")), |builder| {
-            builder.toolset(*toolset).commands(commands())
-        })
-        .await;
-        assert!(
-            report.problems.is_empty(),
-            "docs/toolsets/{toolset}.md:\n{}",
-            report.problems.join("\n\n")
-        );
+        runs.spawn(async move {
+            let reports = by_both_routes(&page, toolset).await;
+            (*toolset, page, reports)
+        });
+    }
+    let runs = runs.join_all().await;
+    let mut problems = Vec::new();
+    for (toolset, _, reports) in &runs {
+        for ((route, _), report) in routes(toolset).iter().zip(reports) {
+            for problem in &report.problems {
+                problems.push(format!("docs/toolsets/{toolset}.md by {route}, {problem}"));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+    for (toolset, page, [mcp, command_line]) in &runs {
+        assert_eq!(mcp.skipped, 0, "a server is one session");
+        assert_eq!(command_line.calls + command_line.skipped, mcp.calls);
         for definition in definitions(toolset) {
+            complete(&definition.name, toolset, page, mcp);
             let name = &definition.name;
             assert!(
-                page.contains(&format!("## `{name}`")),
-                "step 3 forgotten: docs/toolsets/{toolset}.md has no section ## `{name}`"
-            );
-            assert!(
-                page.contains(&format!("<!-- parameters {name} -->")),
-                "step 3 forgotten: the section of {name} has no <!-- parameters {name} -->"
-            );
-            assert!(
-                report.succeeded.contains(name),
-                "step 3 forgotten: {name} has no transcript that succeeds"
-            );
-            assert!(
-                report.failed.contains(name),
-                "step 3 forgotten: {name} has no transcript that fails"
+                command_line.succeeded.contains(name) && command_line.failed.contains(name),
+                "docs/toolsets/{toolset}.md: {name} has no transcript that succeeds or none that fails above `<!-- one session -->`, for `haft call`"
             );
         }
+    }
+}
+
+/// The page says all that it should about a tool.
+fn complete(name: &String, toolset: &str, page: &str, report: &Report) {
+    assert!(
+        page.contains(&format!("## `{name}`")),
+        "step 3 forgotten: docs/toolsets/{toolset}.md has no section ## `{name}`"
+    );
+    assert!(
+        page.contains(&format!("<!-- parameters {name} -->")),
+        "step 3 forgotten: the section of {name} has no <!-- parameters {name} -->"
+    );
+    assert!(
+        report.succeeded.contains(name),
+        "step 3 forgotten: {name} has no transcript that succeeds"
+    );
+    assert!(
+        report.failed.contains(name),
+        "step 3 forgotten: {name} has no transcript that fails"
+    );
+}
+
+/// What holds for pages in general holds for both routes: what is wrong is named
+/// with its line, a configuration is in force, and arguments may be long.
+#[tokio::test]
+async fn both_routes_find_what_is_wrong() {
+    let long = "x".repeat(200_000);
+    let page = format!(
+        r#"
+```call write
+{{"path": "long.txt", "content": "{long}"}}
+```
+
+```reply
+Successfully wrote 200000 bytes to long.txt
+```
+
+```after long.txt escaped
+{long}
+```
+
+## Wrong
+
+```call read
+{{"path": "gone.txt"}}
+```
+
+```reply
+it is there
+```
+
+```call reed
+{{}}
+```
+
+```reply error
+there is no such tool
+```
+
+## Configured
+
+```config
+sandbox: read-only
+```
+
+```call write
+{{"path": "a.txt", "content": "x"}}
+```
+
+```reply error
+[..]
+[...]
+```
+"#
+    );
+    for report in by_both_routes(&page, "standard").await {
+        let lines: Vec<&str> = report
+            .problems
+            .iter()
+            .filter_map(|problem| Some(problem.split_once(" replied")?.0))
+            .collect();
+        assert_eq!(lines, ["line 20: read"], "{report:#?}");
+        let [_, unknown] = report.problems.as_slice() else {
+            panic!("{report:#?}");
+        };
+        assert!(unknown.starts_with("line 24: reed: "), "{unknown}");
+        assert!(unknown.contains("unknown tool"), "{unknown}");
     }
 }
 

@@ -32,6 +32,7 @@ impl Tool for List {
         };
         let entries = list::directory(cx.backend(), &request).await?;
         let count = entries.len();
+        // In this order; what is said of a cut comes last.
         let mut answer = json!({ "success": true, "path": args.path, "files": [], "count": count });
         let described = entries.iter().map(|entry| described(&args.path, entry));
         let is_cut = reply::add_entries(&mut answer, "files", described, MOST, cx);

@@ -1,0 +1,206 @@
+//! A page as sections of steps.
+
+/// What a block that is no part of a transcript may call itself.
+pub(super) const LANGUAGES: &[&str] = &[
+    "console", "diff", "json", "python", "rust", "sh", "text", "toml", "yaml",
+];
+
+/// A page, and what is wrong with it whoever runs it.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) sections: Vec<Vec<Step>>,
+    pub(super) problems: Vec<String>,
+}
+
+/// Something to do or to check, and the line it begins on.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) line: usize,
+    /// Only where the session of the steps before it goes on.
+    pub(super) one_session: bool,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    File { name: String, content: Vec<u8> },
+    Config(String),
+    Call(Call),
+    After { name: String, content: Vec<u8> },
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    pub(super) reply: Option<Reply>,
+}
+
+/// What must come back.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) line: usize,
+    pub(super) is_error: bool,
+    pub(super) text: String,
+}
+
+pub(super) fn parse(text: &str) -> Page {
+    let mut page = Page {
+        sections: vec![Vec::new()],
+        ..Page::default()
+    };
+    let mut one_session = false;
+    let mut fence: Option<Fence> = None;
+    for (at, line) in text.lines().enumerate() {
+        match fence.take() {
+            Some(open) if line.trim_end() == open.closing => page.add(open, one_session),
+            Some(mut open) => {
+                open.text.push_str(line);
+                open.text.push('\n');
+                fence = Some(open);
+            }
+            None if line.starts_with("```") => fence = Some(Fence::open(line, at + 1)),
+            None if line.starts_with('#') => {
+                one_session = false;
+                if line.starts_with("## ") {
+                    page.sections.push(Vec::new());
+                }
+            }
+            None => one_session |= line.trim() == "<!-- one session -->",
+        }
+    }
+    if let Some(open) = fence {
+        page.problem(open.line, "the block has no end");
+    }
+    page.expect_replies();
+    page
+}
+
+/// A block that was begun.
+struct Fence {
+    closing: String,
+    info: String,
+    text: String,
+    line: usize,
+}
+
+impl Fence {
+    fn open(line: &str, number: usize) -> Self {
+        let info = line.trim_start_matches('`');
+        Self {
+            closing: "`".repeat(line.len() - info.len()),
+            info: info.trim().to_owned(),
+            text: String::new(),
+            line: number,
+        }
+    }
+}
+
+impl Page {
+    fn add(&mut self, block: Fence, one_session: bool) {
+        let words: Vec<&str> = block.info.split_whitespace().collect();
+        let what = match words.as_slice() {
+            ["file", name] => What::File {
+                name: (*name).to_owned(),
+                content: block.text.into_bytes(),
+            },
+            ["file", name, "escaped"] => What::File {
+                name: (*name).to_owned(),
+                content: unescaped(&block.text),
+            },
+            ["after", name] => What::After {
+                name: (*name).to_owned(),
+                content: block.text.into_bytes(),
+            },
+            ["after", name, "escaped"] => What::After {
+                name: (*name).to_owned(),
+                content: unescaped(&block.text),
+            },
+            ["config"] => What::Config(block.text),
+            ["call", tool] => What::Call(Call {
+                tool: (*tool).to_owned(),
+                arguments: block.text,
+                reply: None,
+            }),
+            ["reply"] => return self.reply(block.line, false, block.text),
+            ["reply", "error"] => return self.reply(block.line, true, block.text),
+            [] => return,
+            [language] if LANGUAGES.contains(language) => return,
+            _ => {
+                let problem = format!("nobody knows what a block `{}` is", block.info);
+                return self.problem(block.line, &problem);
+            }
+        };
+        if let Some(section) = self.sections.last_mut() {
+            section.push(Step {
+                line: block.line,
+                one_session,
+                what,
+            });
+        }
+    }
+
+    /// It belongs to the last call of its section, which has none yet.
+    fn reply(&mut self, line: usize, is_error: bool, text: String) {
+        let section = self.sections.last_mut();
+        let call = section.and_then(|steps| {
+            steps
+                .iter_mut()
+                .rev()
+                .find_map(|step| match &mut step.what {
+                    What::Call(call) => Some(call),
+                    _ => None,
+                })
+        });
+        match call {
+            Some(call) if call.reply.is_none() => {
+                call.reply = Some(Reply {
+                    line,
+                    is_error,
+                    text,
+                });
+            }
+            _ => self.problem(line, "a reply without a call"),
+        }
+    }
+
+    fn expect_replies(&mut self) {
+        let silent: Vec<usize> = self
+            .sections
+            .iter()
+            .flatten()
+            .filter(|step| matches!(&step.what, What::Call(call) if call.reply.is_none()))
+            .map(|step| step.line)
+            .collect();
+        for line in silent {
+            self.problem(line, "a call without a reply");
+        }
+    }
+
+    fn problem(&mut self, line: usize, problem: &str) {
+        self.problems.push(format!("line {line}: {problem}"));
+    }
+}
+
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut chars = text.chars().filter(|c| *c != '\n');
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            bytes.extend_from_slice(c.to_string().as_bytes());
+            continue;
+        }
+        match chars.next() {
+            Some('r') => bytes.push(b'\r'),
+            Some('n') => bytes.push(b'\n'),
+            Some('t') => bytes.push(b'\t'),
+            Some('x') => {
+                let digits: String = chars.by_ref().take(2).collect();
+                bytes.push(u8::from_str_radix(&digits, 16).expect("two hex digits after \\x"));
+            }
+            Some(other) => bytes.extend_from_slice(other.to_string().as_bytes()),
+            None => {}
+        }
+    }
+    bytes
+}
