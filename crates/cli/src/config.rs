@@ -1,6 +1,7 @@
 //! The configuration: what is in force, and where each value comes from.
 
 pub(crate) mod approve;
+mod channels;
 pub(crate) mod commands;
 mod file;
 pub(crate) mod files;
@@ -24,10 +25,12 @@ use crate::env;
 use crate::exit::Failure;
 use haft::ops::scope::FileRules;
 use haft::{Approve, Policy};
+use haft_web::Channel;
 use keys::Standing;
 use places::Named;
 use serde_json::Value;
 use sources::{Given, Origin, Sources};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use yaml::{Content, Node};
@@ -51,6 +54,7 @@ pub(crate) struct Settings {
     pub(crate) mode: String,
     pub(crate) commands: commands::Commands,
     pub(crate) files: files::Files,
+    pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) policy: Policy,
     pub(crate) approve: Approve,
     pub(crate) log: String,
@@ -148,6 +152,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     show("sandbox", mode.clone().into(), joined(&from));
     let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
     let files = files::load(&sources, text(&toolset), &mut warnings, &mut shown)?;
+    let channels = channels::load(&sources, &mut warnings, &mut shown)?;
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let policy = policy::load(&sources, &mut warnings)?;
     show("policy", policy::shown(&policy), policy::from(&policy));
@@ -172,6 +177,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         mode,
         commands,
         files,
+        channels,
         policy,
         approve,
         log: text(&log).to_owned(),

@@ -11,7 +11,10 @@ use crate::{log, output, place};
 use haft::commands::{Commands, Place};
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
+use haft::ops::messenger::Messenger;
 use haft::{Approver, Runtime};
+use haft_web::channels::{Channels, Pace, Sink};
+use haft_web::client::{Client, SetupError};
 use std::sync::Arc;
 
 /// Which tools a session has.
@@ -61,6 +64,9 @@ pub(crate) fn build_with(
     if settings.files.execution == Execution::Local || settings.toolset != "deepagents" {
         builder = builder.commands(commands(settings)?);
     }
+    if !settings.channels.is_empty() {
+        builder = builder.messenger(messenger(settings)?);
+    }
     if let Some(reason) = place::needs_a_person(settings) {
         builder = builder.ask_first(reason, haft::Effect::Execute);
     }
@@ -76,6 +82,20 @@ pub(crate) fn build_with(
     builder
         .build()
         .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Who sends messages.
+fn messenger(settings: &Settings) -> Result<Arc<dyn Messenger>, Failure> {
+    let setup = |error: SetupError| Failure::usage(format!("tools.channels: {error}"));
+    let client = Client::new(haft_web::Settings::default()).map_err(setup)?;
+    let mut pace = Pace::USUAL;
+    if !settings.timeout.is_zero() {
+        pace.timeout = pace.timeout.min(settings.timeout);
+    }
+    let console = Sink::new(std::io::stderr());
+    let channels =
+        Channels::new(settings.channels.clone(), &client, pace, &console).map_err(setup)?;
+    Ok(Arc::new(channels))
 }
 
 /// How commands are run.

@@ -8,6 +8,7 @@ use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
+use haft_ops::messenger::Messenger;
 use haft_ops::processes::{Processes, Status};
 use haft_ops::text::limit::Limit;
 use haft_ops::{Backend, FilePath, Scope};
@@ -42,6 +43,12 @@ impl Context {
     #[must_use]
     pub fn state(&self) -> &State {
         &self.session.state
+    }
+
+    /// Who sends messages.
+    #[must_use]
+    pub fn messenger(&self) -> &dyn Messenger {
+        &*self.session.messenger
     }
 
     /// Where files live.

@@ -20,10 +20,11 @@ use crate::queue::{Queue, Ticket};
 use crate::registry::Entry;
 use crate::state::State;
 use crate::toolset::Paths;
-use crate::{Content, Definition, Error, Repair, Reply, Tools, Toolset, limit, prompt};
+use crate::{Content, Definition, Error, Repair, Reply, Resource, Tools, Toolset, limit, prompt};
 use futures::{FutureExt, StreamExt};
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::Captured;
+use haft_ops::messenger::Messenger;
 use haft_ops::processes::{MAX_ACTIVE, Processes};
 use haft_ops::spill::{self, Spill};
 use haft_ops::text::limit::Limit;
@@ -65,6 +66,7 @@ pub(crate) struct Session {
     journal: Option<Arc<dyn Journal>>,
     pub(crate) spill: Option<Spill>,
     pub(crate) state: State,
+    pub(crate) messenger: Arc<dyn Messenger>,
     queue: Queue,
     timeout: Option<Duration>,
     concurrency: usize,
@@ -87,6 +89,16 @@ struct Admitted {
 }
 
 impl Session {
+    /// What a call touches, with channels as the hosts they talk to.
+    pub(crate) fn touches(&self, entry: &Entry, arguments: &Value) -> Vec<Resource> {
+        let named = entry.tool.resources(arguments).into_iter();
+        let known = named.filter_map(|resource| match resource {
+            Resource::Channel(name) => self.messenger.host(&name).map(Resource::Host),
+            other => Some(other),
+        });
+        known.collect()
+    }
+
     /// How commands run here.
     ///
     /// # Errors
@@ -167,7 +179,7 @@ impl Runtime {
             .entry(&call.tool)
             .ok_or_else(|| self.unknown_tool(&call.tool))?;
         let (arguments, repairs) = entry.checker.prepare(call.arguments.clone())?;
-        let resources = entry.tool.resources(&arguments);
+        let resources = session.touches(&entry, &arguments);
         let refused = |error| Error::Refused(Box::new(error));
         let effect = entry.tool.effect();
         let paths = match policy::decide(&session.scope, session.paths, effect, &resources) {

@@ -66,6 +66,8 @@ pub enum Resource {
     Program(Vec<String>),
     /// Another machine, by its name or address, without a port.
     Host(String),
+    /// A channel for messages, by its name. For rules it is the host it talks to.
+    Channel(String),
 }
 
 /// A tool with typed arguments.

@@ -46,3 +46,25 @@ pub struct Sent {
     /// try had to be repeated.
     pub tries: usize,
 }
+
+/// A messenger of a session that has no channels.
+#[derive(Debug, Clone, Copy)]
+pub struct NoChannels;
+
+#[async_trait]
+impl Messenger for NoChannels {
+    fn channels(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn host(&self, _channel: &str) -> Option<String> {
+        None
+    }
+
+    async fn send(&self, message: &Message) -> Result<Sent> {
+        Err(crate::Error::UnknownChannel {
+            name: message.channel.clone(),
+            known: Vec::new(),
+        })
+    }
+}

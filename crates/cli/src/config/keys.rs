@@ -148,6 +148,12 @@ pub(crate) static KEYS: &[Key] = &[
         "how code is run: local or none",
     ),
     used(
+        "tools.channels",
+        Kind::Map,
+        "{}",
+        "where messages go, by name; in your own file",
+    ),
+    used(
         "policy",
         Kind::Rules,
         "[]",
@@ -200,7 +206,6 @@ pub(crate) static KEYS: &[Key] = &[
     later("skills", Kind::Texts, "folders of skills"),
     later("tools.plugins", Kind::List, "tools of other programs"),
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
-    later("tools.channels", Kind::Map, "where messages go"),
     later("tools.web", Kind::Map, "search engines and hosts"),
     Key {
         standing: Standing::Refused,

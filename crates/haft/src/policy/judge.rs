@@ -155,6 +155,8 @@ impl Policy {
                     commands(&spelled(argv), line::program(argv), &mut subjects);
                 }
                 Resource::Host(host) => subjects.push(Subject::Host(host.clone())),
+                // One that talks to no host: what is left is the call itself.
+                Resource::Channel(_) => {}
             }
         }
         if subjects.is_empty() {

@@ -231,7 +231,7 @@ impl Runtime {
             .entry(&call.tool)
             .ok_or_else(|| self.unknown_tool(&call.tool))?;
         let (arguments, _) = entry.checker.prepare(call.arguments.clone())?;
-        let resources = entry.tool.resources(&arguments);
+        let resources = session.touches(&entry, &arguments);
         let effect = entry.tool.effect();
         let mut checked = Vec::new();
         let mut paths = Vec::new();

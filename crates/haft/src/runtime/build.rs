@@ -13,6 +13,7 @@ use crate::state::State;
 use crate::toolset::{Paths, UnknownPreset};
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
+use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::spill::Spill;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -91,6 +92,7 @@ pub struct Builder {
     watch: Option<EventSink>,
     approval: Approval,
     commands: Option<Commands>,
+    messenger: Option<Arc<dyn Messenger>>,
 }
 
 /// Who says where files live.
@@ -130,6 +132,7 @@ impl Builder {
             watch: None,
             approval: Approval::default(),
             commands: None,
+            messenger: None,
         }
     }
 
@@ -252,6 +255,13 @@ impl Builder {
     #[must_use]
     pub fn commands(mut self, commands: Commands) -> Self {
         self.commands = Some(commands);
+        self
+    }
+
+    /// Who sends messages; without it, nobody does.
+    #[must_use]
+    pub fn messenger(mut self, messenger: Arc<dyn Messenger>) -> Self {
+        self.messenger = Some(messenger);
         self
     }
 
@@ -385,6 +395,7 @@ impl Builder {
         let session = Session {
             spill,
             state: State::default(),
+            messenger: self.messenger.unwrap_or_else(|| Arc::new(NoChannels)),
             id,
             tools,
             backend,

@@ -1,4 +1,4 @@
-//! `workspace`: read, write, edit, list, delete, file, exec and process, as chat
+//! `workspace`: read, write, edit, list, delete, file, exec, process and message, as chat
 //! assistants with a workspace of their own know them. Every reply is one JSON
 //! document; file tools never leave the work folder and its roots.
 
@@ -8,6 +8,7 @@ mod edit;
 mod exec;
 mod file;
 mod list;
+mod message;
 mod process;
 mod read;
 mod reply;
@@ -16,7 +17,7 @@ mod until;
 mod write;
 
 use crate::erase;
-use crate::toolset::{Paths, Preset, Reach, Toolset};
+use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
 use crate::truncate::{Keep, Limit};
 
 /// The most that `read` and `list` give of a file or a folder, and the most of a
@@ -37,12 +38,13 @@ pub fn toolset() -> Toolset {
             erase(file::File),
             erase(exec::Exec),
             erase(process::Process),
+            erase(message::Message),
         ],
         presets: &[
             Preset {
                 name: "all",
                 tools: &[
-                    "read", "write", "edit", "list", "delete", "file", "exec", "process",
+                    "read", "write", "edit", "list", "delete", "file", "exec", "process", "message",
                 ],
             },
             Preset {
@@ -61,7 +63,32 @@ pub fn toolset() -> Toolset {
             lines: usize::MAX,
             keep: Keep::Head,
         },
-        guidance: &[],
+        guidance: &[
+            Guidance {
+                tools: &["list", "read"],
+                text: "- Use list before read to find the right path. Paths are relative to the workspace or absolute.",
+            },
+            Guidance {
+                tools: &["edit", "write"],
+                text: "- Prefer edit for small changes; use write to replace a whole file.",
+            },
+            Guidance {
+                tools: &["exec", "process"],
+                text: "- Use exec for short commands, process for what goes on running.",
+            },
+            Guidance {
+                tools: &["list", "read", "edit", "exec"],
+                text: "- To change code: list to find the files, read them, edit (or write), then exec the tests or the build.",
+            },
+            Guidance {
+                tools: &["process"],
+                text: "- For a long job: process start, then process wait until it is ready or has ended (or status and log to look), and process kill to end it.",
+            },
+            Guidance {
+                tools: &["message"],
+                text: "- Use message to send a summary when somebody is waiting for it.",
+            },
+        ],
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

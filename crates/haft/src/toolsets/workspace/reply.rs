@@ -54,6 +54,13 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::Contended { .. } | E::Locked { .. } => {
             "another program is writing it; try again".to_owned()
         }
+        E::UnknownChannel { known, .. } if known.is_empty() => {
+            "no channels are configured; they are set up under `tools.channels` in the person's haft.yaml".to_owned()
+        }
+        E::UnknownChannel { known, .. } => format!("there are: {}", known.join(", ")),
+        E::NotSent { uncertain: true, .. } => {
+            "check whether it arrived before sending it again".to_owned()
+        }
         E::NoProcess { .. } => "use the action list to see which there are".to_owned(),
         E::CannotStart { refusal, detail, .. } => return cannot_start(what, *refusal, detail),
         _ => String::new(),

@@ -1,0 +1,182 @@
+//! The channels that messages go to. They hold keys and leave this machine, so only
+//! the person sets them up; a project may have a console.
+
+use super::redact;
+use super::sources::{Given, Sources};
+use super::{Shown, given_or};
+use crate::exit::Failure;
+use haft::ops::text::spelling::closest;
+use haft_web::channels::{Channel, Email, Encryption};
+use haft_web::Secret;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The port at which mail is handed in.
+const SUBMISSION: u64 = 587;
+
+/// Reads them.
+pub(crate) fn load(
+    sources: &Sources<'_>,
+    warnings: &mut Vec<String>,
+    shown: &mut Vec<Shown>,
+) -> Result<BTreeMap<String, Channel>, Failure> {
+    let (person, project) = sources.apart("tools.channels")?;
+    let mut channels = BTreeMap::new();
+    if let Some(project) = &project {
+        for (name, channel) in all(project)? {
+            if matches!(channel, Channel::Console) {
+                channels.insert(name, channel);
+            } else {
+                warnings.push(format!(
+                    "{}: tools.channels.{name} is ignored: only the person's own file may set it up (or --config)",
+                    project.from
+                ));
+            }
+        }
+    }
+    let person = given_or(person, Value::Object(Map::new()));
+    channels.extend(all(&person)?);
+    let names: Vec<&str> = channels.keys().map(String::as_str).collect();
+    if !names.is_empty() {
+        shown.push(Shown {
+            key: "tools.channels",
+            value: names.into(),
+            from: person.from.to_string(),
+        });
+    }
+    Ok(channels)
+}
+
+fn all(given: &Given) -> Result<Vec<(String, Channel)>, Failure> {
+    let Value::Object(map) = &given.value else {
+        return Ok(Vec::new());
+    };
+    let channels = map.iter().map(|(name, value)| {
+        let reader = Reader { given, name };
+        Ok((name.clone(), reader.channel(value)?))
+    });
+    channels.collect()
+}
+
+struct Reader<'a> {
+    given: &'a Given,
+    name: &'a str,
+}
+
+impl Reader<'_> {
+    /// What is wrong. Values are not repeated: they may be keys.
+    fn wrong(&self, what: &str) -> Failure {
+        Failure::usage(format!(
+            "{}: tools.channels.{}: {what}",
+            self.given.from, self.name
+        ))
+    }
+
+    fn channel(&self, value: &Value) -> Result<Channel, Failure> {
+        let Value::Object(map) = value else {
+            return Err(self.wrong("a channel is a map with a kind"));
+        };
+        let kind = self
+            .text(map, "kind")?
+            .ok_or_else(|| self.wrong(&format!("kind is missing: {}", Channel::KINDS.join(", "))))?;
+        let service = ["kind", "token", "base_url"];
+        let base_url = || self.text(map, "base_url");
+        match kind.as_str() {
+            "telegram" => {
+                self.only(map, &service)?;
+                let (token, base_url) = (self.secret(map, "token")?, base_url()?);
+                Ok(Channel::Telegram { token, base_url })
+            }
+            "slack" => {
+                self.only(map, &service)?;
+                let (token, base_url) = (self.secret(map, "token")?, base_url()?);
+                Ok(Channel::Slack { token, base_url })
+            }
+            "discord" => {
+                self.only(map, &service)?;
+                let (token, base_url) = (self.secret(map, "token")?, base_url()?);
+                Ok(Channel::Discord { token, base_url })
+            }
+            "webhook" => {
+                self.only(map, &["kind", "url", "base_url", "token"])?;
+                let url = match base_url()? {
+                    Some(url) if !map.contains_key("url") => Secret::new(url),
+                    _ => self.secret(map, "url")?,
+                };
+                let token = self.text(map, "token")?.map(Secret::new);
+                Ok(Channel::Webhook { url, token })
+            }
+            "email" => self.email(map),
+            "console" => self.only(map, &["kind"]).map(|()| Channel::Console),
+            other => {
+                let known = Channel::KINDS.iter().map(|kind| (*kind).to_owned());
+                let near = closest(other, known, 1);
+                let meant = near.first().map(|near| format!("; did you mean \"{near}\"?"));
+                Err(self.wrong(&format!(
+                    "there is no kind \"{}\"{}",
+                    redact::text("kind", other),
+                    meant.unwrap_or_default()
+                )))
+            }
+        }
+    }
+
+    fn email(&self, map: &Map<String, Value>) -> Result<Channel, Failure> {
+        self.only(
+            map,
+            &["kind", "host", "port", "username", "password", "from", "tls", "base_url"],
+        )?;
+        let needed = |key: &str| {
+            self.text(map, key)?
+                .ok_or_else(|| self.wrong(&format!("{key} is missing")))
+        };
+        let port = match map.get("port") {
+            None => Some(SUBMISSION),
+            Some(Value::Number(port)) => port.as_u64(),
+            Some(Value::String(port)) => port.trim().parse().ok(),
+            Some(_) => None,
+        };
+        let port = port
+            .and_then(|port| u16::try_from(port).ok())
+            .filter(|port| *port > 0)
+            .ok_or_else(|| self.wrong("port must be a number from 1 to 65535"))?;
+        let encryption = match self.text(map, "tls")? {
+            None => Encryption::Auto,
+            Some(name) => Encryption::by_name(&name)
+                .ok_or_else(|| self.wrong("tls must be auto, tls, starttls or none"))?,
+        };
+        Ok(Channel::Email(Email {
+            host: needed("host")?,
+            port,
+            username: self.text(map, "username")?,
+            password: self.text(map, "password")?.map(Secret::new),
+            from: needed("from")?,
+            encryption,
+        }))
+    }
+
+    fn only(&self, map: &Map<String, Value>, known: &[&str]) -> Result<(), Failure> {
+        match map.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(other) => Err(self.wrong(&format!(
+                "there is no \"{other}\" here; there are: {}",
+                known.join(", ")
+            ))),
+        }
+    }
+
+    fn text(&self, map: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
+        match map.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+            Some(Value::Number(number)) => Ok(Some(number.to_string())),
+            Some(_) => Err(self.wrong(&format!("{key} must be text"))),
+        }
+    }
+
+    fn secret(&self, map: &Map<String, Value>, key: &str) -> Result<Secret, Failure> {
+        let text = self.text(map, key)?;
+        text.map(Secret::new)
+            .ok_or_else(|| self.wrong(&format!("{key} is missing")))
+    }
+}
