@@ -251,6 +251,8 @@ fn connect(path: &Path) -> Result<Connection, Problem> {
     // process that goes on writing to the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Without it SQLite plans a statement anew for every value bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.busy_timeout(PATIENCE)?;
     // FULL: an answered write survives the end of the power too, not only ours.
