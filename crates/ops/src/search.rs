@@ -29,11 +29,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tree::disk::Opener;
-use tree::remote::Remote;
+use tree::remote::{Remote, Wanted};
 use tree::stop::{blocking, place};
 use tree::{Judge, Met, Next, Passed, Visitor, supervise};
 
-/// How many files of another backend are open at a time.
+/// How many files of another backend are opened at a time, while as many are
+/// searched.
 const BATCH: usize = 32;
 
 /// What to look for.
@@ -256,29 +257,48 @@ async fn one_by_one(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> R
     let mut seeking = Seeking::new(job, path);
     while let Some(wanted) = remote.folder(&mut seeking, &job.stop).await? {
         let mut wanted = wanted.into_iter();
-        loop {
-            let mut opened = Vec::new();
-            for file in wanted.by_ref().take(BATCH) {
-                match backend.read(&file.path).await {
-                    Ok(content) => opened.push((file.below, content.reader)),
-                    // Gone since its folder was listed.
-                    Err(Error::NotFound { .. }) => {}
-                    Err(_) => seeking.pass(Passed::Unreadable),
-                }
-            }
-            if opened.is_empty() || job.stop.is_set() {
-                break;
-            }
-            seeking = blocking(move || {
-                for (below, reader) in opened {
-                    seeking.seeker.seek(&below, reader);
+        let mut opened = open_some(backend, &mut wanted).await;
+        while !opened.is_empty() && !job.stop.is_set() {
+            let found = std::mem::take(&mut opened);
+            let search = blocking(move || {
+                for opened in found {
+                    match opened {
+                        Some((below, reader)) => {
+                            seeking.seeker.seek(&below, reader);
+                        }
+                        None => seeking.pass(Passed::Unreadable),
+                    }
                 }
                 Ok(seeking)
-            })
-            .await?;
+            });
+            // The next ones are opened while these are searched.
+            let (searched, next) = tokio::join!(search, open_some(backend, &mut wanted));
+            seeking = searched?;
+            opened = next;
         }
     }
     Ok(())
+}
+
+/// A file to search, or that it cannot be read.
+type Opened = Option<(Vec<u8>, Box<dyn io::Read + Send>)>;
+
+/// Opens the next files. One that is gone since its folder was listed is nothing.
+async fn open_some(
+    backend: &dyn Backend,
+    wanted: &mut (impl Iterator<Item = Wanted> + Send),
+) -> Vec<Opened> {
+    let mut opened = Vec::new();
+    while opened.len() < BATCH
+        && let Some(file) = wanted.next()
+    {
+        match backend.read(&file.path).await {
+            Ok(content) => opened.push(Some((file.below, content.reader))),
+            Err(Error::NotFound { .. }) => {}
+            Err(_) => opened.push(None),
+        }
+    }
+    opened
 }
 
 /// What a thread does with what it meets.

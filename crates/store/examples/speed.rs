@@ -62,9 +62,17 @@ async fn main() -> Result<(), Failure> {
         ("store", &store, Scope::detached()),
     ];
     let only = arguments.next().unwrap_or_default();
-    for name in ["ls", "ls all", "glob", "grep few", "grep none", "read 1000", "stat 1000"]
-        .into_iter()
-        .filter(|name| name.starts_with(&only))
+    for name in [
+        "ls",
+        "ls all",
+        "glob",
+        "grep few",
+        "grep none",
+        "read 1000",
+        "stat 1000",
+    ]
+    .into_iter()
+    .filter(|name| name.starts_with(&only))
     {
         let mut medians = Vec::new();
         for (road, backend, scope) in &roads {
@@ -94,7 +102,10 @@ fn ratio(one: Duration, other: Duration) -> f64 {
 fn content(file: usize) -> String {
     let mut text = String::new();
     while text.len() < 2000 {
-        text.push_str(&format!("line {} of file {file} says nothing\n", text.len()));
+        text.push_str(&format!(
+            "line {} of file {file} says nothing\n",
+            text.len()
+        ));
     }
     if file.is_multiple_of(100) {
         text.push_str("here is the needle\n");
@@ -157,7 +168,11 @@ async fn call(
             1000
         }
         grep => {
-            let text = if grep == "grep few" { "needle" } else { "thimble" };
+            let text = if grep == "grep few" {
+                "needle"
+            } else {
+                "thimble"
+            };
             let request = Search {
                 path: root,
                 pattern: Pattern::Literal(text.to_owned()),
