@@ -1,4 +1,9 @@
 //! Whatever is done to a store and to memory, both say the same.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "all of it is test, which the lints see only in functions marked so"
+)]
 
 mod common;
 
