@@ -9,6 +9,9 @@ mod open;
 
 pub use open::OpenError;
 
+#[cfg(test)]
+pub(crate) use make::TABLES;
+
 use crate::problem::Problem;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};

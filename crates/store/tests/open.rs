@@ -226,6 +226,24 @@ async fn what_killed_processes_left_is_taken_up() {
     assert!(store.stat(&path("f")).await.is_ok());
 }
 
+#[tokio::test]
+async fn one_that_somebody_keeps_to_himself_is_told() {
+    let temp = filled().await;
+    let file = temp.path().join("store.db");
+    let holder = rusqlite::Connection::open(&file).unwrap();
+    holder
+        .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT")
+        .unwrap();
+    let began = std::time::Instant::now();
+    // Not looked at as a file: closing it would take the holder's locks away.
+    let error = Database::open(&file).unwrap_err();
+    assert_eq!(error.problem, Problem::Locked);
+    let waited = began.elapsed().as_secs();
+    assert!((4..8).contains(&waited), "{waited} seconds");
+    drop(holder);
+    assert_eq!(get(&store(&temp), "d0/f0").await.unwrap().len(), 5000);
+}
+
 /// As an ordinary user, whoever runs the tests: this binary once more.
 #[test]
 fn what_may_not_be_written_is_told() {

@@ -218,14 +218,14 @@ pub(super) fn list(
     while let Some(start) = from.take() {
         let mut rows = statement.query(params![&*key.namespace, start])?;
         while let Some(row) = rows.next()? {
-            if looked == most {
-                return Ok(None);
-            }
-            looked += 1;
             let path = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
             let Some(below) = path.strip_prefix(&*prefix) else {
                 break;
             };
+            if looked == most {
+                return Ok(None);
+            }
+            looked += 1;
             let (name, stat) = match below.iter().position(|byte| *byte == b'/') {
                 None => (below, FileRow::of(row, 1)?.stat()),
                 Some(slash) => {
@@ -376,4 +376,34 @@ fn free(connection: &Connection) -> Result<i64, Problem> {
     let mut statement = connection.prepare_cached("SELECT max(id) FROM parts")?;
     let last: Option<i64> = statement.query_row([], |row| row.get(0))?;
     Ok(last.map_or(0, |last| last / MAX_PARTS + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Listing a folder looks at each folder in it once, however full it is.
+    #[test]
+    fn a_listing_jumps_over_what_is_deeper() {
+        let connection = Connection::open_in_memory().unwrap();
+        let tables = crate::database::TABLES;
+        connection.execute_batch(tables).unwrap();
+        let key = |path: String| Key {
+            namespace: (*b"n").into(),
+            path: path.into_bytes().into(),
+        };
+        for number in 0..600 {
+            let path = key(format!("top/d{}/deep/f{number}", number % 3));
+            assert!(matches!(
+                write(&connection, &path, b"x", &Expect::Absent),
+                Ok(Fate::Done(true))
+            ));
+        }
+        for (folder, most) in [("", 1), ("top", 3), ("top/d0", 1)] {
+            let listed = list(&connection, &key(folder.to_owned()), most).unwrap();
+            assert_eq!(listed.unwrap().ok().unwrap().len(), most, "{folder}");
+        }
+        let listed = list(&connection, &key("top/d0/deep".to_owned()), 199).unwrap();
+        assert!(listed.is_none(), "more rows than may be looked at");
+    }
 }
