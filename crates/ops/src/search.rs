@@ -255,40 +255,51 @@ async fn one_file(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Res
 async fn one_by_one(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Result<()> {
     let mut remote = Remote::new(backend, Judge::new(path, IgnoreFiles::Honour)).await;
     let mut seeking = Seeking::new(job, path);
+    let mut opened = Vec::new();
     while let Some(wanted) = remote.folder(&mut seeking, &job.stop).await? {
         let mut wanted = wanted.into_iter();
-        let mut opened = open_some(backend, &mut wanted).await;
-        while !opened.is_empty() && !job.stop.is_set() {
-            let found = std::mem::take(&mut opened);
-            let search = blocking(move || {
-                for opened in found {
-                    match opened {
-                        Some((below, reader)) => {
-                            seeking.seeker.seek(&below, reader);
-                        }
-                        None => seeking.pass(Passed::Unreadable),
-                    }
-                }
-                Ok(seeking)
-            });
+        open_some(backend, &mut wanted, &mut opened).await;
+        // Fewer wait for those of the next folder: a thread for each would cost
+        // more than the search.
+        while opened.len() >= BATCH && !job.stop.is_set() {
+            let search = seek_all(seeking, std::mem::take(&mut opened));
             // The next ones are opened while these are searched.
-            let (searched, next) = tokio::join!(search, open_some(backend, &mut wanted));
+            let next = open_some(backend, &mut wanted, &mut opened);
+            let (searched, ()) = tokio::join!(search, next);
             seeking = searched?;
-            opened = next;
         }
     }
+    if !job.stop.is_set() {
+        seek_all(seeking, opened).await?;
+    }
     Ok(())
+}
+
+async fn seek_all(mut seeking: Seeking, opened: Vec<Opened>) -> Result<Seeking> {
+    blocking(move || {
+        for opened in opened {
+            match opened {
+                Some((below, reader)) => {
+                    seeking.seeker.seek(&below, reader);
+                }
+                None => seeking.pass(Passed::Unreadable),
+            }
+        }
+        Ok(seeking)
+    })
+    .await
 }
 
 /// A file to search, or that it cannot be read.
 type Opened = Option<(Vec<u8>, Box<dyn io::Read + Send>)>;
 
-/// Opens the next files. One that is gone since its folder was listed is nothing.
+/// Opens the next files, until a batch is open. One that is gone since its folder
+/// was listed is nothing.
 async fn open_some(
     backend: &dyn Backend,
     wanted: &mut (impl Iterator<Item = Wanted> + Send),
-) -> Vec<Opened> {
-    let mut opened = Vec::new();
+    opened: &mut Vec<Opened>,
+) {
     while opened.len() < BATCH
         && let Some(file) = wanted.next()
     {
@@ -298,7 +309,6 @@ async fn open_some(
             Err(_) => opened.push(None),
         }
     }
-    opened
 }
 
 /// What a thread does with what it meets.
