@@ -30,11 +30,12 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tree::disk::Opener;
 use tree::part::{self, Frame, Framed};
-use tree::remote::Remote;
+use tree::remote::{Remote, Wanted};
 use tree::stop::{blocking, place};
 use tree::{Judge, Met, Next, Passed, Visitor, supervise};
 
-/// How many files of another backend are open at a time.
+/// How many files of another backend are opened at a time, while as many are
+/// searched.
 const BATCH: usize = 32;
 
 /// What to look for.
@@ -263,33 +264,62 @@ async fn one_by_one(part: &Part<'_>, job: &Arc<Job>) -> Result<()> {
     let Part { backend, path, .. } = part;
     let mut remote = Remote::new(*backend, Judge::new(path, IgnoreFiles::Honour)).await;
     let mut seeking = Framed::new(&Frame::of(part), Seeking::new(job, path));
+    let mut opened = Vec::new();
     while let Some(wanted) = remote.folder(&mut seeking, &job.stop).await? {
         let mut wanted = wanted.into_iter();
-        loop {
-            let mut opened = Vec::new();
-            for file in wanted.by_ref().take(BATCH) {
-                match backend.read(&file.path).await {
-                    Ok(content) => opened.push((file.below, content.reader)),
-                    // Gone since its folder was listed.
-                    Err(Error::NotFound { .. }) => {}
-                    Err(_) => seeking.pass(Passed::Unreadable),
-                }
-            }
-            if opened.is_empty() || job.stop.is_set() {
-                break;
-            }
-            seeking = blocking(move || {
-                let mut room = Vec::new();
-                for (below, reader) in opened {
+        open_some(*backend, &mut wanted, &mut opened).await;
+        // Fewer wait for those of the next folder: a thread for each would cost
+        // more than the search.
+        while opened.len() >= BATCH && !job.stop.is_set() {
+            let search = seek_all(seeking, std::mem::take(&mut opened));
+            // The next ones are opened while these are searched.
+            let next = open_some(*backend, &mut wanted, &mut opened);
+            let (searched, ()) = tokio::join!(search, next);
+            seeking = searched?;
+        }
+    }
+    if !job.stop.is_set() {
+        seek_all(seeking, opened).await?;
+    }
+    Ok(())
+}
+
+async fn seek_all(mut seeking: Framed<Seeking>, opened: Vec<Opened>) -> Result<Framed<Seeking>> {
+    blocking(move || {
+        let mut room = Vec::new();
+        for opened in opened {
+            match opened {
+                Some((below, reader)) => {
                     let below = seeking.frame.whole(&below, &mut room);
                     seeking.visitor.seeker.seek(below, reader);
                 }
-                Ok(seeking)
-            })
-            .await?;
+                None => seeking.pass(Passed::Unreadable),
+            }
+        }
+        Ok(seeking)
+    })
+    .await
+}
+
+/// A file to search, or that it cannot be read.
+type Opened = Option<(Vec<u8>, Box<dyn io::Read + Send>)>;
+
+/// Opens the next files, until a batch is open. One that is gone since its folder
+/// was listed is nothing.
+async fn open_some(
+    backend: &dyn Backend,
+    wanted: &mut (impl Iterator<Item = Wanted> + Send),
+    opened: &mut Vec<Opened>,
+) {
+    while opened.len() < BATCH
+        && let Some(file) = wanted.next()
+    {
+        match backend.read(&file.path).await {
+            Ok(content) => opened.push(Some((file.below, content.reader))),
+            Err(Error::NotFound { .. }) => {}
+            Err(_) => opened.push(None),
         }
     }
-    Ok(())
 }
 
 /// What a thread does with what it meets.

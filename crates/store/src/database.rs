@@ -9,6 +9,9 @@ mod open;
 
 pub use open::OpenError;
 
+#[cfg(test)]
+pub(crate) use make::TABLES;
+
 use crate::problem::Problem;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -251,14 +254,57 @@ fn connect(path: &Path) -> Result<Connection, Problem> {
     // process that goes on writing to the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Without it SQLite plans a statement anew for every value bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.busy_timeout(PATIENCE)?;
     // FULL: an answered write survives the end of the power too, not only ours.
     connection.execute_batch(
         "PRAGMA synchronous = FULL;
          PRAGMA foreign_keys = ON;
+         PRAGMA journal_size_limit = 67108864;
          PRAGMA cell_size_check = ON;
          PRAGMA trusted_schema = OFF;",
     )?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+    use haft_ops::backend::Expect;
+    use haft_ops::{Access, Backend, Scope};
+    use std::io::Read;
+
+    /// SQLite's own word for a full disk.
+    #[tokio::test]
+    async fn a_full_database_is_told_and_the_old_content_kept() {
+        let binary = std::env::current_exe().unwrap();
+        let folder = tempfile::TempDir::new_in(binary.parent().unwrap()).unwrap();
+        let database = Database::open(folder.path().join("store.db")).unwrap();
+        let store = Store::new(database.clone(), "test");
+        let path = Scope::detached().resolve("f", Access::Write).unwrap();
+        let write = |bytes: Vec<u8>| store.write(&path, bytes, Expect::Anything);
+        write(b"old".to_vec()).await.unwrap();
+        let bound = |pages: i64| {
+            let writer = database.inner.writer.try_lock().unwrap();
+            let set = format!("PRAGMA max_page_count = {pages}");
+            writer.connection.query_row(&set, [], |_| Ok(())).unwrap();
+        };
+        bound(20);
+        let text = write(vec![1; 1 << 20]).await.unwrap_err().to_string();
+        assert!(
+            text.ends_with(
+                "cannot grow: no space left; nothing was changed; free some space and try again"
+            ),
+            "{text}"
+        );
+        let mut kept = String::new();
+        let mut content = store.read(&path).await.unwrap();
+        content.reader.read_to_string(&mut kept).unwrap();
+        assert_eq!(kept, "old");
+        bound(1000);
+        write(vec![1; 1 << 20]).await.unwrap();
+    }
 }

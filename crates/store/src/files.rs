@@ -187,6 +187,8 @@ impl Found {
     }
 }
 
+/// A folder, which is nothing but the files in it: as new as the newest of them, for
+/// who asks about it and not only meets it.
 const FOLDER: Stat = Stat {
     kind: Kind::Directory,
     size: 0,
@@ -269,14 +271,19 @@ impl Backend for Store {
     }
 
     async fn stat(&self, path: &FilePath) -> Result<Stat> {
-        let found = self.look("stat", path, |connection, key, _| {
-            rows::stat(connection, key).map(Looked::Said)
+        let found = self.look("stat", path, |connection, key, patience| {
+            Ok(match (rows::stat(connection, key)?, patience) {
+                // All that is in it has to be looked at.
+                (Found::Folder, Patience::None) => Looked::Heavy,
+                (Found::Folder, Patience::Long) => Looked::Said(Ok(Stat {
+                    modified: rows::newest(connection, key)?,
+                    ..FOLDER
+                })),
+                (Found::File(row), _) => Looked::Said(Ok(row.stat())),
+                (other, _) => Looked::Said(Err(other)),
+            })
         });
-        match found.await? {
-            Found::File(row) => Ok(row.stat()),
-            Found::Folder => Ok(FOLDER),
-            other => Err(other.error(path)),
-        }
+        found.await?.map_err(|found| found.error(path))
     }
 
     async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {

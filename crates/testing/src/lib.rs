@@ -1,5 +1,6 @@
-//! What haft's own tests share: the suite every backend must pass, and the
-//! runner of the transcripts in `docs/`. A test may panic, so this crate may.
+//! What tests of haft share, and tests of what is built on it: [`conformance`], the
+//! suite that every backend must pass, yours too, and the runner of the
+//! transcripts in `docs/`. A test may panic, so this crate may.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

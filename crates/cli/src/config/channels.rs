@@ -6,8 +6,8 @@ use super::sources::{Given, Sources};
 use super::{Shown, given_or};
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
-use haft_web::channels::{Channel, Email, Encryption};
 use haft_web::Secret;
+use haft_web::channels::{Channel, Email, Encryption};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -76,9 +76,9 @@ impl Reader<'_> {
         let Value::Object(map) = value else {
             return Err(self.wrong("a channel is a map with a kind"));
         };
-        let kind = self
-            .text(map, "kind")?
-            .ok_or_else(|| self.wrong(&format!("kind is missing: {}", Channel::KINDS.join(", "))))?;
+        let kind = self.text(map, "kind")?.ok_or_else(|| {
+            self.wrong(&format!("kind is missing: {}", Channel::KINDS.join(", ")))
+        })?;
         let service = ["kind", "token", "base_url"];
         let base_url = || self.text(map, "base_url");
         match kind.as_str() {
@@ -111,7 +111,9 @@ impl Reader<'_> {
             other => {
                 let known = Channel::KINDS.iter().map(|kind| (*kind).to_owned());
                 let near = closest(other, known, 1);
-                let meant = near.first().map(|near| format!("; did you mean \"{near}\"?"));
+                let meant = near
+                    .first()
+                    .map(|near| format!("; did you mean \"{near}\"?"));
                 Err(self.wrong(&format!(
                     "there is no kind \"{}\"{}",
                     redact::text("kind", other),
@@ -124,7 +126,9 @@ impl Reader<'_> {
     fn email(&self, map: &Map<String, Value>) -> Result<Channel, Failure> {
         self.only(
             map,
-            &["kind", "host", "port", "username", "password", "from", "tls", "base_url"],
+            &[
+                "kind", "host", "port", "username", "password", "from", "tls", "base_url",
+            ],
         )?;
         let needed = |key: &str| {
             self.text(map, key)?
@@ -168,7 +172,9 @@ impl Reader<'_> {
     fn text(&self, map: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
         match map.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+            Some(Value::String(text)) if !text.trim().is_empty() => {
+                Ok(Some(text.trim().to_owned()))
+            }
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
             Some(_) => Err(self.wrong(&format!("{key} must be text"))),
         }

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 /// reads a few pages, however large the files are. The bytes are in parts, so
 /// that a large file is never in memory whole only to be read; the parts of
 /// content `n` are the rows from `n * 1024` on, and there is at least one.
-const TABLES: &str = "
+pub(crate) const TABLES: &str = "
 CREATE TABLE files (
     namespace BLOB NOT NULL,
     path BLOB NOT NULL,

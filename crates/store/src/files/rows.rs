@@ -57,16 +57,10 @@ impl FileRow {
     }
 
     pub(super) fn stat(&self) -> Stat {
-        let distance = Duration::from_nanos(self.modified.unsigned_abs());
-        let modified = if self.modified >= 0 {
-            SystemTime::UNIX_EPOCH.checked_add(distance)
-        } else {
-            SystemTime::UNIX_EPOCH.checked_sub(distance)
-        };
         Stat {
             kind: Kind::File,
             size: self.size,
-            modified,
+            modified: time(self.modified),
             mode: None,
         }
     }
@@ -195,6 +189,35 @@ pub(super) fn find(connection: &Connection, key: &Key) -> Result<Found, Problem>
     Ok(Found::Nothing)
 }
 
+/// A moment, from the nanoseconds since 1970.
+fn time(nanoseconds: i64) -> Option<SystemTime> {
+    let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
+    if nanoseconds >= 0 {
+        SystemTime::UNIX_EPOCH.checked_add(distance)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_sub(distance)
+    }
+}
+
+/// When the newest file of a folder was changed.
+pub(super) fn newest(connection: &Connection, key: &Key) -> Result<Option<SystemTime>, Problem> {
+    let newest: Option<i64> = if key.path.is_empty() {
+        connection
+            .prepare_cached("SELECT MAX(modified_at) FROM files WHERE namespace = ?1")?
+            .query_row(params![&*key.namespace], |row| row.get(0))?
+    } else {
+        let (mut from, mut to) = (key.path.to_vec(), key.path.to_vec());
+        from.push(b'/');
+        to.push(b'/' + 1);
+        let mut statement = connection.prepare_cached(
+            "SELECT MAX(modified_at) FROM files
+             WHERE namespace = ?1 AND path > ?2 AND path < ?3",
+        )?;
+        statement.query_row(params![&*key.namespace, from, to], |row| row.get(0))?
+    };
+    Ok(newest.and_then(time))
+}
+
 /// The entries of a folder, sorted by name; nothing when more than `most` rows
 /// would have to be looked at.
 pub(super) fn list(
@@ -218,14 +241,14 @@ pub(super) fn list(
     while let Some(start) = from.take() {
         let mut rows = statement.query(params![&*key.namespace, start])?;
         while let Some(row) = rows.next()? {
-            if looked == most {
-                return Ok(None);
-            }
-            looked += 1;
             let path = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
             let Some(below) = path.strip_prefix(&*prefix) else {
                 break;
             };
+            if looked == most {
+                return Ok(None);
+            }
+            looked += 1;
             let (name, stat) = match below.iter().position(|byte| *byte == b'/') {
                 None => (below, FileRow::of(row, 1)?.stat()),
                 Some(slash) => {
@@ -376,4 +399,34 @@ fn free(connection: &Connection) -> Result<i64, Problem> {
     let mut statement = connection.prepare_cached("SELECT max(id) FROM parts")?;
     let last: Option<i64> = statement.query_row([], |row| row.get(0))?;
     Ok(last.map_or(0, |last| last / MAX_PARTS + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Listing a folder looks at each folder in it once, however full it is.
+    #[test]
+    fn a_listing_jumps_over_what_is_deeper() {
+        let connection = Connection::open_in_memory().unwrap();
+        let tables = crate::database::TABLES;
+        connection.execute_batch(tables).unwrap();
+        let key = |path: String| Key {
+            namespace: (*b"n").into(),
+            path: path.into_bytes().into(),
+        };
+        for number in 0..600 {
+            let path = key(format!("top/d{}/deep/f{number}", number % 3));
+            assert!(matches!(
+                write(&connection, &path, b"x", &Expect::Absent),
+                Ok(Fate::Done(true))
+            ));
+        }
+        for (folder, most) in [("", 1), ("top", 3), ("top/d0", 1)] {
+            let listed = list(&connection, &key(folder.to_owned()), most).unwrap();
+            assert_eq!(listed.unwrap().ok().unwrap().len(), most, "{folder}");
+        }
+        let listed = list(&connection, &key("top/d0/deep".to_owned()), 199).unwrap();
+        assert!(listed.is_none(), "more rows than may be looked at");
+    }
 }

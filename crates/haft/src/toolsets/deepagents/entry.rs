@@ -18,7 +18,8 @@ pub(super) fn described(path: &Path, stat: &Stat) -> Value {
     })
 }
 
-/// A link is what it leads to, where that may be looked at; else it is itself.
+/// A link is what it leads to, where that may be looked at; else it is itself. A
+/// folder that only its files make is asked when they changed.
 pub(super) async fn followed(
     path: &Path,
     stat: Stat,
@@ -26,7 +27,12 @@ pub(super) async fn followed(
     cx: &Context,
 ) -> Stat {
     let leads = target.is_none_or(|target| matches!(target.through, Through::To(_)));
-    if stat.kind != Kind::Link || !leads {
+    let is_told = match stat.kind {
+        Kind::Link => !leads,
+        Kind::Directory => stat.modified.is_some(),
+        Kind::File | Kind::Other(_) => true,
+    };
+    if is_told {
         return stat;
     }
     let there: Option<FilePath> = cx.resolve(&path.to_string_lossy(), Access::Read).ok();

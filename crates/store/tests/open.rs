@@ -1,0 +1,303 @@
+//! What is opened, what is refused, and that a refusal leaves everything as it was.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "all of it is test, which the lints see only in functions marked so"
+)]
+
+mod common;
+
+use common::{folder, get, path, put, store};
+use haft_ops::{Backend, Error};
+use haft_store::{Database, OpenError, Problem, Store};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Opens what must be refused, and checks that it stays and that the error helps.
+fn refused(path: &Path) -> Problem {
+    let before = fs::read(path).ok();
+    let error: OpenError = Database::open(path).unwrap_err();
+    assert_eq!(fs::read(path).ok(), before, "left as it was");
+    let text = error.to_string();
+    for part in [
+        path.to_str().unwrap(),
+        "nothing was changed",
+        error.problem.remedy(),
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    error.problem
+}
+
+/// A closed database with some files.
+async fn filled() -> TempDir {
+    let folder = folder();
+    let store = store(&folder);
+    for number in 0..50 {
+        let name = format!("d{}/f{number}", number % 5);
+        put(&store, &name, &[b'x'; 5000]).await.unwrap();
+    }
+    folder
+}
+
+fn sql(path: &Path, sql: &str) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+#[tokio::test]
+async fn it_is_for_its_owner_alone_and_stays() {
+    let temp = folder();
+    let file = temp.path().join("a/b/store.db");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let store = Store::new(Database::open(&file).unwrap(), "n");
+    put(&store, "f", b"kept").await.unwrap();
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(mode(&temp.path().join("a/b/store.db-wal")), 0o600);
+    assert_eq!(mode(&temp.path().join("a/b")), 0o700);
+    assert_eq!(mode(&temp.path().join("a")), 0o700);
+    drop(store);
+    let left: Vec<_> = fs::read_dir(temp.path().join("a/b"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains(".new-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new(), "nothing of its making is left");
+    // All of it is in the one file when nobody uses it: a copy is whole.
+    let copy = temp.path().join("copy.db");
+    fs::copy(&file, &copy).unwrap();
+    let store = Store::new(Database::open(&copy).unwrap(), "n");
+    assert_eq!(get(&store, "f").await.unwrap(), b"kept");
+}
+
+#[test]
+fn many_at_once_make_one() {
+    let folder = folder();
+    let file = folder.path().join("store.db");
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let file = file.clone();
+            std::thread::spawn(move || Database::open(file).map(drop))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused() {
+    let temp = folder();
+    let file = temp.path().join("store.db");
+    fs::write(&file, "a diary, not a database\n".repeat(1000)).unwrap();
+    assert_eq!(refused(&file), Problem::NotADatabase);
+    fs::write(&file, "short").unwrap();
+    assert_eq!(refused(&file), Problem::NotADatabase);
+    fs::write(&file, "").unwrap();
+    assert!(matches!(refused(&file), Problem::Damaged { .. }));
+    fs::remove_file(&file).unwrap();
+    sql(
+        &file,
+        "CREATE TABLE visits (url TEXT); PRAGMA user_version = 1",
+    );
+    assert_eq!(refused(&file), Problem::Foreign);
+    assert!(matches!(refused(temp.path()), Problem::NotAFile { .. }));
+    let link = temp.path().join("link.db");
+    symlink(&file, &link).unwrap();
+    assert!(matches!(refused(&link), Problem::NotAFile { .. }));
+    symlink("nowhere", temp.path().join("dangling.db")).unwrap();
+    let dangling = temp.path().join("dangling.db");
+    assert!(matches!(refused(&dangling), Problem::NotAFile { .. }));
+    assert!(!temp.path().join("nowhere").exists());
+    assert!(matches!(
+        refused(&file.join("below/store.db")),
+        Problem::System { .. }
+    ));
+    let fifo = temp.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let error = Database::open(&fifo).unwrap_err();
+    assert!(matches!(error.problem, Problem::NotAFile { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_link_above_it_is_followed() {
+    let temp = folder();
+    fs::create_dir(temp.path().join("real")).unwrap();
+    symlink("real", temp.path().join("link")).unwrap();
+    let database = Database::open(temp.path().join("link/store.db")).unwrap();
+    assert!(database.path().ends_with("real/store.db"));
+}
+
+#[tokio::test]
+async fn a_newer_one_is_refused() {
+    let temp = filled().await;
+    let file = temp.path().join("store.db");
+    sql(&file, "PRAGMA user_version = 7");
+    assert_eq!(refused(&file), Problem::Newer { found: 7, known: 1 });
+    sql(&file, "PRAGMA user_version = 1; DROP TABLE parts");
+    assert!(matches!(refused(&file), Problem::Damaged { .. }));
+}
+
+#[tokio::test]
+async fn a_truncated_one_is_refused() {
+    let temp = filled().await;
+    let file = temp.path().join("store.db");
+    let whole = fs::read(&file).unwrap();
+    for length in [100, 1000, 8192, whole.len() / 2, whole.len() - 8192] {
+        fs::write(&file, &whole[..length]).unwrap();
+        let problem = refused(&file);
+        assert!(
+            matches!(problem, Problem::Damaged { .. } | Problem::NotADatabase),
+            "{length}: {problem:?}"
+        );
+    }
+    fs::write(&file, &whole).unwrap();
+    assert_eq!(get(&store(&temp), "d0/f0").await.unwrap().len(), 5000);
+}
+
+/// Garbage is not looked for, but when it is met nothing is written any more.
+#[tokio::test]
+async fn a_damaged_page_is_told_and_frozen() {
+    let temp = filled().await;
+    let file = temp.path().join("store.db");
+    let mut bytes = fs::read(&file).unwrap();
+    let pages = bytes.len() / 8192;
+    bytes[2 * 8192..].fill(0xA5);
+    fs::write(&file, &bytes).unwrap();
+    assert!(pages > 4);
+    let store = store(&temp);
+    let mut errors = 0;
+    for number in 0..50 {
+        let name = format!("d{}/f{number}", number % 5);
+        if let Err(error) = get(&store, &name).await {
+            let text = error.to_string();
+            assert!(matches!(error, Error::Store { .. }), "{text}");
+            assert!(text.contains("store.db is damaged"), "{text}");
+            assert!(text.contains("nothing was changed; move it away"), "{text}");
+            errors += 1;
+        }
+    }
+    assert!(errors > 0);
+    let refused = put(&store, "new", b"x").await;
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    drop(store);
+    assert_eq!(fs::read(&file).unwrap(), bytes, "left as it was");
+}
+
+/// The log of a lost database would be played into a new one.
+#[tokio::test]
+async fn a_log_without_its_database_is_refused() {
+    let temp = folder();
+    let store = store(&temp);
+    put(&store, "f", b"x").await.unwrap();
+    let file = temp.path().join("store.db");
+    fs::rename(&file, temp.path().join("moved.db")).unwrap();
+    let refused = Database::open(&file).unwrap_err();
+    assert!(
+        matches!(refused.problem, Problem::Orphan { .. }),
+        "{refused}"
+    );
+    assert!(!file.exists());
+    let lost = put(&store, "f", b"y").await.unwrap_err();
+    assert!(lost.to_string().contains("was moved"), "{lost}");
+    fs::rename(temp.path().join("moved.db"), &file).unwrap();
+    put(&store, "f", b"z").await.unwrap();
+    assert_eq!(get(&store, "f").await.unwrap(), b"z");
+}
+
+#[tokio::test]
+async fn what_killed_processes_left_is_taken_up() {
+    let temp = folder();
+    let first = store(&temp);
+    put(&first, "f", b"in the log").await.unwrap();
+    // A copy of all files of an open database is what a crash leaves.
+    let crashed = temp.path().join("crashed");
+    fs::create_dir(&crashed).unwrap();
+    for name in ["store.db", "store.db-wal"] {
+        fs::copy(temp.path().join(name), crashed.join(name)).unwrap();
+    }
+    drop(first);
+    let store = Store::new(Database::open(crashed.join("store.db")).unwrap(), "test");
+    assert_eq!(get(&store, "f").await.unwrap(), b"in the log");
+    assert!(store.stat(&path("f")).await.is_ok());
+}
+
+#[tokio::test]
+async fn one_that_somebody_keeps_to_himself_is_told() {
+    let temp = filled().await;
+    let file = temp.path().join("store.db");
+    let holder = rusqlite::Connection::open(&file).unwrap();
+    holder
+        .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT")
+        .unwrap();
+    let began = std::time::Instant::now();
+    // Not looked at as a file: closing it would take the holder's locks away.
+    let error = Database::open(&file).unwrap_err();
+    assert_eq!(error.problem, Problem::Locked);
+    let waited = began.elapsed().as_secs();
+    assert!((4..8).contains(&waited), "{waited} seconds");
+    drop(holder);
+    assert_eq!(get(&store(&temp), "d0/f0").await.unwrap().len(), 5000);
+}
+
+/// As an ordinary user, whoever runs the tests: this binary once more.
+#[test]
+fn what_may_not_be_written_is_told() {
+    const PLACE: &str = "HAFT_STORE_READ_ONLY";
+    if let Some(place) = std::env::var_os(PLACE) {
+        for name in [
+            "file/store.db",
+            "folder/store.db",
+            "folder/new.db",
+            "folder/new/store.db",
+        ] {
+            let file = Path::new(&place).join(name);
+            let error = Database::open(&file).unwrap_err();
+            assert!(matches!(error.problem, Problem::ReadOnly { .. }), "{error}");
+        }
+        return;
+    }
+    let temp = folder();
+    for name in ["file", "folder"] {
+        let folder = temp.path().join(name);
+        Database::open(folder.join("store.db")).unwrap();
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension != "db") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    }
+    let chmod = |path: &str, mode| {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(temp.path().join(path), permissions).unwrap();
+    };
+    chmod("file/store.db", 0o444);
+    chmod("file", 0o777);
+    chmod("folder/store.db", 0o666);
+    chmod("folder", 0o555);
+    chmod("", 0o755);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "what_may_not_be_written_is_told"])
+        .env(PLACE, temp.path())
+        .current_dir("/");
+    let root = rustix::process::geteuid().is_root();
+    if root {
+        std::os::unix::process::CommandExt::uid(&mut command, 65534);
+    }
+    match command.output() {
+        Ok(output) => assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        ),
+        // In a home folder that is closed to the other user.
+        Err(error) => assert!(root, "{error}"),
+    }
+    chmod("folder", 0o755);
+}
