@@ -144,7 +144,10 @@ fn answer(result: &Value) -> Result<Answer, String> {
     };
     let answer = Answer::of(&result["content"], is_error)?;
     let object = serde_json::from_str::<Map<String, Value>>(&answer.text);
-    let object = object.ok().map(Value::Object);
+    // A picture beside it is no part of an object, so that the whole is none.
+    let blocks = result["content"].as_array().map(Vec::as_slice);
+    let is_text = blocks.is_some_and(|blocks| blocks.iter().all(|block| block["type"] == "text"));
+    let object = object.ok().filter(|_| is_text).map(Value::Object);
     if result.get("structuredContent") != object.as_ref() {
         return Err(format!(
             "structuredContent is not the text as an object: {result}"
