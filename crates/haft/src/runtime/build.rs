@@ -64,7 +64,7 @@ pub enum BuildError {
     #[error("routes are for toolsets of absolute paths (deepagents); \"{0}\" works in one folder")]
     Routes(&'static str),
     /// A route that cannot be.
-    #[error("the route {0} {1}")]
+    #[error("backend: {0} {1}")]
     Route(String, &'static str),
     /// The state folder cannot be used.
     #[error("the state folder cannot be used: {0}")]

@@ -199,6 +199,7 @@ impl Ground {
                     ..self.places.clone()
                 };
                 let scope = Scope::disk(Reach::Roots.of(places)).map_err(BuildError::Scope)?;
+                self.check(root, &scope)?;
                 (Arc::new(Limited::new(self.local(), disk.largest)), scope)
             }
             Backing::Routes(_) => {
@@ -212,6 +213,20 @@ impl Ground {
             scope,
             seen: Seen::FromAbove,
         })
+    }
+
+    /// Whoever may write in the work folder could make a link in it lead anywhere.
+    fn check(&self, root: &Path, scope: &Scope) -> Result<(), BuildError> {
+        let work_dir = Scope::disk(self.places.clone()).map_err(BuildError::Scope)?;
+        let is_named_inside = !root.is_absolute() || root.starts_with(work_dir.work_dir());
+        if is_named_inside
+            && root.components().all(|part| part != Component::ParentDir)
+            && !scope.work_dir().starts_with(work_dir.work_dir())
+        {
+            let root = root.display().to_string();
+            return Err(BuildError::Route(root, "leads out of the work folder"));
+        }
+        Ok(())
     }
 
     /// As they are now, for as long as the session lasts: a link that is changed

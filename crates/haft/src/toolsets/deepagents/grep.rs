@@ -1,11 +1,8 @@
 //! `grep`: files that hold a text, the lines it is on, or how many there are.
 
-use super::{FOUND, reply};
+use super::found;
 use crate::prelude::*;
-use haft_ops::search::{self, Case, Collect, Pattern, Searched, Stopped};
-use serde_json::Value;
-use std::fmt::Write as _;
-use std::path::Path;
+use haft_ops::search::{self, Case, Collect, Pattern};
 use std::time::Duration;
 
 /// Search for a text within files. The pattern is literal text, not a regular
@@ -27,7 +24,7 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Mode {
+pub(super) enum Mode {
     #[default]
     FilesWithMatches,
     Content,
@@ -79,7 +76,7 @@ impl Tool for Grep {
             ));
         };
         let searched = search::files(cx.backend(), request, &watch).await?;
-        Ok(answer(&searched, &place, args.output_mode, cx))
+        Ok(found::answer(&searched, &place, args.output_mode, cx))
     }
 }
 
@@ -87,82 +84,4 @@ impl Tool for Grep {
 fn start(args: &Args) -> String {
     let path = args.path.as_deref().filter(|path| !path.is_empty());
     path.unwrap_or("/").to_owned()
-}
-
-fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context) -> Reply {
-    let mut found = String::new();
-    for file in &searched.files {
-        let path = if file.below.as_os_str().is_empty() {
-            start.to_string_lossy().into_owned()
-        } else {
-            start.join(&file.below).to_string_lossy().into_owned()
-        };
-        let _ = match mode {
-            Mode::FilesWithMatches => writeln!(found, "{path}"),
-            Mode::Count => writeln!(found, "{path}: {}", file.matches),
-            Mode::Content => file
-                .lines
-                .iter()
-                .try_for_each(|line| writeln!(found, "{path}:{}:{}", line.number, line.text)),
-        };
-    }
-    let found = found.trim_end_matches('\n');
-    let mut answer = reply::success(json!({ "result": "No matches found." }));
-    let fits = FOUND.min(found.len());
-    let shown = match found.char_indices().nth(fits) {
-        None => found,
-        Some((end, _)) => {
-            let cut = found.get(..end).unwrap_or_default();
-            cut.rfind('\n')
-                .and_then(|line| cut.get(..line))
-                .unwrap_or(cut)
-        }
-    };
-    let is_cut = shown.len() < found.len();
-    if is_cut {
-        let more = found.chars().count() - shown.chars().count();
-        let result = format!("{shown}\n\n... (truncated {more} characters) ...");
-        reply::add(&mut answer, "result", result);
-        reply::add(&mut answer, "truncated", true);
-        if let Some(path) = cx.keep_text(found) {
-            reply::add(&mut answer, "output_path", path);
-        }
-    } else if !found.is_empty() {
-        reply::add(&mut answer, "result", found);
-    }
-    reply::add(&mut answer, "searched", looked_at(searched));
-    let hint = match searched.stopped {
-        Some(Stopped::Deadline) => Some("time was over before everything was searched".to_owned()),
-        _ if mode == Mode::Content && searched.total > searched.shown => Some(format!(
-            "the first {} of {} matching lines are kept",
-            searched.shown, searched.total
-        )),
-        _ => None,
-    };
-    if let Some(hint) = hint {
-        reply::add(&mut answer, "hint", hint);
-    }
-    Reply::json(&answer)
-        .detail("matches", searched.total)
-        .detail("truncated", is_cut)
-}
-
-/// What was searched, and what was not and why.
-fn looked_at(searched: &Searched) -> Value {
-    let skipped = searched.skipped;
-    let mut looked_at = json!({
-        "files": searched.searched, "matches": searched.total, "skipped": skipped.total(),
-    });
-    for (name, number) in [
-        ("binary", skipped.binary),
-        ("unreadable", skipped.unreadable),
-        ("too_long_lines", skipped.too_long_lines),
-        ("special", skipped.special),
-        ("not_allowed", skipped.hidden),
-    ] {
-        if number > 0 {
-            reply::add(&mut looked_at, name, number);
-        }
-    }
-    looked_at
 }

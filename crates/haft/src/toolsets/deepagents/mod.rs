@@ -5,6 +5,7 @@
 mod edit_file;
 mod entry;
 mod execute;
+mod found;
 mod glob;
 mod grep;
 mod ls;

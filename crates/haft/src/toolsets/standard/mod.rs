@@ -11,7 +11,7 @@ mod reply;
 mod summary;
 mod write;
 
-use crate::toolset::{Paths, Preset, Reach, Toolset};
+use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
 use crate::{erase, truncate};
 
 /// How much of a reply a model gets.
@@ -70,7 +70,20 @@ pub fn toolset() -> Toolset {
         paths: Paths::Expanding,
         reach: Reach::Mode,
         limit: LIMIT,
-        guidance: &[],
+        guidance: &[
+            Guidance {
+                tools: &["read", "edit", "write"],
+                text: "- Read a file before you change it. Use edit for changes, with enough text around the place to be unique; use write for new files and whole rewrites.",
+            },
+            Guidance {
+                tools: &["grep", "find"],
+                text: "- Use grep to search in files and find to look for names; both leave out what is ignored.",
+            },
+            Guidance {
+                tools: &["bash"],
+                text: "- Use bash for builds, tests and what no other tool does. It has no input; start what goes on running in the background, with its output in a file.",
+            },
+        ],
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -1,0 +1,233 @@
+//! Where files live is the person's choice, and each place keeps its promises.
+
+use crate::session::Bed;
+use serde_json::json;
+use std::process::Stdio;
+
+const DEEP: &str = "tools: {toolset: deepagents}\n";
+
+#[test]
+fn the_state_ends_with_its_session_and_the_disk_knows_nothing_of_it() {
+    let bed = Bed::new();
+    let config = bed.config(&format!("{DEEP}backend: state\n"));
+    let mut session = bed.session(&["--config", &config]);
+    let note = json!({ "file_path": "/notes/a.md", "content": "hello\n" });
+    session.done("write_file", &note);
+    let found = session.done("grep", &json!({ "pattern": "hello" })).json();
+    assert_eq!(found["result"], "/notes/a.md");
+    assert_eq!(std::fs::read_dir(bed.work("")).unwrap().count(), 0);
+    drop(session);
+    let mut session = bed.session(&["--config", &config]);
+    let listed = session.done("ls", &json!({ "path": "/" })).json();
+    assert_eq!(listed["entries"], json!([]));
+}
+
+#[test]
+fn the_store_is_shared_between_sessions_and_namespaces_are_apart() {
+    let bed = Bed::new();
+    let config = bed.config(&format!(
+        "{DEEP}backend: {{routes: {{/a: {{kind: store, namespace: a}}, /b: {{kind: store, namespace: a/b}}, /c: store}}}}\n"
+    ));
+    let mut one = bed.session(&["--config", &config]);
+    let mut two = bed.session(&["--config", &config]);
+    for place in ["a", "b", "c"] {
+        let note = json!({ "file_path": format!("/{place}/b/x.md"), "content": place });
+        one.done("write_file", &note);
+    }
+    for place in ["a", "b", "c"] {
+        let read = two.done(
+            "read_file",
+            &json!({ "file_path": format!("/{place}/b/x.md") }),
+        );
+        assert_eq!(read.json()["content"], format!("     1\t{place}"));
+        let listed = two.done(
+            "glob",
+            &json!({ "pattern": "**/*", "path": format!("/{place}") }),
+        );
+        assert_eq!(listed.json()["entries"].as_array().unwrap().len(), 1);
+    }
+    assert_eq!(std::fs::read_dir(bed.work("")).unwrap().count(), 0);
+}
+
+/// What a project calls its namespace tells nothing of the person's notes.
+#[test]
+fn a_project_has_a_store_of_its_own() {
+    let bed = Bed::new();
+    let config = bed.config(&format!(
+        "{DEEP}backend: {{kind: store, namespace: diary}}\n"
+    ));
+    let secret = json!({ "file_path": "/secret.md", "content": "mine" });
+    assert!(
+        !bed.call(&["--config", &config], "write_file", &secret)
+            .is_error
+    );
+    bed.file(
+        "haft.yaml",
+        format!("{DEEP}backend: {{kind: store, namespace: diary}}\n"),
+    );
+    let listed = bed.call(&[], "ls", &json!({ "path": "/" }));
+    assert_eq!(listed.json()["entries"], json!([]));
+    let note = json!({ "file_path": "/own.md", "content": "ours" });
+    assert!(!bed.call(&[], "write_file", &note).is_error);
+    let listed = bed.call(&[], "ls", &json!({ "path": "/" }));
+    assert_eq!(listed.json()["entries"][0]["path"], "/own.md");
+}
+
+#[track_caller]
+fn refused(bed: &Bed, config: &str, wanted: &str) {
+    let path = bed.config(config);
+    let output = bed
+        .command(&["--config", &path, "call", "ls", "path=/"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{config}: {said}");
+    assert!(said.contains(wanted), "{config}: {said}");
+}
+
+#[test]
+fn a_backend_that_cannot_be_is_named_with_its_line() {
+    let bed = Bed::new();
+    std::os::unix::fs::symlink(bed.outside(""), bed.work("link")).unwrap();
+    for (backend, wanted) in [
+        ("stor", "did you mean \"store\"?"),
+        ("{kind: memory}", "there is no backend \"memory\""),
+        ("{kind: filesystem, rot: x}", "backend has no \"rot\" here"),
+        ("{kind: filesystem, root: missing}", "missing"),
+        (
+            "{kind: filesystem, root: link}",
+            "leads out of the work folder",
+        ),
+        (
+            "{kind: filesystem, max_file_size_mb: 0}",
+            "max_file_size_mb",
+        ),
+        (
+            "{kind: filesystem, virtual: maybe}",
+            "virtual must be true or false",
+        ),
+        ("{kind: store, namespace: [a]}", "namespace must be text"),
+        ("{routes: [a]}", "routes must be a map"),
+        ("{routes: {memories: store}}", "must begin with /"),
+        ("{routes: {/a/../b: store}}", "must be a plain path"),
+        ("{routes: {/a: store, /a/: state}}", "is there twice"),
+        ("{routes: {/.haft/x: state}}", "is where kept outputs are"),
+        (
+            "{routes: {/a: {routes: {/b: state}}}}",
+            "has routes of its own",
+        ),
+        ("[state]", "backend must be a name or a map"),
+        ("7", "backend must be a name or a map"),
+    ] {
+        refused(&bed, &format!("{DEEP}backend: {backend}\n"), wanted);
+    }
+    refused(&bed, "backend: state\n", "is for the toolset deepagents");
+}
+
+#[test]
+fn a_store_that_is_no_database_is_left_as_it_is() {
+    let bed = Bed::new();
+    let config = bed.config(&format!("{DEEP}backend: store\n"));
+    std::fs::create_dir_all(bed.store().parent().unwrap()).unwrap();
+    for content in [
+        &b"not a database, but somebody's notes"[..],
+        b"",
+        b"SQLite format 3\0 and no more",
+    ] {
+        std::fs::write(bed.store(), content).unwrap();
+        let output = bed
+            .command(&["--config", &config, "call", "ls", "path=/"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("store.db"), "{said}");
+        assert_eq!(std::fs::read(bed.store()).unwrap(), content, "{said}");
+    }
+}
+
+/// A limit on the size of files stands for a disk that is full.
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    for backend in ["store", "filesystem"] {
+        let bed = Bed::new();
+        let config = bed.config(&format!("{DEEP}backend: {backend}\n"));
+        let flags = ["--config", config.as_str()];
+        let small = json!({ "file_path": "/a.md", "content": "small" });
+        assert!(!bed.call(&flags, "write_file", &small).is_error);
+        let large = json!({ "file_path": "/a.md", "old_string": "small", "new_string": "x".repeat(100_000) });
+        let line = format!(
+            "ulimit -f 40; trap '' XFSZ; exec {} --config {config} call edit_file '{large}'",
+            env!("CARGO_BIN_EXE_haft")
+        );
+        let output = bed
+            .command_of("/bin/bash".as_ref(), &["-c", &line])
+            .stdout(Stdio::piped())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{backend}: {output:?}");
+        let read = bed.call(&flags, "read_file", &json!({ "file_path": "/a.md" }));
+        assert_eq!(read.json()["content"], "     1\tsmall", "{backend}");
+        let names = bed.call(&flags, "ls", &json!({ "path": "/" })).json();
+        assert_eq!(
+            names["entries"].as_array().unwrap().len(),
+            1,
+            "{backend}: {names}"
+        );
+    }
+}
+
+#[test]
+fn execution_can_be_taken_away() {
+    let bed = Bed::new();
+    for (execution, is_there) in [
+        ("local", true),
+        ("none", false),
+        ("sandbox", false),
+        ("{uri: \"http://127.0.0.1:9\"}", false),
+    ] {
+        let config = bed.config(&format!("{DEEP}execution: {execution}\n"));
+        let tools = bed.session(&["--config", &config]).tools();
+        assert_eq!(
+            tools.contains(&"execute".to_owned()),
+            is_there,
+            "{execution}: {tools:?}"
+        );
+    }
+    // A project may take it away, and not give it back.
+    bed.file("haft.yaml", format!("{DEEP}execution: none\n"));
+    let tools = bed.session(&[]).tools();
+    assert!(!tools.contains(&"execute".to_owned()), "{tools:?}");
+}
+
+#[test]
+fn kept_outputs_are_read_by_their_own_names_and_by_nobody_else() {
+    let bed = Bed::new();
+    let mut session = bed.session(&["--toolset", "deepagents"]);
+    let answer = session
+        .done("execute", &json!({ "command": "seq 40000" }))
+        .json();
+    assert_eq!(answer["truncated"], true);
+    assert_eq!(answer["output"].as_str().unwrap().len(), 100_000);
+    let path = answer["output_path"].as_str().unwrap();
+    assert!(path.starts_with("/.haft/outputs/"), "{path}");
+    let last = session
+        .done("read_file", &json!({ "file_path": path, "offset": 39_999 }))
+        .json();
+    assert_eq!(last["content"], " 40000\t40000");
+    let found = session.done(
+        "grep",
+        &json!({ "pattern": "39999", "path": path, "output_mode": "content" }),
+    );
+    assert_eq!(found.json()["result"], format!("{path}:39999:39999"));
+    // They are not part of the tree.
+    let all = session.done("glob", &json!({ "pattern": "**/*" })).json();
+    assert_eq!(all["entries"], json!([]));
+    let all = session.done("grep", &json!({ "pattern": "39999" })).json();
+    assert_eq!(all["result"], "No matches found.");
+    let written = session.call(
+        "edit_file",
+        &json!({ "file_path": path, "old_string": "39999", "new_string": "x" }),
+    );
+    assert!(written.is_error, "{}", written.text);
+}

@@ -1,0 +1,180 @@
+//! A folder with a home, and sessions of haft over MCP in it.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// Where a test lives.
+pub(crate) struct Bed {
+    root: TempDir,
+}
+
+/// A reply.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) is_error: bool,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    /// The reply as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
+    }
+}
+
+impl Bed {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        for folder in ["work", "home", "outside"] {
+            std::fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        Self { root }
+    }
+
+    pub(crate) fn work(&self, below: &str) -> PathBuf {
+        self.root.path().join("work").join(below)
+    }
+
+    pub(crate) fn outside(&self, below: &str) -> PathBuf {
+        self.root.path().join("outside").join(below)
+    }
+
+    /// The database of the store.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.root.path().join("home/.local/state/haft/store.db")
+    }
+
+    pub(crate) fn file(&self, below: &str, content: impl AsRef<[u8]>) {
+        let path = self.work(below);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// A configuration of the person's, outside the work folder.
+    pub(crate) fn config(&self, content: &str) -> String {
+        let path = self.root.path().join("config.yaml");
+        std::fs::write(&path, content).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_haft")), args)
+    }
+
+    pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .current_dir(self.work(""))
+            .env_clear()
+            .env("HOME", self.root.path().join("home"))
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// One call by a process of its own.
+    #[track_caller]
+    pub(crate) fn call(&self, flags: &[&str], tool: &str, arguments: &Value) -> Answer {
+        let arguments = arguments.to_string();
+        let args = [flags, &["call", tool, arguments.as_str()]].concat();
+        let output = self.command(&args).output().unwrap();
+        assert_ne!(output.status.code(), Some(2), "{output:?}");
+        Answer {
+            is_error: output.status.code() == Some(1),
+            text: String::from_utf8(output.stdout)
+                .unwrap()
+                .trim_end()
+                .to_owned(),
+        }
+    }
+
+    /// A session over MCP.
+    pub(crate) fn session(&self, flags: &[&str]) -> Session {
+        let mut child = self
+            .command(&[flags, &["mcp", "--preset", "all"]].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut session = Session {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            number: 0,
+        };
+        let client = json!({ "name": "test", "version": "1" });
+        session.request(
+            "initialize",
+            &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client }),
+        );
+        session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        session
+    }
+}
+
+pub(crate) struct Session {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    number: u64,
+}
+
+impl Session {
+    fn send(&mut self, message: &Value) {
+        writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
+        self.number += 1;
+        let number = self.number;
+        self.send(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params }));
+        loop {
+            let mut line = String::new();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "haft ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == number {
+                return message["result"].clone();
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let result = self.request("tools/call", &params);
+        let blocks = result["content"].as_array().unwrap();
+        let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+        Answer {
+            is_error: result["isError"] == true,
+            text: texts.collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    /// A call that must succeed.
+    #[track_caller]
+    pub(crate) fn done(&mut self, tool: &str, arguments: &Value) -> Answer {
+        let answer = self.call(tool, arguments);
+        assert!(!answer.is_error, "{tool} {arguments}: {}", answer.text);
+        answer
+    }
+
+    pub(crate) fn tools(&mut self) -> Vec<String> {
+        let list = self.request("tools/list", &json!({}));
+        let tools = list["tools"].as_array().unwrap();
+        let names = tools.iter().map(|tool| tool["name"].as_str().unwrap());
+        names.map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}

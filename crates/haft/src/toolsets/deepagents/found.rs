@@ -1,0 +1,88 @@
+//! What `grep` found, as its modes show it, and what was searched.
+
+use super::grep::Mode;
+use super::{FOUND, reply};
+use crate::{Context, Reply};
+use haft_ops::search::{Searched, Stopped};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The reply.
+pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context) -> Reply {
+    let mut found = String::new();
+    for file in &searched.files {
+        let path = if file.below.as_os_str().is_empty() {
+            start.to_string_lossy().into_owned()
+        } else {
+            start.join(&file.below).to_string_lossy().into_owned()
+        };
+        let _ = match mode {
+            Mode::FilesWithMatches => writeln!(found, "{path}"),
+            Mode::Count => writeln!(found, "{path}: {}", file.matches),
+            Mode::Content => file
+                .lines
+                .iter()
+                .try_for_each(|line| writeln!(found, "{path}:{}:{}", line.number, line.text)),
+        };
+    }
+    let found = found.trim_end_matches('\n');
+    let mut answer = reply::success(json!({ "result": "No matches found." }));
+    let fits = FOUND.min(found.len());
+    let shown = match found.char_indices().nth(fits) {
+        None => found,
+        Some((end, _)) => {
+            let cut = found.get(..end).unwrap_or_default();
+            cut.rfind('\n')
+                .and_then(|line| cut.get(..line))
+                .unwrap_or(cut)
+        }
+    };
+    let is_cut = shown.len() < found.len();
+    if is_cut {
+        let more = found.chars().count() - shown.chars().count();
+        let result = format!("{shown}\n\n... (truncated {more} characters) ...");
+        reply::add(&mut answer, "result", result);
+        reply::add(&mut answer, "truncated", true);
+        if let Some(path) = cx.keep_text(found) {
+            reply::add(&mut answer, "output_path", path);
+        }
+    } else if !found.is_empty() {
+        reply::add(&mut answer, "result", found);
+    }
+    reply::add(&mut answer, "searched", looked_at(searched));
+    let hint = match searched.stopped {
+        Some(Stopped::Deadline) => Some("time was over before everything was searched".to_owned()),
+        _ if mode == Mode::Content && searched.total > searched.shown => Some(format!(
+            "the first {} of {} matching lines are kept",
+            searched.shown, searched.total
+        )),
+        _ => None,
+    };
+    if let Some(hint) = hint {
+        reply::add(&mut answer, "hint", hint);
+    }
+    Reply::json(&answer)
+        .detail("matches", searched.total)
+        .detail("truncated", is_cut)
+}
+
+/// What was searched, and what was not and why.
+fn looked_at(searched: &Searched) -> Value {
+    let skipped = searched.skipped;
+    let mut looked_at = json!({
+        "files": searched.searched, "matches": searched.total, "skipped": skipped.total(),
+    });
+    for (name, number) in [
+        ("binary", skipped.binary),
+        ("unreadable", skipped.unreadable),
+        ("too_long_lines", skipped.too_long_lines),
+        ("special", skipped.special),
+        ("not_allowed", skipped.hidden),
+    ] {
+        if number > 0 {
+            reply::add(&mut looked_at, name, number);
+        }
+    }
+    looked_at
+}
