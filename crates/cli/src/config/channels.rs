@@ -2,8 +2,8 @@
 //! the person sets them up; a project may have a console.
 
 use super::redact;
-use super::sources::{Given, Sources};
-use super::{Shown, given_or};
+use super::sources::{Listed, Origin, Sources};
+use super::{Shown, joined};
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
 use haft_web::Secret;
@@ -20,46 +20,56 @@ pub(crate) fn load(
     warnings: &mut Vec<String>,
     shown: &mut Vec<Shown>,
 ) -> Result<BTreeMap<String, Channel>, Failure> {
-    let (person, project) = sources.apart("tools.channels")?;
     let mut channels = BTreeMap::new();
-    if let Some(project) = &project {
-        for (name, channel) in all(project)? {
-            if matches!(channel, Channel::Console) {
-                channels.insert(name, channel);
-            } else {
-                warnings.push(format!(
-                    "{}: tools.channels.{name} is ignored: only the person's own file may set it up (or --config)",
-                    project.from
-                ));
-            }
+    let mut from = Vec::new();
+    let mut all = sources.entries("tools.channels");
+    // A name of the person's is the person's.
+    all.sort_by_key(|channel| channel.is_project);
+    for Listed {
+        name,
+        is_project,
+        from: origin,
+        value,
+    } in all
+    {
+        if channels.contains_key(&name) {
+            continue;
         }
+        let value = match value {
+            Ok(value) => value,
+            // Whoever does not need it should not be kept from working.
+            Err(failure) => {
+                warnings.push(format!("{}: the channel is left out", failure.message));
+                continue;
+            }
+        };
+        let reader = Reader {
+            from: &origin,
+            name: &name,
+        };
+        let channel = reader.channel(&value)?;
+        if is_project && !matches!(channel, Channel::Console) {
+            warnings.push(format!(
+                "{origin}: tools.channels.{name} is ignored: only the person's own file may set it up (or --config)"
+            ));
+            continue;
+        }
+        from.push(origin);
+        channels.insert(name, channel);
     }
-    let person = given_or(person, Value::Object(Map::new()));
-    channels.extend(all(&person)?);
     let names: Vec<&str> = channels.keys().map(String::as_str).collect();
     if !names.is_empty() {
         shown.push(Shown {
             key: "tools.channels",
             value: names.into(),
-            from: person.from.to_string(),
+            from: joined(&from),
         });
     }
     Ok(channels)
 }
 
-fn all(given: &Given) -> Result<Vec<(String, Channel)>, Failure> {
-    let Value::Object(map) = &given.value else {
-        return Ok(Vec::new());
-    };
-    let channels = map.iter().map(|(name, value)| {
-        let reader = Reader { given, name };
-        Ok((name.clone(), reader.channel(value)?))
-    });
-    channels.collect()
-}
-
 struct Reader<'a> {
-    given: &'a Given,
+    from: &'a Origin,
     name: &'a str,
 }
 
@@ -68,7 +78,7 @@ impl Reader<'_> {
     fn wrong(&self, what: &str) -> Failure {
         Failure::usage(format!(
             "{}: tools.channels.{}: {what}",
-            self.given.from, self.name
+            self.from, self.name
         ))
     }
 

@@ -47,6 +47,17 @@ pub(crate) struct Given {
     pub(crate) from: Origin,
 }
 
+/// An entry of a map.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    /// Whether it is the project's word.
+    pub(crate) is_project: bool,
+    pub(crate) from: Origin,
+    /// Its value, or why there is none.
+    pub(crate) value: Result<Value, Failure>,
+}
+
 /// All the places where values may be.
 #[derive(Debug)]
 pub(crate) struct Sources<'a> {
@@ -119,6 +130,27 @@ impl<'a> Sources<'a> {
             self.in_files(name, |role| role != Role::Project)?,
             self.in_files(name, |role| role == Role::Project)?,
         ))
+    }
+
+    /// The entries of a map in the files, the strongest file first, each by itself:
+    /// a variable that is not set spoils one of them and no other.
+    pub(crate) fn entries(&self, name: &str) -> Vec<Listed> {
+        let mut all = Vec::new();
+        for layer in &self.layers {
+            let Some(Content::Map(entries)) = layer.get(name).map(|node| &node.content) else {
+                continue;
+            };
+            for (key, node) in entries {
+                let dotted = format!("{name}.{}", key.text);
+                all.push(Listed {
+                    name: key.text.clone(),
+                    is_project: layer.role == Role::Project,
+                    from: Origin::File(layer.shown.clone(), node.at.line),
+                    value: expanded(layer, &dotted, node).map(|node| plain(&node)),
+                });
+            }
+        }
+        all
     }
 
     /// The value of a flag or a variable.
@@ -199,7 +231,13 @@ fn expanded(layer: &Layer, name: &str, node: &Node) -> Result<Node, Failure> {
                 .map(|item| expanded(layer, name, item))
                 .collect::<Result<_, _>>()?,
         ),
-        other => other.clone(),
+        Content::Map(entries) => Content::Map(
+            entries
+                .iter()
+                .map(|(key, node)| Ok((key.clone(), expanded(layer, name, node)?)))
+                .collect::<Result<_, _>>()?,
+        ),
+        Content::Scalar(other) => Content::Scalar(other.clone()),
     };
     Ok(Node {
         at: node.at,

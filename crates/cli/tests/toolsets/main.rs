@@ -8,6 +8,7 @@
 )]
 
 mod backends;
+mod channels;
 mod equal;
 mod session;
 mod shared;
