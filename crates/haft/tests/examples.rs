@@ -76,6 +76,15 @@ fn custom_backend() {
 }
 
 #[test]
+fn a_tree_of_backends() {
+    let text = output("a_tree_of_backends");
+    let found = r#""result":"/main.py:1:print('think')\n/notes/plan.md:1:1. Think""#;
+    assert!(text.contains(found), "{text}");
+    assert!(text.contains(r#""times":2"#), "{text}");
+    assert!(text.ends_with("on the disk: 1\n"), "{text}");
+}
+
+#[test]
 fn run_a_command() {
     let text = output("run_a_command");
     assert!(

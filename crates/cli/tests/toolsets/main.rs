@@ -3,6 +3,7 @@
 //! path however it is spelled.
 #![expect(
     clippy::disallowed_methods,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test prepares its own folders and fails by panicking"
 )]

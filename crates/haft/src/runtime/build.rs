@@ -95,12 +95,15 @@ pub struct Builder {
     messenger: Option<Arc<dyn Messenger>>,
 }
 
+/// Makes the place of files of a session from its id.
+type Factory = Box<dyn Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync>;
+
 /// Who says where files live.
 enum Choice {
     /// Nobody: in the work folder.
     WorkFolder,
     Given(Backing),
-    Made(Box<dyn Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync>),
+    Made(Factory),
 }
 
 enum Selection {

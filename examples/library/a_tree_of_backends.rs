@@ -1,0 +1,67 @@
+//! One tree for the toolset `deepagents`: a folder of the disk at `/`, and notes of
+//! the session at `/notes`. A tool of the program's own counts what it was asked.
+//!
+//! `cargo run -p haft --example a_tree_of_backends`
+#![expect(clippy::print_stdout, reason = "an example shows its result")]
+#![expect(clippy::disallowed_methods, reason = "it looks at its own folder")]
+
+use haft::prelude::*;
+use haft::{Backing, Disk, Runtime};
+
+/// Say how often this was asked.
+#[derive(Deserialize, JsonSchema)]
+struct Args {}
+
+struct HowOften;
+
+impl Tool for HowOften {
+    const NAME: &'static str = "how_often";
+    const EFFECT: Effect = Effect::Pure;
+    type Args = Args;
+
+    async fn call(&self, _: Args, cx: &Context) -> Result<Reply, Error> {
+        let times = cx.state().update("how_often", |times| {
+            *times = json!(times.as_u64().unwrap_or(0) + 1);
+            times.clone()
+        });
+        Ok(Reply::json(&json!({ "status": "success", "times": times })))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let runtime = Runtime::builder()
+        .dir(folder.path())
+        .toolset("deepagents")
+        .backend_factory(|_session| {
+            Ok(Backing::Routes(vec![
+                ("/notes".to_owned(), Backing::state()),
+                ("/".to_owned(), Backing::Disk(Disk::default())),
+            ]))
+        })
+        .tool(HowOften)
+        .build()?;
+
+    for (tool, arguments) in [
+        (
+            "write_file",
+            json!({ "file_path": "/notes/plan.md", "content": "1. Think\n" }),
+        ),
+        (
+            "write_file",
+            json!({ "file_path": "/main.py", "content": "print('think')\n" }),
+        ),
+        (
+            "grep",
+            json!({ "pattern": "hink", "output_mode": "content" }),
+        ),
+        ("how_often", json!({})),
+        ("how_often", json!({})),
+    ] {
+        println!("{}", runtime.call(tool, arguments).await.text());
+    }
+    let on_disk: Vec<_> = folder.path().read_dir()?.flatten().collect();
+    println!("on the disk: {}", on_disk.len());
+    Ok(())
+}
