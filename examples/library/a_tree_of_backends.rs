@@ -3,7 +3,6 @@
 //!
 //! `cargo run -p haft --example a_tree_of_backends`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
-#![expect(clippy::disallowed_methods, reason = "it looks at its own folder")]
 
 use haft::prelude::*;
 use haft::{Backing, Disk, Runtime};

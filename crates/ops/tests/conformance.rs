@@ -1,4 +1,5 @@
 //! Every backend of this crate passes the one suite, alone and as part of a tree.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use haft_ops::backend::local::{Litter, Local};
 use haft_ops::backend::{Composite, Expect, Kind, Limited, Memory, Mount};
