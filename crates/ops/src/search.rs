@@ -17,7 +17,7 @@ pub(crate) use board::Count;
 pub use tree::IgnoreFiles;
 pub use tree::stop::Stopped;
 
-use crate::backend::local::Bounded;
+use crate::backend::local::{self, Bounded};
 use crate::backend::{Kind, Part};
 use crate::glob::pattern::{Anchored, Dots, Memory, Pattern as Glob};
 use crate::{Backend, Error, FilePath, Result};
@@ -251,7 +251,12 @@ fn filter(glob: &str) -> Result<Glob> {
 }
 
 async fn one_file(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Result<()> {
-    let content = backend.read(path).await?;
+    // As the walk does, which asks no backend for a file of the disk: one that is too
+    // large to be read can still be searched.
+    let content = match backend.on_disk(path) {
+        Some(_) => local::open_regular(path)?,
+        None => backend.read(path).await?,
+    };
     let mut seeker = Seeker::new(job);
     let end = blocking(move || Ok(seeker.seek(b"", content.reader))).await?;
     match end {
