@@ -4,6 +4,7 @@ mod advice;
 pub mod ah;
 pub mod deepagents;
 mod document;
+mod line;
 pub mod standard;
 pub mod workspace;
 

@@ -33,26 +33,32 @@ pub(super) fn in_temp(path: &str) -> bool {
         .any(|temp| path.starts_with(temp))
 }
 
-/// A command that did not begin, and what to do about it.
+/// A command that did not begin, and what to do about it, as a clause.
 pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
     let next = match refusal {
         Refusal::Unconfined => {
             return (
                 format!("the command was not run, because it could not be confined: {detail}"),
-                "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined.".to_owned(),
+                "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined".to_owned(),
             );
         }
         Refusal::TooLong => {
             return (
                 "the command is longer than the system takes (128KB for one argument)".to_owned(),
-                "Write it to a file with write, and run that.".to_owned(),
+                "write it to a file, and run that".to_owned(),
             );
         }
-        Refusal::Missing => "It is not installed, or not in PATH.",
-        Refusal::NoDirectory => "The work folder is gone, or cannot be entered.",
+        Refusal::Missing => "it is not installed, or not in PATH",
+        Refusal::NoDirectory => "its folder is gone, or cannot be entered",
         Refusal::NotExecutable | Refusal::NoSupervisor | Refusal::Other => "",
     };
     (what, next.to_owned())
+}
+
+/// The same for toolsets that speak in sentences.
+pub(super) fn did_not_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
+    let (what, next) = cannot_start(what, refusal, detail);
+    (what, sentence(&next))
 }
 
 /// The clause of a remedy as a sentence.

@@ -3,7 +3,7 @@
 
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Context, Error, Invalid, Problem};
-use haft_ops::executor::{Exit, Refusal};
+use haft_ops::executor::Exit;
 use haft_ops::spill::Kept;
 use serde_json::Value;
 
@@ -126,28 +126,6 @@ pub(super) fn failure(mut answer: Value, name: &str, (what, next): (String, Stri
         add(&mut answer, "hint", next);
     }
     answer
-}
-
-/// A command that did not begin, and what to do about it.
-pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
-    let next = match refusal {
-        Refusal::Unconfined => {
-            return (
-                format!("the command was not run, because it could not be confined: {detail}"),
-                "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined".to_owned(),
-            );
-        }
-        Refusal::TooLong => {
-            return (
-                "the command is longer than the system takes (128KB for one argument)".to_owned(),
-                "write it to a file with write, and run that".to_owned(),
-            );
-        }
-        Refusal::Missing => "it is not installed, or not in PATH; an array is run without a shell",
-        Refusal::NoDirectory => "the working directory is gone, or cannot be entered",
-        Refusal::NotExecutable | Refusal::NoSupervisor | Refusal::Other => "",
-    };
-    (what, next.to_owned())
 }
 
 /// What stands under a text of another tool that was cut.

@@ -4,6 +4,7 @@ use super::OUTPUT;
 use crate::commands;
 use crate::limit::Said;
 use crate::prelude::*;
+use crate::toolsets::line;
 use haft_ops::exec::{Done, Exec};
 use haft_ops::executor::{Ended, Exit, Program, Prompts, Streams};
 use haft_ops::text::short;
@@ -55,14 +56,7 @@ impl Tool for Bash {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        if args.command.trim().is_empty() {
-            return Err(Error::invalid("parameter \"command\" is empty"));
-        }
-        if args.command.contains('\0') {
-            return Err(Error::invalid(
-                "parameter \"command\" contains a NUL character",
-            ));
-        }
+        line::check(&args.command)?;
         let asked = args.timeout.and_then(|asked| u64::try_from(asked).ok());
         let own = match asked {
             None | Some(0) => DEFAULT,

@@ -1,7 +1,7 @@
 //! How `ah` words failures and cuts: `error: ` and what happened, then on the
 //! following lines what to do about it.
 
-use crate::toolsets::advice::{PRIVATE_TEMP, cannot_start, in_temp, other_tools, sentence};
+use crate::toolsets::advice::{PRIVATE_TEMP, did_not_start, in_temp, other_tools, sentence};
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Error, Reply};
 use haft_ops::spill::Kept;
@@ -44,7 +44,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
         E::CannotStart {
             refusal, detail, ..
-        } => cannot_start(what, *refusal, detail),
+        } => did_not_start(what, *refusal, detail),
         E::IsDirectory { .. } => and("Use bash with ls to list it."),
         E::NotADirectory { .. } => and("A part of the path is a file."),
         E::NotRegular { .. } => and("Only regular files can be read and written."),

@@ -2,6 +2,7 @@
 
 use super::{MOST, reply};
 use crate::prelude::*;
+use crate::toolsets::line;
 use crate::{commands, limit::Beginning};
 use haft_ops::exec::{Done, Exec};
 use haft_ops::executor::{Ended, Program, Prompts, Streams};
@@ -38,14 +39,7 @@ impl Tool for Execute {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        if args.command.trim().is_empty() {
-            return Err(Error::invalid("parameter \"command\" is empty"));
-        }
-        if args.command.contains('\0') {
-            return Err(Error::invalid(
-                "parameter \"command\" contains a NUL character",
-            ));
-        }
+        line::check(&args.command)?;
         let limit = cx.time_left(TIME);
         let request = Exec {
             program: Program::Shell {

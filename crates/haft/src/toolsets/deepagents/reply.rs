@@ -1,7 +1,8 @@
 //! How `deepagents` words its replies: one JSON object with `status`, what happened
 //! in `message` and what to do about it in `hint`.
 
-use crate::toolsets::document::{self, cannot_start, taught};
+use crate::toolsets::advice::cannot_start;
+use crate::toolsets::document::{self, taught};
 use crate::truncate::format_size;
 use crate::{Error, Reply};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::limit::Said;
 use crate::prelude::*;
+use crate::toolsets::line;
 use crate::truncate::{Keep, Limit};
 use haft_ops::exec::{Done, Exec};
 use haft_ops::executor::{Ended, Exit, Program, Prompts, Streams};
@@ -54,14 +55,7 @@ impl Tool for Bash {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        if args.command.trim().is_empty() {
-            return Err(Error::invalid("parameter \"command\" is empty"));
-        }
-        if args.command.contains('\0') {
-            return Err(Error::invalid(
-                "parameter \"command\" contains a NUL character",
-            ));
-        }
+        line::check(&args.command)?;
         let asked = args.timeout.filter(|asked| *asked > 0.0);
         let own = asked.map_or(DEFAULT, |asked| {
             // What rounds to nothing would read as if there had been no time at all.

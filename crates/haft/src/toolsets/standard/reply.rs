@@ -1,7 +1,7 @@
 //! How `standard` words failures and cuts: the first line says what happened,
 //! the following ones what to do about it.
 
-use crate::toolsets::advice::{PRIVATE_TEMP, cannot_start, in_temp, other_tools, sentence};
+use crate::toolsets::advice::{PRIVATE_TEMP, did_not_start, in_temp, other_tools, sentence};
 use crate::truncate::{Cut, Hit, Keep, format_size};
 use crate::{Error, Reply};
 use haft_ops::spill::Kept;
@@ -33,7 +33,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::NotFound { path, .. } if in_temp(path) => {
             (what, PRIVATE_TEMP.to_owned())
         }
-        E::CannotStart { refusal, detail, .. } => cannot_start(what, *refusal, detail),
+        E::CannotStart { refusal, detail, .. } => did_not_start(what, *refusal, detail),
         E::NotFound { similar, .. } if similar.is_empty() => (what, "Use find or ls to see what is there.".to_owned()),
         E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
         E::IsDirectory { .. } => (what, "Use ls to list it.".to_owned()),

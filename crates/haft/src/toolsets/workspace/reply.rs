@@ -5,9 +5,11 @@ pub(super) use crate::toolsets::document::{
     add, add_entries, broken_links, cut_note, exit_code, missing, plain,
 };
 
-use crate::toolsets::document::{self, cannot_start, taught};
+use crate::toolsets::advice::cannot_start;
+use crate::toolsets::document::{self, taught};
 use crate::truncate::format_size;
 use crate::{Error, Reply};
+use haft_ops::executor::Refusal;
 use serde_json::json;
 
 /// A failure.
@@ -62,6 +64,9 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             "check whether it arrived before sending it again".to_owned()
         }
         E::NoProcess { .. } => "use the action list to see which there are".to_owned(),
+        E::CannotStart { refusal: Refusal::Missing, .. } => {
+            "it is not installed, or not in PATH; an array is run without a shell".to_owned()
+        }
         E::CannotStart { refusal, detail, .. } => return cannot_start(what, *refusal, detail),
         _ => String::new(),
     };
