@@ -7,17 +7,24 @@
 
 mod alias;
 mod coerce;
+mod extra;
 mod generate;
+mod mend;
+mod names;
+mod notes;
 mod parse;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod window;
+mod words;
 
 pub use parse::parse_arguments;
 
 pub(crate) use generate::{check, of};
 
-use crate::{Error, Invalid};
+use crate::{Error, Invalid, Problem};
+use notes::Notes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
@@ -64,11 +71,21 @@ impl Checker {
 
     /// Repairs and validates.
     pub(crate) fn prepare(&self, arguments: Value) -> Result<(Value, Vec<Repair>), Error> {
-        let mut repairs = Vec::new();
-        let mut arguments = object(arguments, &mut repairs).map_err(Error::Invalid)?;
-        let mut problems = Vec::new();
-        alias::rename(&mut arguments, &self.schema, &mut repairs, &mut problems);
-        coerce::arguments(&mut arguments, &self.schema, self.ranges, &mut repairs);
+        let mut notes = Notes::default();
+        let mut arguments = object(arguments, &mut notes).map_err(Error::Invalid)?;
+        let ours = self.schema.get("properties").and_then(Value::as_object);
+        let ours = ours.filter(|_| self.ranges == Ranges::Clamp);
+        if let Some(known) = ours {
+            extra::unwrap(&mut arguments, known, &mut notes);
+        }
+        alias::rename(&mut arguments, &self.schema, &mut notes);
+        // What is in the way of somebody else's tool is for its schema to say.
+        if let Some(known) = ours {
+            window::rename(&mut arguments, known, &mut notes);
+            window::whole(&mut arguments, known, &mut notes);
+            extra::drop(&mut arguments, known, &mut notes);
+        }
+        coerce::arguments(&mut arguments, &self.schema, self.ranges, &mut notes);
         let arguments = Value::Object(arguments);
         let compiled = self
             .compiled
@@ -76,7 +93,13 @@ impl Checker {
         let validator = compiled.as_ref().map_err(|reason| {
             Error::Fault(format!("the tool's schema cannot be used: {reason}"))
         })?;
+        let Notes {
+            repairs,
+            mut problems,
+        } = notes;
         problems.extend(validate::problems(validator, &arguments, &self.schema));
+        // Missing ones first: that line is what a caller reads.
+        problems.sort_by_key(|problem| !matches!(problem, Problem::Missing(_)));
         if problems.is_empty() {
             Ok((arguments, repairs))
         } else {
@@ -86,23 +109,20 @@ impl Checker {
 }
 
 /// The arguments as an object, whatever they came as.
-fn object(arguments: Value, repairs: &mut Vec<Repair>) -> Result<Map<String, Value>, Invalid> {
+fn object(arguments: Value, notes: &mut Notes) -> Result<Map<String, Value>, Invalid> {
+    let arguments = match arguments {
+        Value::String(text) => {
+            let (parsed, repaired) = parse::parse(&text)?;
+            for change in repaired {
+                notes.repair("", change);
+            }
+            parsed
+        }
+        other => other,
+    };
     match arguments {
         Value::Object(arguments) => Ok(arguments),
         Value::Null => Ok(Map::new()),
-        Value::String(text) => {
-            let (parsed, repaired) = parse::parse(&text)?;
-            if let Some(change) = repaired {
-                repairs.push(Repair {
-                    parameter: String::new(),
-                    change: change.to_owned(),
-                });
-            }
-            match parsed {
-                Value::Object(arguments) => Ok(arguments),
-                other => Err(parse::not_an_object(&other)),
-            }
-        }
         other => Err(parse::not_an_object(&other)),
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 use super::{Call, Runtime};
 use crate::event::EventKind;
 use crate::policy::{self, Act, Decision, Part, Place};
-use crate::{Access, By, Effect, Error, Judgement, Policy, Resource, Rule, Verdict};
+use crate::{Access, By, Effect, Error, Judgement, Policy, Repair, Resource, Rule, Verdict};
 use async_trait::async_trait;
 use futures::FutureExt;
 use haft_ops::FilePath;
@@ -93,6 +93,8 @@ impl Approval {
 pub struct Explained {
     /// The arguments as they were repaired.
     pub arguments: Value,
+    /// What was repaired.
+    pub repairs: Vec<Repair>,
     /// What the tool can do at most.
     pub effect: Effect,
     /// Each path as it was given, and where it is or why it is out of reach.
@@ -230,7 +232,7 @@ impl Runtime {
             .tools
             .entry(&call.tool)
             .ok_or_else(|| self.unknown_tool(&call.tool))?;
-        let (arguments, _) = entry.checker.prepare(call.arguments.clone())?;
+        let (arguments, repairs) = entry.checker.prepare(call.arguments.clone())?;
         let resources = session.touches(&entry, &arguments);
         let effect = entry.tool.effect();
         let mut checked = Vec::new();
@@ -262,6 +264,7 @@ impl Runtime {
             judgement: policy.judge(&act),
             suggestion: policy.suggest(&act, &suggested()),
             arguments,
+            repairs,
             effect,
             paths,
         })

@@ -1,137 +1,21 @@
-//! Other names for the same parameter. Models carry names from the tools they
-//! were trained on; where only one parameter can be meant, it is meant.
+//! Other names for the same parameter: where only one can be meant, it is meant.
 
-use super::Repair;
+use super::names::{CLAIMS, Claim, FOLDERS, GROUPS, OPPOSITES, fold};
+use super::notes::Notes;
 use crate::Problem;
 use serde_json::{Map, Value};
 
-/// Names that mean the same, folded. A name may stand in several groups: it is
-/// only taken where the tool has exactly one of them.
-const GROUPS: &[&[&str]] = &[
-    &[
-        "path",
-        "filepath",
-        "file",
-        "filename",
-        "absolutepath",
-        "targetfile",
-        "dir",
-        "directory",
-        "folder",
-        "dirpath",
-        "directorypath",
-    ],
-    &[
-        "oldtext",
-        "oldstring",
-        "oldstr",
-        "old",
-        "searchtext",
-        "find",
-    ],
-    &[
-        "newtext",
-        "newstring",
-        "newstr",
-        "new",
-        "replacement",
-        "replacetext",
-        "replace",
-    ],
-    &[
-        "content",
-        "contents",
-        "text",
-        "filetext",
-        "filecontent",
-        "filecontents",
-        "data",
-        "body",
-    ],
-    &[
-        "pattern",
-        "query",
-        "regex",
-        "regexp",
-        "search",
-        "searchpattern",
-        "name",
-    ],
-    &[
-        "glob",
-        "include",
-        "includes",
-        "includepattern",
-        "fileglob",
-        "filepattern",
-    ],
-    &[
-        "maxresults",
-        "limit",
-        "max",
-        "maxmatches",
-        "headlimit",
-        "maxcount",
-        "count",
-    ],
-    &["limit", "lines", "numlines", "maxlines", "linecount"],
-    &["offset", "startline", "line", "start", "fromline"],
-    &["contextlines", "context", "c"],
-    &["casesensitive", "matchcase"],
-    &["showhidden", "hidden", "all", "includehidden"],
-    &["command", "cmd", "script", "bash", "shell"],
-    &["timeout", "timeoutseconds", "timeoutsecs"],
-    &[
-        "timeout",
-        "timeoutms",
-        "timeoutmillis",
-        "timeoutmilliseconds",
-    ],
-    &["type", "kind", "filetype", "entrytype"],
-    &["url", "uri", "link", "href"],
-    &["processid", "pid", "process", "procid"],
-    &[
-        "workingdir",
-        "workingdirectory",
-        "workdir",
-        "cwd",
-        "dir",
-        "directory",
-    ],
-];
-
-/// Names that say a unit, and the unit: taken only where the description of the
-/// parameter begins with it. A number in another unit would be a guess.
-const UNITS: &[(&[&str], &str)] = &[
-    (&["timeoutseconds", "timeoutsecs"], "Seconds"),
-    (
-        &["timeoutms", "timeoutmillis", "timeoutmilliseconds"],
-        "Milliseconds",
-    ),
-];
-
-/// Whether a parameter counts in the unit that a name says, if it says one.
-fn counts_in(name: &str, parameter: &Value) -> bool {
-    let unit = UNITS.iter().find(|(names, _)| names.contains(&name));
-    let described = parameter.get("description").and_then(Value::as_str);
-    unit.is_none_or(|(_, unit)| described.is_some_and(|words| words.starts_with(unit)))
+/// What a name that the tool does not have stands for.
+enum Meant {
+    This(String),
+    /// This one, and the other way round.
+    Opposite(String),
+    /// It would be this one, if that did not count in something else.
+    Misfit(String),
+    Nothing,
 }
 
-/// Letters and digits only, lower case: `filePath`, `file-path` and `file_path`
-/// are one name.
-fn fold(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
-}
-
-pub(super) fn rename(
-    arguments: &mut Map<String, Value>,
-    schema: &Value,
-    repairs: &mut Vec<Repair>,
-    problems: &mut Vec<Problem>,
-) {
+pub(super) fn rename(arguments: &mut Map<String, Value>, schema: &Value, notes: &mut Notes) {
     let Some(known) = schema.get("properties").and_then(Value::as_object) else {
         return;
     };
@@ -141,59 +25,113 @@ pub(super) fn rename(
         .cloned()
         .collect();
     for name in unknown {
-        let Some(meant) = meant(&name, known) else {
+        let Some(given) = arguments.get(&name).cloned() else {
             continue;
         };
-        match arguments.get(&meant) {
-            None => {
-                if let Some(value) = arguments.remove(&name) {
-                    arguments.insert(meant.clone(), value);
-                    repairs.push(Repair {
-                        parameter: meant,
-                        change: format!("taken from \"{name}\""),
-                    });
-                }
-            }
-            Some(value) if Some(value) == arguments.get(&name) => {
+        let (meant, value, how) = match meant(&name, &given, known) {
+            // Nothing was given, under whatever name.
+            Meant::This(_) | Meant::Opposite(_) if given.is_null() => {
                 arguments.remove(&name);
-                repairs.push(Repair {
-                    parameter: meant,
-                    change: format!("\"{name}\" said the same and was dropped"),
-                });
+                continue;
             }
-            Some(_) => {
+            Meant::This(meant) => (meant, given, "taken from"),
+            Meant::Opposite(meant) => match truth(&given) {
+                Some(truth) => (meant, Value::Bool(!truth), "the opposite of"),
+                None => continue,
+            },
+            Meant::Misfit(near) => {
                 arguments.remove(&name);
-                problems.push(Problem::Conflict {
-                    name: meant,
-                    alias: name,
-                });
+                notes.problems.push(misfit(&name, &near, known));
+                continue;
             }
-        }
+            Meant::Nothing => continue,
+        };
+        arguments.remove(&name);
+        let change = format!("{how} \"{name}\"");
+        notes.set(arguments, (&meant, value), &name, change);
     }
 }
 
 /// The one parameter a name can mean.
-fn meant(name: &str, known: &Map<String, Value>) -> Option<String> {
+fn meant(name: &str, value: &Value, known: &Map<String, Value>) -> Meant {
     let folded = fold(name);
     if let Some(same) = known.keys().find(|known| fold(known) == folded) {
-        return Some(same.clone());
+        return Meant::This(same.clone());
     }
-    let groups = GROUPS
+    let claims: Vec<&Claim> = CLAIMS
         .iter()
-        .filter(|group| group.contains(&folded.as_str()));
-    let mut candidates: Vec<&String> = groups
-        .flat_map(|group| {
-            known
-                .iter()
-                .filter(|(known, _)| group.contains(&fold(known).as_str()))
-        })
-        .filter(|(_, parameter)| counts_in(&folded, parameter))
-        .map(|(known, _)| known)
+        .filter(|claim| claim.names.contains(&folded.as_str()))
         .collect();
-    candidates.sort();
-    candidates.dedup();
-    match candidates.as_slice() {
-        [one] => Some((*one).clone()),
+    let mut candidates = Vec::new();
+    let mut misfits = Vec::new();
+    for (known, parameter) in known {
+        // A flag is never a text or a number by another name.
+        if value.is_boolean() && parameter.get("type").is_some_and(|kind| kind != "boolean") {
+            continue;
+        }
+        if FOLDERS.contains(&folded.as_str()) && is_file(parameter) {
+            continue;
+        }
+        let own = fold(known);
+        let is_grouped = GROUPS
+            .iter()
+            .any(|group| group.contains(&folded.as_str()) && group.contains(&own.as_str()));
+        let claim = claims.iter().find(|claim| claim.parameter == own);
+        if is_grouped || claim.is_some_and(|claim| has_word(description(parameter), claim.word)) {
+            candidates.push(known);
+        } else if claim.is_some() {
+            misfits.push(known);
+        }
+    }
+    match (candidates.as_slice(), misfits.as_slice()) {
+        ([one], _) => Meant::This((*one).clone()),
+        ([], [near]) => Meant::Misfit((*near).clone()),
+        ([], []) => opposite(&folded, known),
+        _ => Meant::Nothing,
+    }
+}
+
+fn opposite(folded: &str, known: &Map<String, Value>) -> Meant {
+    let opposites = OPPOSITES.iter().find(|(names, _)| names.contains(&folded));
+    let meant = opposites.and_then(|(_, of)| known.keys().find(|known| fold(known) == *of));
+    meant.map_or(Meant::Nothing, |meant| Meant::Opposite(meant.clone()))
+}
+
+/// Whether a parameter is a file and cannot be a folder. What it is stands at the
+/// beginning: the rest may say to which folder it is relative.
+fn is_file(parameter: &Value) -> bool {
+    let what = description(parameter).split([',', '.', '(']).next();
+    what.is_some_and(|what| has_word(what, "file") && !has_word(what, "directory"))
+}
+
+fn description(parameter: &Value) -> &str {
+    let description = parameter.get("description").and_then(Value::as_str);
+    description.unwrap_or_default()
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric())
+        .any(|other| other.eq_ignore_ascii_case(word))
+}
+
+/// Says what the parameter is, so that nobody puts the same value under its name.
+fn misfit(name: &str, near: &str, known: &Map<String, Value>) -> Problem {
+    let description = known.get(near).map(description).unwrap_or_default();
+    let description = description.trim_end_matches('.');
+    Problem::Other(format!(
+        "unknown parameter \"{name}\", did you mean \"{near}\"? That is: {description}"
+    ))
+}
+
+/// A flag, also as text.
+pub(super) fn truth(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(truth) => Some(*truth),
+        Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        },
         _ => None,
     }
 }

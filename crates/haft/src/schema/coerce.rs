@@ -1,6 +1,8 @@
 //! Values of another type that can only mean one thing.
 
-use super::{Ranges, Repair};
+use super::names::{VALUES, fold};
+use super::notes::Notes;
+use super::{Ranges, alias, parse, words};
 use serde_json::{Map, Number, Value};
 
 /// Deeper values are left as they are: no model nests its arguments like that.
@@ -10,7 +12,7 @@ pub(super) fn arguments(
     arguments: &mut Map<String, Value>,
     schema: &Value,
     ranges: Ranges,
-    repairs: &mut Vec<Repair>,
+    notes: &mut Notes,
 ) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return;
@@ -22,23 +24,22 @@ pub(super) fn arguments(
             .is_some_and(|names| names.iter().any(|required| required == name))
     };
     // An optional parameter that is null was left out.
-    let nulls: Vec<String> = arguments
-        .iter()
-        .filter(|(name, value)| {
-            value.is_null()
-                && !required(name)
-                && properties
-                    .get(*name)
-                    .is_some_and(|schema| !admits_null(schema))
-        })
-        .map(|(name, _)| name.clone())
-        .collect();
-    for name in nulls {
-        arguments.remove(&name);
-    }
+    arguments.retain(|name, value| {
+        let Some(schema) = properties.get(name).filter(|_| !required(name)) else {
+            return true;
+        };
+        if value.is_null() {
+            return admits_null(schema);
+        }
+        let is_blank = ranges == Ranges::Clamp && is_blank(value, schema);
+        if is_blank {
+            notes.repair(name, format!("{value} taken as not given"));
+        }
+        !is_blank
+    });
     for (name, value) in arguments.iter_mut() {
         if let Some(schema) = properties.get(name) {
-            coerce(value, schema, name, ranges, repairs, 0);
+            coerce(value, schema, name, ranges, notes, 0);
         }
     }
 }
@@ -51,12 +52,19 @@ fn admits_null(schema: &Value) -> bool {
     }
 }
 
+/// Text without a word in it, or with `null`, where a number or a flag may be.
+fn is_blank(value: &Value, schema: &Value) -> bool {
+    let kind = schema.get("type").and_then(Value::as_str);
+    let is_text = |text: &str| text.trim().is_empty() || text.trim() == "null";
+    matches!(kind, Some("integer" | "number" | "boolean")) && value.as_str().is_some_and(is_text)
+}
+
 fn coerce(
     value: &mut Value,
     schema: &Value,
     name: &str,
     ranges: Ranges,
-    repairs: &mut Vec<Repair>,
+    notes: &mut Notes,
     depth: usize,
 ) {
     if depth > MAX_DEPTH {
@@ -65,54 +73,108 @@ fn coerce(
     if let Some(kind) = schema.get("type").and_then(Value::as_str)
         && let Some(coerced) = to_kind(value, kind)
     {
-        repairs.push(Repair {
-            parameter: name.to_owned(),
-            change: format!("{} read as {kind}", brief(value)),
-        });
+        notes.repair(name, format!("{} read as {kind}", brief(value)));
         *value = coerced;
     }
-    if ranges == Ranges::Clamp
-        && let Some(clamped) = clamp(value, schema)
-    {
-        repairs.push(Repair {
-            parameter: name.to_owned(),
-            change: format!("{} is out of range, taken as {clamped}", brief(value)),
-        });
-        *value = clamped;
+    if ranges == Ranges::Clamp {
+        ours(value, schema, name, notes);
     }
     match value {
         Value::Array(items) => {
             if let Some(schema) = schema.get("items") {
                 for (at, item) in items.iter_mut().enumerate() {
-                    coerce(
-                        item,
-                        schema,
-                        &format!("{name}[{at}]"),
-                        ranges,
-                        repairs,
-                        depth + 1,
-                    );
+                    let name = format!("{name}[{at}]");
+                    coerce(item, schema, &name, ranges, notes, depth + 1);
                 }
             }
         }
         Value::Object(fields) => {
-            if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-                for (field, item) in fields.iter_mut() {
-                    if let Some(schema) = properties.get(field) {
-                        coerce(
-                            item,
-                            schema,
-                            &format!("{name}.{field}"),
-                            ranges,
-                            repairs,
-                            depth + 1,
-                        );
-                    }
+            let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+                return;
+            };
+            if ranges == Ranges::Clamp {
+                inner_names(fields, schema, properties, name, notes);
+            }
+            for (field, item) in fields.iter_mut() {
+                if let Some(schema) = properties.get(field) {
+                    let name = format!("{name}.{field}");
+                    coerce(item, schema, &name, ranges, notes, depth + 1);
                 }
             }
         }
         _ => {}
     }
+}
+
+/// What is only done for tools of our own.
+fn ours(value: &mut Value, schema: &Value, name: &str, notes: &mut Notes) {
+    if let Some(clamped) = clamp(value, schema) {
+        let change = format!("{} is out of range, taken as {clamped}", brief(value));
+        notes.repair(name, change);
+        *value = clamped;
+    }
+    let taken = match value {
+        Value::String(text) => option(text, schema).or_else(|| {
+            let is_command = name == "command" && schema.get("items").is_some();
+            words::listed(text).filter(|_| is_command)
+        }),
+        Value::Array(list) if name == "command" && schema.get("items").is_none() => {
+            words::line(list).map(Value::String)
+        }
+        _ => None,
+    };
+    if let Some(taken) = taken {
+        notes.repair(name, format!("{} taken as {}", brief(value), brief(&taken)));
+        *value = taken;
+    }
+}
+
+/// The names inside of an object, and what it has beside them: nobody keeps that,
+/// and it is said.
+fn inner_names(
+    fields: &mut Map<String, Value>,
+    schema: &Value,
+    properties: &Map<String, Value>,
+    name: &str,
+    notes: &mut Notes,
+) {
+    let mut inner = Notes::default();
+    alias::rename(fields, schema, &mut inner);
+    fields.retain(|field, _| {
+        let is_known = properties.contains_key(field);
+        if !is_known {
+            inner.repair(field, "dropped: there is no place for it");
+        }
+        is_known
+    });
+    notes.inside(name, inner);
+}
+
+/// The one value of an enum that is spelled another way.
+fn option(text: &str, schema: &Value) -> Option<Value> {
+    let options = schema.get("enum").and_then(Value::as_array)?;
+    let folded = fold(text);
+    if folded.is_empty() || options.iter().any(|option| option == text) {
+        return None;
+    }
+    let other = VALUES
+        .iter()
+        .find(|(word, _)| *word == folded)
+        .map(|(_, value)| *value);
+    let same = |option: &&Value| {
+        option
+            .as_str()
+            .is_some_and(|option| fold(option) == folded || Some(option) == other)
+    };
+    let mut found = options.iter().filter(same);
+    found.next().filter(|_| found.next().is_none()).cloned()
+}
+
+/// A whole number, also as text.
+pub(super) fn integer(value: &Value) -> Option<i64> {
+    value
+        .as_i64()
+        .or_else(|| to_kind(value, "integer").and_then(|value| value.as_i64()))
 }
 
 fn to_kind(value: &Value, kind: &str) -> Option<Value> {
@@ -139,8 +201,8 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
             "false" => Some(Value::Bool(false)),
             _ => None,
         },
-        ("array", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_array),
-        ("object", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_object),
+        ("array", Value::String(text)) => parse::nested(text).filter(Value::is_array),
+        ("object", Value::String(text)) => parse::nested(text).filter(Value::is_object),
         _ => None,
     }
 }

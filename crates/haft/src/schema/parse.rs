@@ -1,14 +1,19 @@
 //! JSON as models write it.
 
+use super::mend::mended;
 use crate::{Invalid, Problem};
 use serde::Deserialize;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
 
+/// How often arguments may be text that holds them: more is no slip any more.
+const MAX_ENCODED: usize = 3;
+
 /// Parses the arguments of a call from text. Nothing at all is an empty object.
 /// What can only be meant in one way is repaired: a code fence around it, a
-/// comma before a closing bracket, a line break inside a string.
+/// comma before a closing bracket, a line break inside a string, the quotes and
+/// words of Python.
 ///
 /// # Errors
 /// When it is not JSON, with the place where it stops to be, or when a name
@@ -18,29 +23,45 @@ pub fn parse_arguments(text: &str) -> Result<Value, Invalid> {
 }
 
 /// The same, and what was repaired.
-pub(super) fn parse(text: &str) -> Result<(Value, Option<&'static str>), Invalid> {
+pub(super) fn parse(text: &str) -> Result<(Value, Vec<String>), Invalid> {
+    let mut repairs = Vec::new();
+    let value = decoded(text, 0, &mut repairs)?;
+    Ok((value, repairs))
+}
+
+/// An object or a list that came as text where one was wanted.
+pub(super) fn nested(text: &str) -> Option<Value> {
+    let text = text.trim();
+    text.starts_with(['{', '['])
+        .then(|| decoded(text, MAX_ENCODED, &mut Vec::new()).ok())?
+}
+
+fn decoded(text: &str, depth: usize, repairs: &mut Vec<String>) -> Result<Value, Invalid> {
     let trimmed = text.trim_start_matches('\u{feff}').trim();
     let text = unfenced(trimmed);
-    let fence =
-        (text.len() < trimmed.len()).then_some("a code fence around the arguments was dropped");
+    if text.len() < trimmed.len() {
+        repairs.push("a code fence around the arguments was dropped".to_owned());
+    }
     if text.is_empty() {
-        return Ok((Value::Object(serde_json::Map::new()), None));
+        return Ok(Value::Object(serde_json::Map::new()));
     }
     let first = match serde_json::from_str::<Unique>(text) {
-        Ok(Unique(Value::Null)) => return Ok((Value::Object(serde_json::Map::new()), None)),
+        Ok(Unique(Value::Null)) => return Ok(Value::Object(serde_json::Map::new())),
         // A string that holds JSON again: some models encode twice.
-        Ok(Unique(Value::String(inner))) if inner.trim_start().starts_with('{') => {
-            let Unique(value) = serde_json::from_str(&inner).map_err(|error| invalid(&error))?;
-            return Ok((value, Some("the arguments were encoded twice")));
+        Ok(Unique(Value::String(inner)))
+            if depth < MAX_ENCODED
+                && (inner.trim().is_empty() || inner.trim_start().starts_with(['{', '"', '`'])) =>
+        {
+            repairs.push("the arguments were encoded twice".to_owned());
+            return decoded(&inner, depth + 1, repairs);
         }
-        Ok(Unique(value)) => return Ok((value, fence)),
+        Ok(Unique(value)) => return Ok(value),
         Err(error) => error,
     };
-    let Unique(value) = serde_json::from_str(&mended(text)).map_err(|_| invalid(&first))?;
-    Ok((
-        value,
-        Some("the JSON was mended: stray commas or line breaks"),
-    ))
+    let mended = mended(text);
+    let Unique(value) = serde_json::from_str(&mended.text).map_err(|_| invalid(&first))?;
+    repairs.push(format!("the JSON was mended: {}", mended.found.join(", ")));
+    Ok(value)
 }
 
 /// JSON in which no name stands twice in one object: the last one would win,
@@ -134,44 +155,8 @@ fn unfenced(text: &str) -> &str {
     else {
         return text;
     };
-    inner.strip_prefix("json").unwrap_or(inner).trim()
-}
-
-/// Drops commas before closing brackets and escapes raw control characters
-/// inside strings.
-fn mended(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut in_string = false;
-    let mut escaped = false;
-    for c in text.chars() {
-        if in_string {
-            match c {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => in_string = false,
-                '\n' => {
-                    out.push_str("\\n");
-                    continue;
-                }
-                '\r' => {
-                    out.push_str("\\r");
-                    continue;
-                }
-                '\t' => {
-                    out.push_str("\\t");
-                    continue;
-                }
-                _ => {}
-            }
-        } else if c == '"' {
-            in_string = true;
-        } else if matches!(c, '}' | ']') {
-            let kept = out.trim_end().trim_end_matches(',').len();
-            if out.trim_end().ends_with(',') {
-                out.truncate(kept);
-            }
-        }
-        out.push(c);
-    }
-    out
+    let is_named = inner
+        .get(..4)
+        .is_some_and(|name| name.eq_ignore_ascii_case("json"));
+    inner.get(4..).filter(|_| is_named).unwrap_or(inner).trim()
 }

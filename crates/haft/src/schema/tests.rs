@@ -168,10 +168,10 @@ fn what_can_mean_one_thing_only_is_understood_and_listed() {
         repairs,
         [
             "city: taken from \"City\"",
-            "city: 42 read as string",
             "days: \"5\" read as integer",
             "night: \"TRUE\" read as boolean",
             "tags: \"[\\\"a\\\"]\" read as array",
+            "city: 42 read as string",
         ]
     );
     assert_eq!(
@@ -240,7 +240,7 @@ fn what_would_not_come_back_as_it_was_written_is_refused() {
     assert!(twice.contains("\"city\" is given twice"), "{twice}");
     assert_eq!(
         prepared(json!("{\"city\": \"x\",}")).1,
-        [": the JSON was mended: stray commas or line breaks"]
+        [": the JSON was mended: a comma too many"]
     );
 }
 
@@ -380,6 +380,14 @@ proptest! {
             prop_assert!(validator.is_valid(&prepared), "{prepared}");
             prop_assert!(serde_json::from_value::<Weather>(prepared).is_ok());
         }
+    }
+
+    /// What is JSON already says the same when it is mended.
+    #[test]
+    fn mending_changes_nothing_that_is_whole(value in any_json()) {
+        let mended = mend::mended(&value.to_string());
+        prop_assert_eq!(mended.text, value.to_string());
+        prop_assert!(mended.found.is_empty());
     }
 
     /// Text that is no JSON never panics either.

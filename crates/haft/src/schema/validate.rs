@@ -73,8 +73,6 @@ pub(super) fn problems(validator: &Validator, arguments: &Value, schema: &Value)
             _ => problems.push(Problem::Other(format!("parameter \"{name}\": {error}"))),
         }
     }
-    // Missing ones first: that line is what a caller reads.
-    problems.sort_by_key(|problem| !matches!(problem, Problem::Missing(_)));
     problems
 }
 
@@ -127,7 +125,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
 }
 
 /// A value for a message: itself when short, its kind when not.
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) | Value::Null => kind_of(value).to_owned(),
         Value::String(text) if text.chars().count() > 40 => {

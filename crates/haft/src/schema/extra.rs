@@ -1,0 +1,88 @@
+//! What came with the arguments and asks for nothing: it is dropped, and that
+//! is listed.
+
+use super::alias::truth;
+use super::names::{NEW, OFF, OLD, ON_IN_SEARCH, REASONS, WRAPPERS, fold};
+use super::notes::Notes;
+use super::parse;
+use serde_json::{Map, Value};
+
+/// Drops what the tool does not have and what would change nothing.
+pub(super) fn drop(
+    arguments: &mut Map<String, Value>,
+    known: &Map<String, Value>,
+    notes: &mut Notes,
+) {
+    let searches = known.contains_key("pattern") && known.contains_key("glob");
+    arguments.retain(|name, value| {
+        if known.contains_key(name) {
+            return true;
+        }
+        let name_says = |names: &[&str]| names.contains(&fold(name).as_str());
+        let why = if value.is_null() {
+            "it is null"
+        } else if value.is_string() && name_says(REASONS) {
+            "it says why, not what"
+        } else if (truth(value) == Some(false) && name_says(OFF))
+            || (truth(value) == Some(true) && searches && name_says(ON_IN_SEARCH))
+        {
+            "that is so anyway"
+        } else {
+            return true;
+        };
+        notes.repair(name, format!("dropped: {why}"));
+        false
+    });
+}
+
+/// Takes the arguments out of what was put around them: an object whose only
+/// field holds all of them, a list of edits that has one.
+pub(super) fn unwrap(
+    arguments: &mut Map<String, Value>,
+    known: &Map<String, Value>,
+    notes: &mut Notes,
+) {
+    let sole = match arguments.keys().collect::<Vec<_>>().as_slice() {
+        [one] if !known.contains_key(*one) => Some((*one).clone()),
+        _ => None,
+    };
+    if let Some(name) = sole.filter(|name| WRAPPERS.contains(&fold(name).as_str()))
+        && let Some(Value::Object(inner)) = arguments.get(&name).and_then(unstrung)
+    {
+        *arguments = inner;
+        notes.repair(&name, "its fields are the arguments");
+    }
+    one_edit(arguments, known, notes);
+}
+
+/// `edits` with one edit in it, for a tool that makes one at a time.
+fn one_edit(arguments: &mut Map<String, Value>, known: &Map<String, Value>, notes: &mut Notes) {
+    let has = |names: &[&str]| {
+        known
+            .keys()
+            .any(|name| names.contains(&fold(name).as_str()))
+    };
+    if !has(OLD) || !has(NEW) || known.contains_key("edits") {
+        return;
+    }
+    let Some(Value::Array(edits)) = arguments.get("edits").and_then(unstrung) else {
+        return;
+    };
+    let [Value::Object(edit)] = edits.as_slice() else {
+        return;
+    };
+    if edit.keys().any(|name| arguments.contains_key(name)) {
+        return;
+    }
+    arguments.remove("edits");
+    arguments.extend(edit.clone());
+    notes.repair("edits", "it has one, which was taken");
+}
+
+/// A value, or the one that its text is.
+fn unstrung(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(text) => parse::nested(text),
+        other => Some(other.clone()),
+    }
+}

@@ -1,0 +1,35 @@
+//! A command as a line for a shell or as a list of words, where the tool wants
+//! the other.
+
+use serde_json::Value;
+
+/// The words that a line is, if it is a JSON list of them. `[ "a" ]` is not:
+/// that is a test, and a shell knows it.
+pub(super) fn listed(line: &str) -> Option<Value> {
+    let line = line.trim();
+    if !line.starts_with("[\"") {
+        return None;
+    }
+    let words: Vec<String> = serde_json::from_str(line).ok()?;
+    Some(words.into())
+}
+
+/// The line that a list of words is. A list may also be several commands, one
+/// after the other: only one with an option in it is surely none.
+pub(super) fn line(words: &[Value]) -> Option<String> {
+    let words: Vec<&str> = words.iter().map(Value::as_str).collect::<Option<_>>()?;
+    let (program, arguments) = words.split_first()?;
+    let is_program = !program.is_empty() && !program.contains(char::is_whitespace);
+    let has_option = arguments.iter().any(|word| word.starts_with('-'));
+    let line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
+    (is_program && has_option).then(|| line.join(" "))
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
