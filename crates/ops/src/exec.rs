@@ -10,7 +10,7 @@ pub use sandboxed::Sandbox;
 pub use touched::Touched;
 
 use crate::executor::sandbox::{Confinement, Enforcement};
-use crate::executor::{Executor, Finished, Keep, Launch, Program, Prompts, Streams, Watch};
+use crate::executor::{Executor, Finished, Input, Keep, Launch, Program, Prompts, Streams, Watch};
 use crate::{Error, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -64,6 +64,8 @@ pub struct Exec {
     pub keep: Keep,
     /// What happens when it waits for a person.
     pub prompts: Prompts,
+    /// What it reads.
+    pub input: Input,
 }
 
 /// A command that ended, and what else is to be said of it.
@@ -229,6 +231,7 @@ impl Surroundings {
             limit: request.limit,
             keep: request.keep,
             prompts: request.prompts,
+            input: request.input,
             confinement,
         }
     }

@@ -9,6 +9,7 @@
 mod capture;
 mod disk;
 mod drive;
+mod handle;
 mod hidden;
 mod job;
 mod local;
@@ -27,7 +28,7 @@ pub use disk::Log;
 pub use hidden::{Itself, hidden};
 pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
-pub use running::{Pulse, Running};
+pub use running::{Conversation, Pulse, Running};
 #[cfg(target_os = "linux")]
 pub use ssh::{Ssh, Target};
 #[cfg(target_os = "linux")]
@@ -72,6 +73,18 @@ pub trait Executor: Send + Sync + 'static {
     /// # Errors
     /// [`CannotStart`](crate::Error::CannotStart) when it did not begin.
     async fn start(&self, launch: Launch) -> Result<Running>;
+
+    /// Starts a program that is spoken to: what it reads and writes are the
+    /// caller's, whatever the launch says of them; standard error is kept as it
+    /// says.
+    ///
+    /// # Errors
+    /// [`CannotStart`](crate::Error::CannotStart) when it did not begin, and where
+    /// nothing can be spoken to.
+    async fn converse(&self, launch: Launch) -> Result<Conversation> {
+        let detail = "no program can be spoken to there".to_owned();
+        Err(cannot(&launch.program, Refusal::Other, detail))
+    }
 }
 
 /// Who sees output as it comes.
@@ -94,6 +107,8 @@ pub struct Launch {
     pub keep: Keep,
     /// What happens when it waits for a person.
     pub prompts: Prompts,
+    /// What it reads.
+    pub input: Input,
     /// What confines it. If it cannot be put on, nothing is run.
     pub confinement: Option<sandbox::Confinement>,
 }
@@ -113,6 +128,15 @@ pub enum Program {
     /// A program and its arguments, with no shell in between. A name without a
     /// slash is looked up in the command's own `PATH`.
     Direct(Vec<OsString>),
+}
+
+/// What a command reads from its standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing: it is at its end.
+    Nothing,
+    /// These bytes.
+    Given(std::sync::Arc<[u8]>),
 }
 
 /// Whether standard output and standard error are told apart.

@@ -10,7 +10,7 @@ use haft::Runtime;
 use haft::commands::limits;
 use haft::ops::exec::{self, Exec};
 use haft::ops::executor::sandbox::{self, Enforcement, Network};
-use haft::ops::executor::{Exit as Ended, Itself, Keep, Program, Prompts, Streams};
+use haft::ops::executor::{Exit as Ended, Input, Itself, Keep, Program, Prompts, Streams};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -93,6 +93,7 @@ async fn attempt(runtime: &Runtime) -> Result<Duration, String> {
             disk: None,
         },
         prompts: Prompts::Wait,
+        input: Input::Nothing,
     };
     let begun = Instant::now();
     let done = exec::run(surroundings, request, &|_, _| {}, &CancellationToken::new())

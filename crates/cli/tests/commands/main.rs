@@ -9,6 +9,7 @@
     reason = "tests make files and start the command"
 )]
 
+mod conversations;
 mod ends;
 mod output;
 mod processes;

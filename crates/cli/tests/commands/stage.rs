@@ -5,7 +5,7 @@ use haft_ops::executor::sandbox::{
     Confinement, Counting, Helper, Level, Limits, Memory, Network, Plan, Request, probe,
 };
 use haft_ops::executor::{
-    Disk, Executor, Finished, Keep, Launch, Local, Program, Prompts, Streams, When,
+    Disk, Executor, Finished, Input, Keep, Launch, Local, Program, Prompts, Streams, When,
 };
 use haft_ops::{Error, Result};
 use std::ffi::OsString;
@@ -88,6 +88,7 @@ impl Stage {
                 }),
             },
             prompts: Prompts::End,
+            input: Input::Nothing,
             confinement: self.level.map(|level| self.confinement(level)),
         }
     }

@@ -3,7 +3,8 @@
 
 use crate::host::{Host, Shell};
 use haft_ops::executor::{
-    Disk, Executor, Finished, Keep, Launch, Local, Program, Prompts, Ssh, Streams, Target, When,
+    Disk, Executor, Finished, Input, Keep, Launch, Local, Program, Prompts, Ssh, Streams, Target,
+    When,
 };
 use haft_ops::{Error, Result};
 use std::ffi::OsString;
@@ -146,6 +147,7 @@ fn launch(program: Program, dir: &Path, mark: &str) -> Launch {
             }),
         },
         prompts: Prompts::End,
+        input: Input::Nothing,
         confinement: None,
     }
 }

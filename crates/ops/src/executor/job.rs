@@ -3,16 +3,16 @@
 
 use super::sandbox::Surface;
 use super::wire::{self, Order, Report};
-use super::{GRACE, Launch, Program, Refusal, Stream, Streams, tree};
+use super::{GRACE, Launch, Program, Refusal, Stream, Streams, handle, tree};
 use crate::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -100,8 +100,8 @@ impl Job {
         self.surface == surface && child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Gives the supervisor its order.
-    pub(super) async fn begin(&mut self, launch: &Launch) {
+    /// Gives the supervisor its order, and with it what the command reads.
+    pub(super) async fn begin(&mut self, launch: &Launch, input: Option<OwnedFd>) {
         self.program = named(&launch.program);
         self.confined = launch.confinement.is_some();
         if launch.streams == Streams::Merged {
@@ -109,7 +109,16 @@ impl Job {
         }
         // If it cannot be written, the supervisor has ended, and its silence is
         // heard where reports are.
-        let _ = self.line.stream.write_all(&order(launch).to_bytes()).await;
+        let order = order(launch, input.is_some());
+        let _ = self.line.stream.write_all(&order.to_bytes()).await;
+        if let Some(input) = input {
+            let _ = self.line.hand(&input).await;
+        }
+    }
+
+    /// What the command writes, for somebody else to read.
+    pub(super) fn take_output(&mut self) -> Option<Receiver> {
+        self.pipes.output.take()
     }
 
     pub(super) fn refused(&self, refusal: Refusal, detail: String) -> Error {
@@ -221,6 +230,20 @@ impl Line {
         while self.report().await.is_some() {}
     }
 
+    /// Hands over something that is open.
+    async fn hand(&self, what: &OwnedFd) -> io::Result<()> {
+        loop {
+            self.stream.writable().await?;
+            let sent = self
+                .stream
+                .try_io(Interest::WRITABLE, || handle::send(&self.stream, what));
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return sent,
+            }
+        }
+    }
+
     /// Asks for the end of the tree. If nobody listens, it has ended.
     pub(super) async fn end(&mut self, grace: Duration) {
         let millis = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
@@ -286,7 +309,13 @@ fn pipe() -> io::Result<(Receiver, OwnedFd)> {
     Ok((Receiver::from_owned_fd(reader.into())?, writer.into()))
 }
 
-fn order(launch: &Launch) -> Order {
+/// A pipe that a command reads from.
+pub(super) fn input() -> io::Result<(Sender, OwnedFd)> {
+    let (reader, writer) = std::io::pipe()?;
+    Ok((Sender::from_owned_fd(writer.into())?, reader.into()))
+}
+
+fn order(launch: &Launch, reads: bool) -> Order {
     let argv = match &launch.program {
         Program::Direct(words) => words.clone(),
         Program::Shell {
@@ -303,6 +332,7 @@ fn order(launch: &Launch) -> Order {
         argv,
         dir: launch.dir.clone(),
         environment: launch.environment.clone(),
+        reads,
         confinement: launch.confinement.clone(),
     }
 }

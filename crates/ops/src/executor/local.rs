@@ -3,15 +3,18 @@
 use super::capture::Capture;
 use super::drive::{Drive, Orders};
 use super::job::{self, Binary, Held, Job};
-use super::running::{Pulse, Running};
+use super::running::{Conversation, Pulse, Running};
 use super::sandbox::{Confinement, Surface};
-use super::{Executor, Finished, Launch, Refusal, Stream, Streams, Watch};
+use super::{Executor, Finished, Input, Launch, Refusal, Stream, Streams, Watch};
 use crate::Result;
 use async_trait::async_trait;
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -104,7 +107,24 @@ impl Local {
     }
 
     async fn begin(&self, launch: &Launch) -> Result<Drive> {
+        let Input::Given(bytes) = &launch.input else {
+            return self.begin_with(launch, None).await.map(|(drive, _)| drive);
+        };
+        let (mut input, end) = input_of(launch)?;
+        let (drive, _) = self.begin_with(launch, Some(end)).await?;
+        let bytes = Arc::clone(bytes);
+        // It may read all of it, some or nothing: that is its business.
+        tokio::spawn(async move { input.write_all(&bytes).await });
+        Ok(drive)
+    }
+
+    async fn begin_with(
+        &self,
+        launch: &Launch,
+        input: Option<OwnedFd>,
+    ) -> Result<(Drive, Option<Receiver>)> {
         let begun = Instant::now();
+        let takes_output = input.is_some() && launch.input == Input::Nothing;
         let surface = launch.confinement.as_ref().map(Confinement::surface);
         let spare = self.take(surface);
         let mut job = match spare {
@@ -114,15 +134,70 @@ impl Local {
                 job::cannot(&program, Refusal::NoSupervisor, error.to_string())
             })?,
         };
-        job.begin(launch).await;
+        job.begin(launch, input).await;
         self.provide(surface);
+        let taken = if takes_output {
+            job.take_output()
+        } else {
+            None
+        };
         let output = Capture::new(&launch.keep, Stream::Output);
         let error = match launch.streams {
             Streams::Merged => Capture::nothing(),
             Streams::Apart => Capture::new(&launch.keep, Stream::Error),
         };
-        Ok(Drive::new(job, output, error, launch.streams, begun))
+        let drive = Drive::new(job, output, error, launch.streams, begun);
+        Ok((drive, taken))
     }
+
+    /// Follows a command that has begun, beside the caller.
+    async fn follow(&self, mut drive: Drive, launch: Launch) -> Result<Running> {
+        let pid = drive.started().await?;
+        let (output, error) = drive.logs();
+        let pulse = watch::Sender::new(Pulse {
+            bytes: 0,
+            at: std::time::Instant::now(),
+        });
+        let finished = watch::Sender::new(None);
+        let (stop, stopped) = mpsc::unbounded_channel();
+        let held = self.held.part();
+        let running = Running {
+            pid,
+            held: held.clone(),
+            output,
+            error,
+            pulse: pulse.subscribe(),
+            finished: finished.subscribe(),
+            stop,
+        };
+        tokio::spawn(async move {
+            let beat = |_: Stream, bytes: &[u8]| {
+                pulse.send_modify(|pulse| {
+                    pulse.bytes += bytes.len() as u64;
+                    pulse.at = std::time::Instant::now();
+                });
+            };
+            let orders = Orders {
+                limit: launch.limit,
+                prompts: launch.prompts,
+                watch: &beat,
+                cancel: held.over(),
+                stop: stopped,
+                held: held.clone(),
+            };
+            let ended = drive.follow(orders).await;
+            finished.send_replace(Some(Arc::new(ended)));
+        });
+        Ok(running)
+    }
+}
+
+/// A pipe for what a command reads.
+fn input_of(launch: &Launch) -> Result<(Sender, OwnedFd)> {
+    job::input().map_err(|error| {
+        let program = job::named(&launch.program);
+        job::cannot(&program, Refusal::Other, error.to_string())
+    })
 }
 
 fn lock(spare: &Mutex<Spare>) -> MutexGuard<'_, Spare> {
@@ -179,43 +254,32 @@ impl Executor for Local {
     }
 
     async fn start(&self, launch: Launch) -> Result<Running> {
-        let mut drive = self.begin(&launch).await?;
-        let pid = drive.started().await?;
-        let (output, error) = drive.logs();
-        let pulse = watch::Sender::new(Pulse {
-            bytes: 0,
-            at: std::time::Instant::now(),
-        });
-        let finished = watch::Sender::new(None);
-        let (stop, stopped) = mpsc::unbounded_channel();
-        let held = self.held.part();
-        let running = Running {
-            pid,
-            held: held.clone(),
-            output,
-            error,
-            pulse: pulse.subscribe(),
-            finished: finished.subscribe(),
-            stop,
+        let drive = self.begin(&launch).await?;
+        self.follow(drive, launch).await
+    }
+
+    async fn converse(&self, launch: Launch) -> Result<Conversation> {
+        let launch = Launch {
+            input: Input::Nothing,
+            streams: Streams::Apart,
+            ..launch
         };
-        tokio::spawn(async move {
-            let beat = |_: Stream, bytes: &[u8]| {
-                pulse.send_modify(|pulse| {
-                    pulse.bytes += bytes.len() as u64;
-                    pulse.at = std::time::Instant::now();
-                });
-            };
-            let orders = Orders {
-                limit: launch.limit,
-                prompts: launch.prompts,
-                watch: &beat,
-                cancel: held.over(),
-                stop: stopped,
-                held: held.clone(),
-            };
-            let ended = drive.follow(orders).await;
-            finished.send_replace(Some(Arc::new(ended)));
-        });
-        Ok(running)
+        let (input, end) = input_of(&launch)?;
+        let (drive, output) = self.begin_with(&launch, Some(end)).await?;
+        let lost = || {
+            let program = job::named(&launch.program);
+            job::cannot(
+                &program,
+                Refusal::Other,
+                "its output is not there".to_owned(),
+            )
+        };
+        let output = output.ok_or_else(lost)?;
+        let running = self.follow(drive, launch).await?;
+        Ok(Conversation {
+            input,
+            output,
+            running,
+        })
     }
 }

@@ -6,6 +6,7 @@ use super::{Finished, Stream};
 use crate::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, watch};
 
 /// A command in the background. Dropping it ends the command.
@@ -18,6 +19,17 @@ pub struct Running {
     pub(super) finished: watch::Receiver<Option<Arc<Result<Finished>>>>,
     pub(super) held: Held,
     pub(super) stop: mpsc::UnboundedSender<Duration>,
+}
+
+/// A program that is spoken to. Dropping it ends the program.
+#[derive(Debug)]
+pub struct Conversation {
+    /// What it reads. To drop it is the end of its input.
+    pub input: Sender,
+    /// What it writes.
+    pub output: Receiver,
+    /// The program itself.
+    pub running: Running,
 }
 
 /// How much a command has said, and when it last did.

@@ -11,8 +11,8 @@ mod order;
 
 use super::job::{cannot, named};
 use super::{
-    Ended, Executor, Exit, Finished, GRACE, Launch, Local, Program, Prompts, Refusal, Running,
-    Watch,
+    Ended, Executor, Exit, Finished, GRACE, Input, Launch, Local, Program, Prompts, Refusal,
+    Running, Watch,
 };
 use crate::{Error, Result};
 use async_trait::async_trait;
@@ -113,6 +113,10 @@ impl Ssh {
             let detail = format!("there is no sandbox on {}", self.target.host);
             return Err(cannot(&program, Refusal::Unconfined, detail));
         }
+        if launch.input != Input::Nothing {
+            let detail = format!("nothing can be given to read on {}", self.target.host);
+            return Err(cannot(&program, Refusal::Other, detail));
+        }
         let names = Names::random();
         let order = order::bytes(launch, &names)
             .map_err(|(refusal, detail)| cannot(&program, refusal, detail))?;
@@ -138,6 +142,7 @@ impl Ssh {
             keep: launch.keep.clone(),
             // What the tree over there does cannot be seen from here.
             prompts: Prompts::Wait,
+            input: Input::Nothing,
             confinement: None,
         };
         Ok((line, here))

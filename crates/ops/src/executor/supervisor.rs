@@ -12,7 +12,7 @@ mod sweep;
 
 use super::sandbox;
 use super::wire::{self, Left, Order, Report};
-use super::{Exit, GRACE, Streams};
+use super::{Exit, GRACE, Streams, handle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions};
 use std::fs::File;
@@ -52,22 +52,31 @@ fn serve() -> io::Result<()> {
     let prelude = wire::parse_prelude(&wire::read(&mut line)?).ok_or_else(malformed)?;
     let ahead = prelude.map(|surface| (surface, sandbox::leave(surface)));
     let order = Order::parse(&wire::read(&mut line)?).ok_or_else(malformed)?;
+    let input = match order.reads {
+        true => Some(handle::receive(&line)?),
+        false => None,
+    };
     match (&order.confinement, ahead) {
-        (None, None) => watch_over(&order, line, &null),
+        (None, None) => watch_over(&order, input, line, &null),
         (Some(confinement), Some((surface, left))) if confinement.surface() == surface => {
-            confined::go_in(&order, confinement, left, line, &null)
+            confined::go_in(&order, input, confinement, left, line, &null)
         }
         _ => Err(malformed()),
     }
 }
 
-fn watch_over(order: &Order, mut line: UnixStream, null: &File) -> io::Result<()> {
+fn watch_over(
+    order: &Order,
+    input: Option<OwnedFd>,
+    mut line: UnixStream,
+    null: &File,
+) -> io::Result<()> {
     let me = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(me))?;
     if order.streams == Streams::Merged {
         rustix::stdio::dup2_stderr(rustix::stdio::stdout())?;
     }
-    let begun = begin::spawn(order);
+    let begun = begin::spawn(order, input);
     // From here on only the tree holds the output open.
     rustix::stdio::dup2_stdout(null)?;
     rustix::stdio::dup2_stderr(null)?;

@@ -37,6 +37,8 @@ pub(super) struct Order {
     pub(super) argv: Vec<OsString>,
     pub(super) dir: PathBuf,
     pub(super) environment: Vec<(OsString, OsString)>,
+    /// Whether a handle follows, of what it reads.
+    pub(super) reads: bool,
     pub(super) confinement: Option<Confinement>,
 }
 
@@ -86,6 +88,7 @@ impl Order {
             frame.bytes(name.as_bytes());
             frame.bytes(value.as_bytes());
         }
+        frame.byte(u8::from(self.reads));
         match &self.confinement {
             None => frame.byte(0),
             Some(confinement) => {
@@ -109,6 +112,7 @@ impl Order {
         let environment = (0..fields.number()?)
             .map(|_| Some((fields.text()?, fields.text()?)))
             .collect::<Option<_>>()?;
+        let reads = fields.byte()? != 0;
         let confinement = match fields.byte()? {
             0 => None,
             _ => Some(Confinement::from_bytes(fields.bytes()?).ok()?),
@@ -118,6 +122,7 @@ impl Order {
             argv,
             dir,
             environment,
+            reads,
             confinement,
         })
     }
@@ -292,6 +297,7 @@ mod tests {
             argv: vec!["bash".into(), "-c".into(), OsString::from_vec(vec![0xff])],
             dir: "/some/where".into(),
             environment: vec![("A".into(), "1".into()), ("A".into(), "".into())],
+            reads: true,
             confinement: Some(Confinement::sample()),
         }
     }

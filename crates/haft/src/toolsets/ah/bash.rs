@@ -6,7 +6,7 @@ use crate::limit::Said;
 use crate::prelude::*;
 use crate::toolsets::line;
 use haft_ops::exec::{Done, Exec};
-use haft_ops::executor::{Ended, Exit, Program, Prompts, Streams};
+use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams};
 use haft_ops::text::short;
 use std::time::Duration;
 
@@ -74,6 +74,7 @@ impl Tool for Bash {
             limit: Some(limit),
             keep: cx.keep(&OUTPUT),
             prompts: Prompts::End,
+            input: Input::Nothing,
         };
         let done = cx.run(request).await?;
         let said = cx.said(&done.finished.output, &OUTPUT);

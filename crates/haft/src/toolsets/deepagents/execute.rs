@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::toolsets::line;
 use crate::{commands, limit::Beginning};
 use haft_ops::exec::{Done, Exec};
-use haft_ops::executor::{Ended, Program, Prompts, Streams};
+use haft_ops::executor::{Ended, Input, Program, Prompts, Streams};
 use std::time::Duration;
 
 /// How long a command may take.
@@ -52,6 +52,7 @@ impl Tool for Execute {
             limit: Some(limit),
             keep: cx.keep_ends(MOST, END),
             prompts: Prompts::End,
+            input: Input::Nothing,
         };
         let done = cx.run(request).await?;
         let said = cx.beginning(&done.finished.output, MOST, "output");

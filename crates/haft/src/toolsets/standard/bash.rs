@@ -6,7 +6,7 @@ use crate::prelude::*;
 use crate::toolsets::line;
 use crate::truncate::{Keep, Limit};
 use haft_ops::exec::{Done, Exec};
-use haft_ops::executor::{Ended, Exit, Program, Prompts, Streams};
+use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams};
 use haft_ops::text::seconds;
 use std::time::Duration;
 
@@ -73,6 +73,7 @@ impl Tool for Bash {
             limit: Some(limit),
             keep: cx.keep(&SHOWN),
             prompts: Prompts::End,
+            input: Input::Nothing,
         };
         let done = cx.run(request).await?;
         let said = cx.said(&done.finished.output, &SHOWN);

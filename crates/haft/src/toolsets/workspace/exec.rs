@@ -6,7 +6,7 @@ use crate::limit::Beginning;
 use crate::prelude::*;
 use crate::{commands, reply::Reply};
 use haft_ops::exec::{self, Done};
-use haft_ops::executor::{Ended, Exit, Prompts, Streams};
+use haft_ops::executor::{Ended, Exit, Input, Prompts, Streams};
 use std::path::Path;
 use std::time::Duration;
 
@@ -65,6 +65,7 @@ impl Tool for Exec {
             limit: Some(limit),
             keep: cx.keep_ends(STREAM, END),
             prompts: Prompts::End,
+            input: Input::Nothing,
         };
         let done = cx.run(request).await?;
         Ok(answer(&shown, &dir, &done, limit, cx))

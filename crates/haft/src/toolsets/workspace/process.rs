@@ -5,7 +5,7 @@ use super::until::Until;
 use super::{exec, reply, status};
 use crate::prelude::*;
 use haft_ops::exec::Exec;
-use haft_ops::executor::{Prompts, Streams};
+use haft_ops::executor::{Input, Prompts, Streams};
 use haft_ops::processes::{self, Met, State};
 use serde_json::Value;
 use std::time::Duration;
@@ -127,6 +127,7 @@ async fn start(args: Args, cx: &Context) -> Result<Value, Error> {
         keep: cx.keep_ends(0, 0),
         // Whoever started it sees the question in its log.
         prompts: Prompts::Wait,
+        input: Input::Nothing,
     };
     let started = status::described(&cx.start(shown, request).await?, cx);
     let mut answer = json!({ "success": true });

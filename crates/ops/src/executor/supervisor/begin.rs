@@ -6,6 +6,7 @@ use rustix::fs::{Access, FileType};
 use rustix::process::Pid;
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,11 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(super) type Failed = (Refusal, String);
 
 /// Starts the command in its folder.
-pub(super) fn spawn(order: &Order) -> Result<Pid, Failed> {
+pub(super) fn spawn(order: &Order, input: Option<OwnedFd>) -> Result<Pid, Failed> {
     enter(&order.dir)?;
     let mut command = command(order)?;
     command.process_group(0);
+    command.stdin(input.map_or_else(Stdio::null, Stdio::from));
     let begun = launched(&mut command);
     // Held no longer than needed: the folder may be removed or unmounted.
     let _ = std::env::set_current_dir("/");
@@ -51,8 +53,7 @@ fn command(order: &Order) -> Result<Command, Failed> {
         .arg0(name)
         .args(arguments)
         .env_clear()
-        .envs(order.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null());
+        .envs(order.environment.iter().map(|(name, value)| (name, value)));
     Ok(command)
 }
 

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 pub(super) fn go_in(
     order: &Order,
+    input: Option<OwnedFd>,
     confinement: &Confinement,
     left: sandbox::Result<Entered>,
     line: UnixStream,
@@ -35,6 +37,8 @@ pub(super) fn go_in(
     match split() {
         Err(error) => refuse(line, &error),
         Ok(Some(inner)) => {
+            // Only the command reads it: who writes to it has to notice its end.
+            drop(input);
             let stood_by = stand_by(inner, &line, null);
             sweep::kill_children(me.as_raw_pid().unsigned_abs(), |_, _| {});
             // The group can be removed now that nobody is in it.
@@ -43,7 +47,7 @@ pub(super) fn go_in(
         }
         Ok(None) => match enter(plan, *strength, Stage::Inner) {
             Err(error) => refuse(line, &error),
-            Ok(_) => watch_over(order, line, null),
+            Ok(_) => watch_over(order, input, line, null),
         },
     }
 }
