@@ -2,7 +2,7 @@
 
 use crate::commands::{Live, PACE};
 use crate::limit::{self, Beginning, Said};
-use crate::runtime::Session;
+use crate::runtime::{Call, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec};
@@ -12,10 +12,15 @@ use haft_ops::messenger::Messenger;
 use haft_ops::processes::{Processes, Status};
 use haft_ops::text::limit::Limit;
 use haft_ops::{Backend, FilePath, Scope};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
+
+/// How deeply calls may be nested.
+const DEEPEST: usize = 8;
 
 /// Where updates of a running call go.
 pub(crate) type UpdateSink = Arc<dyn Fn(&[Content]) + Send + Sync>;
@@ -30,6 +35,8 @@ pub struct Context {
     pub(crate) updates: UpdateSink,
     /// The paths that the policy has checked.
     pub(crate) allowed: Arc<[(FilePath, Access)]>,
+    /// The tools that are being called, the outermost first and this one last.
+    pub(crate) within: Arc<[String]>,
 }
 
 impl Context {
@@ -224,6 +231,25 @@ impl Context {
     /// Shows what there is so far, while the call goes on.
     pub fn update(&self, reply: impl Into<Reply>) {
         (self.updates)(reply.into().content());
+    }
+
+    /// Calls another tool of this session on behalf of this call: under the same
+    /// policy, with a record of its own, and ended with it.
+    pub async fn call_tool(&self, tool: &str, arguments: Value) -> Reply {
+        if self.within.len() >= DEEPEST || self.within.iter().any(|name| name == tool) {
+            return Reply::error(format!(
+                "{tool} cannot be called from here: it is being called already, or the calls are nested too deeply"
+            ));
+        }
+        let number = self.session.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut call = Call::new(tool, arguments)
+            .id(format!("{}.{number}", self.call_id))
+            .cancel(self.cancel.child_token());
+        call.within = self.within.to_vec();
+        let runtime = Runtime {
+            session: Arc::clone(&self.session),
+        };
+        runtime.run(call).await
     }
 
     /// The names of the tools that a model can call in this session.

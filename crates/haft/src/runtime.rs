@@ -14,6 +14,7 @@ pub use files::{Backing, Disk, Naming};
 
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
+use crate::external::plugin::{self, Host};
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
 use crate::queue::{Queue, Ticket};
@@ -49,7 +50,7 @@ const LOG: u64 = spill::MAX_SESSION / (2 * MAX_ACTIVE as u64);
 /// A session of tools: one toolset, and whatever was added to it.
 #[derive(Clone)]
 pub struct Runtime {
-    session: Arc<Session>,
+    pub(crate) session: Arc<Session>,
 }
 
 /// What all calls of a session share.
@@ -73,7 +74,10 @@ pub(crate) struct Session {
     watch: Option<EventSink>,
     approval: approve::Approval,
     events: AtomicU64,
-    calls: AtomicU64,
+    pub(crate) calls: AtomicU64,
+    /// Programs that bring tools, and what was wrong with them once they were met.
+    plugins: Vec<Arc<Host>>,
+    met: tokio::sync::OnceCell<Vec<String>>,
 }
 
 /// A call whose arguments fit and which the policy allows, in its place in the
@@ -139,6 +143,48 @@ impl Runtime {
         Builder::new()
     }
 
+    /// Starts the plugins, once, and adds their tools. What was wrong with some of
+    /// them is the answer: the others are there. Every call waits for it; who lists
+    /// tools before the first call should too.
+    pub async fn ready(&self) -> &[String] {
+        let session = &self.session;
+        if session.plugins.is_empty() {
+            return &[];
+        }
+        session.met.get_or_init(|| self.meet()).await
+    }
+
+    async fn meet(&self) -> Vec<String> {
+        let session = &self.session;
+        let hosts = session.plugins.iter().map(Arc::clone);
+        // All at once, and their tools in the order of the configuration.
+        let met = futures::future::join_all(hosts.map(plugin::tools)).await;
+        let mut problems = Vec::new();
+        for (host, met) in session.plugins.iter().zip(met) {
+            let (tools, wrong) = match met {
+                Ok(met) => met,
+                Err(error) => {
+                    problems.push(error.to_string());
+                    continue;
+                }
+            };
+            problems.extend(wrong);
+            for tool in tools {
+                let name = tool.definition().name.clone();
+                let known = session.tools.get(&name).is_some();
+                if known && !host.overrides() {
+                    problems.push(format!(
+                        "plugin {}: its tool \"{name}\" is left out, because there is one of that name (`override: true` puts it in its place)",
+                        host.label()
+                    ));
+                } else {
+                    session.tools.replace(tool);
+                }
+            }
+        }
+        problems
+    }
+
     /// Calls a tool and waits for its reply. A failure is a reply too.
     pub async fn call(&self, tool: &str, arguments: Value) -> Reply {
         self.run(Call::new(tool, arguments)).await
@@ -146,6 +192,7 @@ impl Runtime {
 
     /// Makes one call: exactly one reply, whatever happens.
     pub async fn run(&self, call: Call) -> Reply {
+        self.ready().await;
         let call = self.identified(call);
         let admitted = self.admit(&call);
         self.finish(&call, admitted).await
@@ -154,6 +201,7 @@ impl Runtime {
     /// Makes several calls, as many at a time as the session allows, and
     /// returns their replies in the order of the calls.
     pub async fn run_all(&self, calls: Vec<Call>) -> Vec<Reply> {
+        self.ready().await;
         // Places in the queue are taken in order before anything runs, so that
         // two writes of one file happen as they were asked for.
         let calls: Vec<_> = calls
@@ -312,6 +360,7 @@ impl Runtime {
             deadline: limit.map(|limit| Instant::now() + limit),
             updates: self.updates(call),
             allowed,
+            within: call.within.iter().chain([&call.tool]).cloned().collect(),
         };
         let tool = Arc::clone(&entry.tool);
         let mut work = Box::pin(

@@ -5,6 +5,7 @@ use super::files::{self, Backing, Disk, Files, Ground};
 use super::{Runtime, Session};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
+use crate::external::plugin::{Host, Plugin};
 use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::registry::Duplicate;
@@ -15,6 +16,7 @@ use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets
 use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -54,6 +56,9 @@ pub enum BuildError {
         "commands that are confined need a state folder: give `folders` with `state`, or no commands"
     )]
     NoState,
+    /// Plugins are programs, and nobody has said how to run those.
+    #[error("plugins need to be run: give the builder `commands`, or `plugins_run`")]
+    NoPrograms,
     /// The toolset's paths need a place to start at.
     #[error("no backend configured: give the builder `dir`, `backend` or `backend_factory`")]
     NoBackend,
@@ -92,6 +97,8 @@ pub struct Builder {
     watch: Option<EventSink>,
     approval: Approval,
     commands: Option<Commands>,
+    plugins: Vec<Plugin>,
+    plugins_run: Option<Commands>,
     messenger: Option<Arc<dyn Messenger>>,
 }
 
@@ -135,6 +142,8 @@ impl Builder {
             watch: None,
             approval: Approval::default(),
             commands: None,
+            plugins: Vec::new(),
+            plugins_run: None,
             messenger: None,
         }
     }
@@ -261,6 +270,32 @@ impl Builder {
         self
     }
 
+    /// With the tools of a program that speaks JSON lines.
+    #[must_use]
+    pub fn plugin<A: Into<OsString>>(
+        self,
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        self.add_plugin(Plugin::new(program, arguments))
+    }
+
+    /// The same, with everything that can be said of it.
+    #[must_use]
+    pub fn add_plugin(mut self, plugin: Plugin) -> Self {
+        self.plugins.push(plugin);
+        self
+    }
+
+    /// How plugins are run, where it is not as commands are: those may run
+    /// elsewhere, and without the network.
+    #[must_use]
+    pub fn plugins_run(mut self, commands: Commands) -> Self {
+        self.plugins_run = Some(commands);
+        self
+    }
+
     /// Who sends messages; without it, nobody does.
     #[must_use]
     pub fn messenger(mut self, messenger: Arc<dyn Messenger>) -> Self {
@@ -381,12 +416,17 @@ impl Builder {
             moved: outputs.as_ref().map(|outputs| outputs.join(&id)),
             outputs: outputs.clone(),
             state: self.folders.state,
+            plugins: match self.plugins.is_empty() {
+                true => None,
+                false => self.plugins_run.or_else(|| self.commands.clone()),
+            },
             commands: self.commands,
         };
         let Files {
             backend,
             scope,
             surroundings,
+            plugins,
         } = ground.files(backing, &toolset)?;
         let spill = outputs.map(|outputs| {
             let spill = Spill::new(outputs.join(&id));
@@ -415,6 +455,16 @@ impl Builder {
             approval: self.approval.ready(),
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
+            plugins: match plugins {
+                None if !self.plugins.is_empty() => return Err(BuildError::NoPrograms),
+                None => Vec::new(),
+                Some((run, dir)) => {
+                    let run = Arc::new(run);
+                    let host = |plugin| Arc::new(Host::new(plugin, Arc::clone(&run), dir.clone()));
+                    self.plugins.into_iter().map(host).collect()
+                }
+            },
+            met: tokio::sync::OnceCell::new(),
         };
         Ok(Runtime {
             session: Arc::new(session),

@@ -14,6 +14,8 @@ pub struct Call {
     pub(crate) arguments: Value,
     pub(crate) cancel: CancellationToken,
     pub(crate) on_update: Option<UpdateSink>,
+    /// The tools that are being called and made this call, the outermost first.
+    pub(crate) within: Vec<String>,
 }
 
 impl Call {
@@ -26,6 +28,7 @@ impl Call {
             arguments,
             cancel: CancellationToken::new(),
             on_update: None,
+            within: Vec::new(),
         }
     }
 

@@ -84,6 +84,8 @@ pub(super) struct Ground {
     pub(super) moved: Option<PathBuf>,
     pub(super) state: Option<PathBuf>,
     pub(super) commands: Option<Commands>,
+    /// How plugins are run, when there are any.
+    pub(super) plugins: Option<Commands>,
 }
 
 /// The files of a session.
@@ -91,6 +93,8 @@ pub(super) struct Files {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) scope: Scope,
     pub(super) surroundings: Option<Surroundings>,
+    /// How plugins are run, and where.
+    pub(super) plugins: Option<(Surroundings, PathBuf)>,
 }
 
 impl Ground {
@@ -98,11 +102,15 @@ impl Ground {
     pub(super) fn files(self, backing: Backing, toolset: &Toolset) -> Result<Files, BuildError> {
         match (toolset.paths, backing) {
             (Paths::Virtual, backing) => self.tree(backing),
-            (_, Backing::Own(backend)) => Ok(Files {
-                backend,
-                scope: Scope::detached(),
-                surroundings: None,
-            }),
+            (_, Backing::Own(backend)) => {
+                let (dir, roots) = (self.places.work_dir.clone(), self.places.roots.clone());
+                Ok(Files {
+                    backend,
+                    scope: Scope::detached(),
+                    surroundings: None,
+                    plugins: self.surroundings(dir, roots)?.1,
+                })
+            }
             (_, Backing::Disk(Disk { root, .. })) => self.disk(root, toolset.reach),
             (_, Backing::Routes(_)) => Err(BuildError::Routes(toolset.name)),
         }
@@ -118,11 +126,13 @@ impl Ground {
         }
         let scope = Scope::disk(reach.of(self.places.clone())).map_err(BuildError::Scope)?;
         let backend = Arc::new(self.local());
-        let surroundings = self.surroundings(scope.work_dir().to_owned(), scope.roots())?;
+        let (surroundings, plugins) =
+            self.surroundings(scope.work_dir().to_owned(), scope.roots())?;
         Ok(Files {
             backend,
             scope,
             surroundings,
+            plugins,
         })
     }
 
@@ -178,12 +188,13 @@ impl Ground {
             private::folder(outputs).map_err(BuildError::State)?;
             mounts.push(kept(outputs).map_err(BuildError::Scope)?);
         }
-        let surroundings = self.surroundings(work_dir.clone(), roots)?;
+        let (surroundings, plugins) = self.surroundings(work_dir.clone(), roots)?;
         let (backend, scope) = Composite::new(mounts, work_dir);
         Ok(Files {
             backend: Arc::new(backend),
             scope,
             surroundings,
+            plugins,
         })
     }
 
@@ -231,22 +242,25 @@ impl Ground {
 
     /// As they are now, for as long as the session lasts: a link that is changed
     /// later leads commands no further than file tools.
-    fn surroundings(
-        self,
-        work_dir: PathBuf,
-        roots: Vec<PathBuf>,
-    ) -> Result<Option<Surroundings>, BuildError> {
+    fn surroundings(self, work_dir: PathBuf, roots: Vec<PathBuf>) -> Result<Run, BuildError> {
         let places = Places {
             work_dir,
             roots,
             ..self.places
         };
-        self.commands
-            .map(|commands| commands.surroundings(&places, self.moved))
-            .transpose()
-            .map_err(|_| BuildError::NoState)
+        let moved = self.moved;
+        let surroundings = |commands: Commands| {
+            let made = commands.surroundings(&places, moved.clone());
+            made.map_err(|_| BuildError::NoState)
+        };
+        let commands = self.commands.map(surroundings).transpose()?;
+        let plugins = self.plugins.map(surroundings).transpose()?;
+        Ok((commands, plugins.map(|run| (run, places.work_dir.clone()))))
     }
 }
+
+/// How commands are run; how plugins are, and where.
+type Run = (Option<Surroundings>, Option<(Surroundings, PathBuf)>);
 
 /// The outputs of the session: read, never written, and met by name only.
 fn kept(outputs: &Path) -> haft_ops::Result<Mount> {

@@ -1,0 +1,268 @@
+//! Plugins: programs in any language that speak JSON lines.
+//!
+//! A plugin is started once, says which tools it has, and is then called. It is
+//! confined as commands are, but keeps the network. What it does wrong is its own
+//! failure: a call that hangs or crashes ends its process, the next one starts
+//! another, and after five in a row nothing more is started.
+
+mod introduce;
+mod lines;
+mod message;
+mod process;
+mod tool;
+
+use crate::Error;
+use haft_ops::exec::{self, Exec, Surroundings};
+use haft_ops::executor::{Disk, Exit, Input, Keep, Program, Prompts, Streams, When};
+use message::Described;
+use process::{Over, Process};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+pub(crate) use tool::tools;
+
+/// How many crashes in a row are borne.
+const CRASHES: u32 = 5;
+
+/// How long after a crash the next start waits; it doubles from crash to crash.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// How much is kept of what a plugin writes to its log.
+const LOG: u64 = 1 << 20;
+
+/// A plugin, as it was configured.
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    /// What it is called in messages.
+    pub label: String,
+    /// The program: a path, or a name to look up in the `PATH` below.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// All of its environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
+    /// Whether its tools take the place of built-in ones with their names.
+    pub overrides: bool,
+    /// A line that it gets before anything else.
+    pub first_line: Option<String>,
+    /// Where what it says to its log is kept.
+    pub log: Option<PathBuf>,
+}
+
+/// Which protocol a plugin speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Found out.
+    Auto,
+    /// It answers `describe`.
+    Describe,
+    /// It answers `init`.
+    Init,
+}
+
+impl Plugin {
+    /// A plugin with nothing but a program and its arguments.
+    #[must_use]
+    pub fn new(program: impl Into<PathBuf>, arguments: Vec<OsString>) -> Self {
+        let program = program.into();
+        Self {
+            label: program.to_string_lossy().into_owned(),
+            program,
+            arguments,
+            environment: Vec::new(),
+            protocol: Protocol::Auto,
+            overrides: false,
+            first_line: None,
+            log: None,
+        }
+    }
+}
+
+/// A plugin of a session: its process, when there is one, and its past.
+pub(crate) struct Host {
+    plugin: Plugin,
+    surroundings: Arc<Surroundings>,
+    dir: PathBuf,
+    slot: Mutex<Slot>,
+    /// One call at a time, for those that can do no more.
+    turn: Mutex<()>,
+}
+
+struct Slot {
+    process: Option<Arc<Process>>,
+    /// What it answers to, once that is known.
+    protocol: Protocol,
+    is_second: bool,
+    crashes: u32,
+    crashed: Option<Instant>,
+}
+
+impl Host {
+    pub(crate) fn new(plugin: Plugin, surroundings: Arc<Surroundings>, dir: PathBuf) -> Self {
+        let protocol = plugin.protocol;
+        Self {
+            plugin,
+            surroundings,
+            dir,
+            slot: Mutex::new(Slot {
+                process: None,
+                protocol,
+                is_second: false,
+                crashes: 0,
+                crashed: None,
+            }),
+            turn: Mutex::new(()),
+        }
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.plugin.label
+    }
+
+    pub(crate) fn overrides(&self) -> bool {
+        self.plugin.overrides
+    }
+
+    /// Starts it and asks which tools it has.
+    async fn introduce(&self) -> Result<Vec<Described>, Error> {
+        let mut slot = self.slot.lock().await;
+        let met = introduce::meet(self, slot.protocol).await?;
+        slot.protocol = met.protocol;
+        slot.is_second = met.introduction.is_second;
+        slot.process = Some(Arc::new(met.process));
+        Ok(met.introduction.tools)
+    }
+
+    /// The process to call, started if there is none.
+    async fn process(&self) -> Result<(Arc<Process>, bool), Error> {
+        let mut slot = self.slot.lock().await;
+        if let Some(process) = &slot.process
+            && process.over().is_none()
+        {
+            return Ok((Arc::clone(process), slot.is_second));
+        }
+        // One that ended since its last call crashed as well.
+        if let Some(process) = slot.process.take() {
+            drop(process);
+            slot.crash();
+        }
+        if slot.crashes >= CRASHES {
+            return Err(self.failed(format!(
+                "is disabled: it ended {CRASHES} times in a row; `haft plugin log` has what it said, and a change of its file starts it again"
+            )));
+        }
+        if let Some(crashed) = slot.crashed {
+            let wait = BACKOFF * 2_u32.saturating_pow(slot.crashes.saturating_sub(1));
+            tokio::time::sleep_until(crashed + wait).await;
+        }
+        let met = match introduce::meet(self, slot.protocol).await {
+            Ok(met) => met,
+            Err(error) => {
+                slot.crash();
+                return Err(error);
+            }
+        };
+        slot.protocol = met.protocol;
+        slot.is_second = met.introduction.is_second;
+        let process = Arc::new(met.process);
+        slot.process = Some(Arc::clone(&process));
+        Ok((process, slot.is_second))
+    }
+
+    /// A call was answered.
+    async fn answered(&self) {
+        let mut slot = self.slot.lock().await;
+        slot.crashes = 0;
+        slot.crashed = None;
+    }
+
+    /// A process ended in the middle of a call, or has to be ended.
+    async fn broke(&self, process: &Process, over: Over) -> Error {
+        process.end().await;
+        let (status, words) = process.last_words().await;
+        let mut slot = self.slot.lock().await;
+        slot.process = None;
+        slot.crash();
+        drop(slot);
+        let how = match (over, status) {
+            (Over::Babbling, _) => {
+                "wrote more than 16MB without the end of a message, and was ended".to_owned()
+            }
+            (Over::Ended, Some(Exit::Code(code))) => format!("exited (code {code})"),
+            (Over::Ended, Some(Exit::Signal(signal))) => format!("exited (signal {signal})"),
+            (Over::Ended, _) => "closed its output".to_owned(),
+        };
+        let said = if words.is_empty() {
+            String::new()
+        } else {
+            format!("; its last words:\n{words}")
+        };
+        self.failed(format!("{how}{said}"))
+    }
+
+    /// Its process is not to be used again: an answer may come late.
+    async fn discard(&self, process: &Arc<Process>) {
+        let mut slot = self.slot.lock().await;
+        if slot
+            .process
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, process))
+        {
+            slot.process = None;
+        }
+        drop(slot);
+        process.end().await;
+    }
+
+    fn failed(&self, what: impl std::fmt::Display) -> Error {
+        Error::failed(format!("plugin {} {what}", self.plugin.label))
+    }
+
+    /// Starts the program.
+    async fn start(&self) -> Result<haft_ops::executor::Conversation, Error> {
+        let words = std::iter::once(self.plugin.program.clone().into_os_string());
+        let request = Exec {
+            program: Program::Direct(words.chain(self.plugin.arguments.clone()).collect()),
+            dir: self.dir.clone(),
+            streams: Streams::Apart,
+            limit: None,
+            keep: Keep {
+                head: 0,
+                tail: 64 << 10,
+                disk: self.plugin.log.as_ref().map(|log| Disk {
+                    output: log.with_extension("out"),
+                    error: log.clone(),
+                    max: LOG,
+                    when: When::Always,
+                }),
+            },
+            prompts: Prompts::Wait,
+            input: Input::Nothing,
+        };
+        let (mut launch, _after) = exec::launch(&self.surroundings, request).await?;
+        let temp = launch
+            .environment
+            .iter()
+            .find(|(name, _)| name == "TMPDIR")
+            .cloned();
+        launch.environment.clone_from(&self.plugin.environment);
+        if let Some(temp) = temp {
+            launch.environment.retain(|(name, _)| name != "TMPDIR");
+            launch.environment.push(temp);
+        }
+        Ok(self.surroundings.executor.converse(launch).await?)
+    }
+}
+
+impl Slot {
+    fn crash(&mut self) {
+        self.crashes += 1;
+        self.crashed = Some(Instant::now());
+    }
+}

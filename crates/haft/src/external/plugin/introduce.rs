@@ -1,0 +1,160 @@
+//! How a plugin is met: which protocol it speaks, and what it says of itself.
+//!
+//! It is asked to describe itself. When that brings no definition within a second it
+//! is asked in the other protocol too; and as it was then asked twice, it is started
+//! anew with the one it answered, so that no stray answer is left.
+
+use super::message::{self, Introduction};
+use super::process::{Over, Process};
+use super::{Host, Protocol};
+use crate::Error;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a plugin has to introduce itself, in all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the first question stands alone.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// A plugin that has introduced itself.
+pub(super) struct Met {
+    pub(super) process: Process,
+    pub(super) protocol: Protocol,
+    pub(super) introduction: Introduction,
+}
+
+/// Starts it and hears what it says of itself.
+pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> {
+    let deadline = Instant::now() + PATIENCE;
+    if protocol != Protocol::Auto {
+        return ask(host, protocol, deadline).await;
+    }
+    let (process, mut introduced) = begin(host).await?;
+    process.say(&question(Protocol::Describe)).await;
+    let first = hear(&mut introduced, Instant::now() + FIRST).await;
+    if let Heard::Definition(introduction) = first {
+        process.introduced();
+        let protocol = Protocol::Describe;
+        return Ok(Met {
+            process,
+            protocol,
+            introduction,
+        });
+    }
+    process.say(&question(Protocol::Init)).await;
+    let second = loop {
+        match hear(&mut introduced, deadline).await {
+            // The refusal of the other question.
+            Heard::Other => {}
+            heard => break heard,
+        }
+    };
+    let Heard::Definition(introduction) = second else {
+        return Err(silent(host, &process, &second).await);
+    };
+    process.end().await;
+    let protocol = if introduction.is_init {
+        Protocol::Init
+    } else {
+        Protocol::Describe
+    };
+    ask(host, protocol, deadline).await
+}
+
+/// Starts it and asks in one protocol.
+async fn ask(host: &Host, protocol: Protocol, deadline: Instant) -> Result<Met, Error> {
+    let (process, mut introduced) = begin(host).await?;
+    process.say(&question(protocol)).await;
+    loop {
+        match hear(&mut introduced, deadline).await {
+            Heard::Definition(introduction) => {
+                process.introduced();
+                return Ok(Met {
+                    process,
+                    protocol,
+                    introduction,
+                });
+            }
+            Heard::Other => {}
+            heard => return Err(silent(host, &process, &heard).await),
+        }
+    }
+}
+
+async fn begin(host: &Host) -> Result<(Process, UnboundedReceiver<Map<String, Value>>), Error> {
+    let talk = host
+        .start()
+        .await
+        .map_err(|error| host.failed(format!("did not start: {error}")))?;
+    let (process, introduced) = Process::new(talk);
+    if let Some(line) = &host.plugin.first_line
+        && let Ok(line) = serde_json::from_str(line)
+    {
+        process.say(&line).await;
+    }
+    Ok((process, introduced))
+}
+
+fn question(protocol: Protocol) -> Value {
+    match protocol {
+        Protocol::Init => json!({ "type": "init", "tools": [] }),
+        Protocol::Auto | Protocol::Describe => json!({ "type": "describe", "protocol": 2 }),
+    }
+}
+
+enum Heard {
+    Definition(Introduction),
+    /// It says itself that it cannot be used.
+    Invalid(String),
+    /// Something that is no definition.
+    Other,
+    Silence,
+    Over,
+}
+
+async fn hear(introduced: &mut UnboundedReceiver<Map<String, Value>>, until: Instant) -> Heard {
+    let message = match timeout_at(until, introduced.recv()).await {
+        Err(_) => return Heard::Silence,
+        Ok(None) => return Heard::Over,
+        Ok(Some(message)) => message,
+    };
+    if message.get("type").is_some_and(|kind| kind == "invalid") {
+        let words = message.get("message").and_then(Value::as_str);
+        return Heard::Invalid(words.unwrap_or_default().to_owned());
+    }
+    match message::introduction(&message) {
+        Some(introduction) => Heard::Definition(introduction),
+        None => Heard::Other,
+    }
+}
+
+/// Why there is no introduction.
+async fn silent(host: &Host, process: &Process, heard: &Heard) -> Error {
+    if let Heard::Invalid(words) = heard {
+        process.end().await;
+        return host.failed(format!("cannot be used: {words}"));
+    }
+    let over = process.over();
+    process.end().await;
+    let (status, words) = process.last_words().await;
+    let how = match (over, status) {
+        (Some(Over::Babbling), _) => "wrote no message, but a great deal else".to_owned(),
+        (Some(Over::Ended), Some(haft_ops::executor::Exit::Code(code))) => {
+            format!("exited at its start (code {code})")
+        }
+        (Some(Over::Ended), _) => "ended at its start".to_owned(),
+        (None, _) => format!(
+            "did not say within {} seconds which tools it has",
+            PATIENCE.as_secs()
+        ),
+    };
+    let said = if words.is_empty() {
+        String::new()
+    } else {
+        format!("; its last words:\n{words}")
+    };
+    host.failed(format!("{how}{said}"))
+}

@@ -1,0 +1,233 @@
+//! What a plugin writes, message by message: one JSON object on a line, or on
+//! several; whatever else it writes is noise, and told as such.
+
+use serde_json::{Map, Value};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// No message is longer.
+pub(super) const LONGEST: usize = 16 << 20;
+
+/// How much of a line that is no message is told.
+const TOLD: usize = 300;
+
+/// Something a plugin wrote.
+#[derive(Debug, PartialEq)]
+pub(super) enum Arrived {
+    Message(Map<String, Value>),
+    /// The beginning of a line that is no message.
+    Noise(String),
+    /// A line or a message without end: nothing after it can be trusted.
+    TooLong,
+}
+
+pub(super) struct Messages<R> {
+    reader: R,
+    line: Vec<u8>,
+    /// The lines of a message that goes on.
+    begun: Vec<u8>,
+}
+
+impl<R: AsyncBufRead + Unpin> Messages<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self {
+            reader,
+            line: Vec::new(),
+            begun: Vec::new(),
+        }
+    }
+
+    /// The next one; nothing at the end.
+    pub(super) async fn next(&mut self) -> Option<Arrived> {
+        loop {
+            match self.read_line().await {
+                Line::End => return None,
+                Line::TooLong => return Some(Arrived::TooLong),
+                Line::Whole => {}
+            }
+            if let Some(arrived) = self.take() {
+                return Some(arrived);
+            }
+        }
+    }
+
+    async fn read_line(&mut self) -> Line {
+        self.line.clear();
+        loop {
+            let (used, is_whole) = match self.reader.fill_buf().await {
+                Ok([]) | Err(_) if self.line.is_empty() => return Line::End,
+                Ok([]) | Err(_) => return Line::Whole,
+                Ok(buffer) => match memchr::memchr(b'\n', buffer) {
+                    Some(end) => {
+                        self.line
+                            .extend_from_slice(buffer.get(..end).unwrap_or_default());
+                        (end + 1, true)
+                    }
+                    None => {
+                        self.line.extend_from_slice(buffer);
+                        (buffer.len(), false)
+                    }
+                },
+            };
+            self.reader.consume(used);
+            if self.line.len() > LONGEST {
+                return Line::TooLong;
+            }
+            if is_whole {
+                return Line::Whole;
+            }
+        }
+    }
+
+    /// What the line makes, with those before it; nothing while a message goes on.
+    fn take(&mut self) -> Option<Arrived> {
+        let line = self.line.trim_ascii();
+        if line.is_empty() {
+            return None;
+        }
+        let alone = object(line);
+        if self.begun.is_empty() {
+            return match alone {
+                Some(message) => Some(Arrived::Message(message)),
+                None if line.starts_with(b"{") => {
+                    self.begun = line.to_vec();
+                    None
+                }
+                None => Some(Arrived::Noise(told(line))),
+            };
+        }
+        // A line inside a message may be an object itself. One of ours is not inside:
+        // then what was begun never was a message.
+        if let Some(message) = alone.filter(is_ours) {
+            self.begun.clear();
+            return Some(Arrived::Message(message));
+        }
+        self.begun.push(b'\n');
+        self.begun.extend_from_slice(line);
+        if self.begun.len() > LONGEST {
+            return Some(Arrived::TooLong);
+        }
+        let whole = if line.ends_with(b"}") {
+            object(&self.begun)
+        } else {
+            None
+        };
+        whole.map(|message| {
+            self.begun.clear();
+            Arrived::Message(message)
+        })
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Whether an object is a message of a plugin, and no part of one.
+fn is_ours(object: &Map<String, Value>) -> bool {
+    let kind = object
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    object.contains_key("content")
+        || object.contains_key("tools")
+        || object.contains_key("parameters")
+        || ["init", "result", "update", "host_call", "invalid"].contains(&kind)
+}
+
+/// The object that a text is. What is no text is replaced, and a control character
+/// inside a string, which is not allowed there, is read as it was meant.
+fn object(text: &[u8]) -> Option<Map<String, Value>> {
+    let text = String::from_utf8_lossy(text);
+    if let Ok(object) = serde_json::from_str(&text) {
+        return Some(object);
+    }
+    serde_json::from_str(&mended(&text)?).ok()
+}
+
+/// The text with the control characters in its strings escaped, if it has any.
+fn mended(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let (mut in_string, mut escaped, mut is_changed) = (false, false, false);
+    for c in text.chars() {
+        if in_string && c.is_control() && (c as u32) < 0x20 {
+            out.push_str(&format!("\\u{:04x}", c as u32));
+            is_changed = true;
+            escaped = false;
+            continue;
+        }
+        match c {
+            '"' if !escaped => in_string = !in_string,
+            _ => {}
+        }
+        escaped = in_string && c == '\\' && !escaped;
+        out.push(c);
+    }
+    is_changed.then_some(out)
+}
+
+/// The beginning of a line, harmless to show.
+fn told(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line.get(..TOLD * 4).unwrap_or(line)).into_owned();
+    let shown = text.chars().filter(|c| !c.is_control());
+    shown.take(TOLD).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    async fn all(text: &[u8]) -> Vec<Arrived> {
+        let mut messages = Messages::new(text);
+        let mut all = Vec::new();
+        while let Some(arrived) = messages.next().await {
+            all.push(arrived);
+        }
+        all
+    }
+
+    fn message(value: Value) -> Arrived {
+        match value {
+            Value::Object(object) => Arrived::Message(object),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn messages_come_on_a_line_or_several_among_noise() {
+        let text = b"Starting up...\n\n{\"name\":\"a\"}\r\n{\n  \"content\": [\n    {\"type\": \"text\", \"text\": \"x\"}\n  ],\n  \"error\": false\n}\n42\n{\"tools\":[]}";
+        assert_eq!(
+            all(text).await,
+            [
+                Arrived::Noise("Starting up...".into()),
+                message(json!({ "name": "a" })),
+                message(json!({ "content": [{ "type": "text", "text": "x" }], "error": false })),
+                Arrived::Noise("42".into()),
+                message(json!({ "tools": [] })),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn what_only_looks_like_a_beginning_hides_nothing() {
+        let text = b"{oops\n{\"content\":[]}\n";
+        assert_eq!(all(text).await, [message(json!({ "content": [] }))]);
+    }
+
+    #[tokio::test]
+    async fn bad_bytes_and_control_characters_are_read_as_they_were_meant() {
+        let text = b"{\"content\":\"a\tb\x01 \xff\"}\n";
+        assert_eq!(
+            all(text).await,
+            [message(json!({ "content": "a\tb\u{1} \u{fffd}" }))]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_given_up() {
+        let endless = vec![b'x'; LONGEST + 2];
+        assert_eq!(all(&endless).await.first(), Some(&Arrived::TooLong));
+    }
+}

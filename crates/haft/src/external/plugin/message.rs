@@ -1,0 +1,255 @@
+//! What messages say: definitions in every shape there is, and results.
+
+use crate::Content;
+use serde_json::{Map, Value};
+
+/// The most that is taken of a description and of guidance, in characters.
+const LONG_TEXT: usize = 16_000;
+
+/// What a plugin said of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Introduction {
+    pub(super) tools: Vec<Described>,
+    /// Whether it speaks the second protocol.
+    pub(super) is_second: bool,
+    /// Whether it answered `init` rather than `describe`.
+    pub(super) is_init: bool,
+}
+
+/// One tool as it described it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Described {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) parameters: Value,
+    pub(super) guidance: Option<String>,
+}
+
+/// The introduction that a message is, if it is one.
+pub(super) fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
+    let is_second =
+        |object: &Map<String, Value>| object.get("protocol").and_then(Value::as_u64) == Some(2);
+    if let Some(Value::Array(tools)) = message.get("tools") {
+        let objects = || tools.iter().filter_map(Value::as_object);
+        return Some(Introduction {
+            tools: objects().filter_map(described).collect(),
+            is_second: is_second(message) || objects().any(is_second),
+            is_init: message.get("type").is_some_and(|kind| kind == "init"),
+        });
+    }
+    if message.contains_key("content") {
+        return None;
+    }
+    Some(Introduction {
+        tools: vec![described(message)?],
+        is_second: is_second(message),
+        is_init: false,
+    })
+}
+
+fn described(object: &Map<String, Value>) -> Option<Described> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str);
+    let parameters = ["parameters", "input_schema", "inputSchema"]
+        .iter()
+        .find_map(|name| object.get(*name).filter(|schema| !schema.is_null()));
+    Some(Described {
+        name: text("name")?.trim().to_owned(),
+        description: clean(text("description").unwrap_or_default()),
+        parameters: parameters.cloned().unwrap_or_else(anything),
+        guidance: text("guidance")
+            .or_else(|| text("system_prompt"))
+            .map(clean),
+    })
+}
+
+/// No schema: whatever comes is passed on.
+fn anything() -> Value {
+    serde_json::json!({ "type": "object", "properties": {}, "additionalProperties": true })
+}
+
+/// A text of somebody else for a model and a screen: of bounded length, without
+/// what moves a cursor or hides.
+fn clean(text: &str) -> String {
+    let hides = |c: char| {
+        c.is_control() && c != '\n' && c != '\t'
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+            || matches!(c, '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars()
+        .filter(|c| !hides(*c))
+        .take(LONG_TEXT)
+        .collect()
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) call_id: Option<String>,
+    pub(super) content: Vec<Content>,
+    pub(super) is_error: bool,
+    pub(super) details: Map<String, Value>,
+}
+
+/// The outcome that a message is, if it is one.
+pub(super) fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
+    let flag = |name: &str| message.get(name).is_some_and(is_true);
+    let mut content = message.get("content").map(blocks);
+    // An error may come as words instead of a flag.
+    if let (None, Some(Value::String(words))) = (&content, message.get("error")) {
+        content = Some(vec![Content::Text {
+            text: words.clone(),
+        }]);
+    }
+    let details = match message.get("details") {
+        Some(Value::Object(details)) => details.clone(),
+        _ => Map::new(),
+    };
+    Some(Outcome {
+        call_id: call_id(message),
+        content: content?,
+        is_error: flag("error") || flag("is_error") || flag("isError"),
+        details,
+    })
+}
+
+/// Whose call a message is about.
+pub(super) fn call_id(message: &Map<String, Value>) -> Option<String> {
+    match message.get("call_id") {
+        Some(Value::String(id)) if !id.is_empty() => Some(id.clone()),
+        Some(Value::Number(id)) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Bool(truth) => *truth,
+        Value::String(text) => !text.is_empty() && !text.eq_ignore_ascii_case("false"),
+        _ => false,
+    }
+}
+
+/// Blocks of a reply; texts that follow each other are one.
+pub(super) fn blocks(content: &Value) -> Vec<Content> {
+    let items = match content {
+        Value::Array(items) => items.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    let mut blocks: Vec<Content> = Vec::new();
+    for item in items {
+        match (block(item), blocks.last_mut()) {
+            (Some(Content::Text { text }), Some(Content::Text { text: before })) => {
+                before.push_str(&text);
+            }
+            (Some(block), _) => blocks.push(block),
+            (None, _) => {}
+        }
+    }
+    blocks
+}
+
+fn block(item: &Value) -> Option<Content> {
+    let text = |text: &str| {
+        Some(Content::Text {
+            text: text.to_owned(),
+        })
+    };
+    let object = match item {
+        Value::String(words) => return text(words),
+        Value::Null => return None,
+        Value::Object(object) => object,
+        other => return text(&other.to_string()),
+    };
+    let string = |name: &str| object.get(name).and_then(Value::as_str);
+    if string("type") == Some("image") {
+        let media_type = ["mimeType", "mime_type", "media_type"]
+            .iter()
+            .find_map(|name| string(name));
+        return Some(Content::Image {
+            data: string("data")?.to_owned(),
+            media_type: media_type.unwrap_or("image/png").to_owned(),
+        });
+    }
+    match object.get("text") {
+        Some(Value::String(words)) => text(words),
+        Some(other) => text(&other.to_string()),
+        None => text(&item.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn an_introduction_comes_in_three_shapes() {
+        let tool = json!({ "name": "a", "description": "A", "parameters": { "type": "object" } });
+        let one = introduction(&map(tool.clone())).unwrap();
+        let many = introduction(&map(json!({ "tools": [tool] }))).unwrap();
+        let init = introduction(&map(
+            json!({ "type": "init", "tools": [tool], "protocol": 2 }),
+        ))
+        .unwrap();
+        assert_eq!(one.tools, many.tools);
+        assert_eq!(one.tools, init.tools);
+        assert!(!one.is_init && !many.is_init && init.is_init && init.is_second && !one.is_second);
+        let refusal = json!({ "content": [{ "type": "text", "text": "unknown" }], "error": true });
+        assert_eq!(introduction(&map(refusal)), None);
+        assert_eq!(introduction(&map(json!({ "hello": 1 }))), None);
+    }
+
+    #[test]
+    fn an_outcome_is_taken_however_it_flags_an_error() {
+        for (message, is_error) in [
+            (
+                json!({ "content": [{ "type": "text", "text": "x" }], "error": false }),
+                false,
+            ),
+            (
+                json!({ "content": [{ "type": "text", "text": "x" }], "error": true }),
+                true,
+            ),
+            (json!({ "content": "x", "is_error": true }), true),
+            (json!({ "error": "x" }), true),
+            (json!({ "type": "result", "content": ["x"] }), false),
+        ] {
+            let outcome = outcome(&map(message.clone())).unwrap();
+            assert_eq!(outcome.is_error, is_error, "{message}");
+            assert_eq!(
+                outcome.content,
+                [Content::Text { text: "x".into() }],
+                "{message}"
+            );
+        }
+        assert_eq!(outcome(&map(json!({ "type": "log" }))), None);
+    }
+
+    #[test]
+    fn texts_that_follow_each_other_are_one_and_pictures_stay_between() {
+        let content = json!([
+            { "type": "text", "text": "a" }, { "type": "text", "text": "b" },
+            { "type": "image", "data": "QQ==", "mime_type": "image/gif" },
+            { "type": "text", "text": "c" },
+        ]);
+        let text = |text: &str| Content::Text { text: text.into() };
+        let image = Content::Image {
+            data: "QQ==".into(),
+            media_type: "image/gif".into(),
+        };
+        assert_eq!(blocks(&content), [text("ab"), image, text("c")]);
+    }
+
+    #[test]
+    fn a_description_hides_nothing() {
+        let tool = json!({ "name": "a", "description": "x\u{1b}[2J\u{202e}y\u{200b}" });
+        assert_eq!(
+            introduction(&map(tool)).unwrap().tools[0].description,
+            "x[2Jy"
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! One running plugin: a line in, messages out, and who waits for which.
+
+use super::lines::{Arrived, Messages};
+use super::message::{self, Outcome};
+use crate::Content;
+use haft_ops::executor::{Conversation, Exit, Running, Stream};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe::Sender;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long a plugin has between the request to end and its death.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// How much noise is borne between two messages.
+const MOST_NOISE: usize = 10_000;
+
+/// How much of the last words of a plugin is told.
+const LAST_WORDS: usize = 2_000;
+
+/// A running plugin. Dropping it ends the program and its children.
+pub(super) struct Process {
+    input: tokio::sync::Mutex<Sender>,
+    desk: Arc<Mutex<Desk>>,
+    running: Running,
+}
+
+/// Who waits for what.
+#[derive(Default)]
+struct Desk {
+    calls: HashMap<String, Caller>,
+    /// Who waits for the introduction, and gets every message until then.
+    introduction: Option<mpsc::UnboundedSender<Map<String, Value>>>,
+    over: Option<Over>,
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// It closed its output, as by ending.
+    Ended,
+    /// It wrote a line without end, or nothing but noise.
+    Babbling,
+}
+
+/// Somebody who waits for the answer to a call.
+pub(super) struct Caller {
+    pub(super) answer: oneshot::Sender<Result<Outcome, Over>>,
+    pub(super) meanwhile: mpsc::UnboundedSender<Meanwhile>,
+}
+
+/// What comes before an answer.
+#[derive(Debug)]
+pub(super) enum Meanwhile {
+    /// How far it is.
+    Update(Vec<Content>),
+    /// It wants another tool to be called for it.
+    HostCall {
+        id: Value,
+        name: String,
+        params: Value,
+    },
+}
+
+impl Process {
+    /// Takes over a program that has just begun, and gives every message to who
+    /// asked for its introduction.
+    pub(super) fn new(talk: Conversation) -> (Self, mpsc::UnboundedReceiver<Map<String, Value>>) {
+        let (introduction, introduced) = mpsc::unbounded_channel();
+        let desk = Arc::new(Mutex::new(Desk {
+            introduction: Some(introduction),
+            ..Desk::default()
+        }));
+        let reading = Arc::clone(&desk);
+        let output = BufReader::with_capacity(64 << 10, talk.output);
+        tokio::spawn(async move {
+            let mut messages = Messages::new(output);
+            let mut noise = 0;
+            let over = loop {
+                match messages.next().await {
+                    None => break Over::Ended,
+                    Some(Arrived::TooLong) => break Over::Babbling,
+                    Some(Arrived::Noise(line)) => {
+                        noise += 1;
+                        tracing::info!(line, "a plugin wrote what is no message");
+                        if noise > MOST_NOISE {
+                            break Over::Babbling;
+                        }
+                    }
+                    Some(Arrived::Message(message)) => {
+                        noise = 0;
+                        lock(&reading).deliver(message);
+                    }
+                }
+            };
+            lock(&reading).close(over);
+        });
+        let process = Self {
+            input: tokio::sync::Mutex::new(talk.input),
+            desk,
+            running: talk.running,
+        };
+        (process, introduced)
+    }
+
+    /// The introduction is over: from now on messages are for callers.
+    pub(super) fn introduced(&self) {
+        lock(&self.desk).introduction = None;
+    }
+
+    /// Whether nothing more will come.
+    pub(super) fn over(&self) -> Option<Over> {
+        lock(&self.desk).over
+    }
+
+    /// Writes one line. What cannot be written is heard as silence.
+    pub(super) async fn say(&self, message: &Value) {
+        let mut line = message.to_string();
+        line.push('\n');
+        let _ = self.input.lock().await.write_all(line.as_bytes()).await;
+    }
+
+    /// Somebody waits for the answer to a call from now on.
+    pub(super) fn expect(&self, call_id: &str, caller: Caller) {
+        let mut desk = lock(&self.desk);
+        match desk.over {
+            None => {
+                desk.calls.insert(call_id.to_owned(), caller);
+            }
+            Some(over) => {
+                let _ = caller.answer.send(Err(over));
+            }
+        }
+    }
+
+    /// Nobody waits any more. Says whether the answer was still to come.
+    pub(super) fn forget(&self, call_id: &str) -> bool {
+        lock(&self.desk).calls.remove(call_id).is_some()
+    }
+
+    /// Ends it and all it started.
+    pub(super) async fn end(&self) {
+        self.running.kill(GRACE).await;
+    }
+
+    /// How it ended, and the last it said to the log.
+    pub(super) async fn last_words(&self) -> (Option<Exit>, String) {
+        let mut end = self.running.end();
+        let ended = tokio::time::timeout(Duration::from_secs(1), end.wait_for(Option::is_some));
+        let status = match ended.await {
+            Ok(Ok(ended)) => ended.as_ref().and_then(|ended| match ended.as_ref() {
+                Ok(finished) => Some(finished.status),
+                Err(_) => None,
+            }),
+            _ => None,
+        };
+        let log = self.running.log(Stream::Error);
+        let words = log
+            .and_then(|log| log.tail(LAST_WORDS).ok())
+            .unwrap_or_default();
+        (status, String::from_utf8_lossy(&words).trim().to_owned())
+    }
+}
+
+fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+    desk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    fn deliver(&mut self, message: Map<String, Value>) {
+        if let Some(introduction) = &self.introduction {
+            let _ = introduction.send(message);
+            return;
+        }
+        let call_id = message::call_id(&message);
+        match message.get("type").and_then(Value::as_str) {
+            Some("update") => {
+                let content = message
+                    .get("content")
+                    .map(message::blocks)
+                    .unwrap_or_default();
+                self.tell(call_id.as_deref(), Meanwhile::Update(content));
+            }
+            Some("host_call") => {
+                let text = |name: &str| message.get(name).and_then(Value::as_str);
+                let asked = Meanwhile::HostCall {
+                    id: message.get("id").cloned().unwrap_or_default(),
+                    name: text("name").unwrap_or_default().to_owned(),
+                    params: message.get("params").cloned().unwrap_or_default(),
+                };
+                self.tell(call_id.as_deref(), asked);
+            }
+            _ => self.answer(call_id, &message),
+        }
+    }
+
+    fn tell(&self, call_id: Option<&str>, what: Meanwhile) {
+        if let Some(caller) = call_id.and_then(|id| self.calls.get(id)) {
+            let _ = caller.meanwhile.send(what);
+        }
+    }
+
+    /// An answer without an id can only be for the one call there is. One with
+    /// another id is late, and for nobody.
+    fn answer(&mut self, call_id: Option<String>, message: &Map<String, Value>) {
+        let Some(outcome) = message::outcome(message) else {
+            tracing::info!("a plugin wrote a message that is no answer");
+            return;
+        };
+        let id = match call_id {
+            Some(id) => Some(id),
+            None if self.calls.len() == 1 => self.calls.keys().next().cloned(),
+            None => None,
+        };
+        match id.and_then(|id| self.calls.remove(&id)) {
+            Some(caller) => {
+                let _ = caller.answer.send(Ok(outcome));
+            }
+            None => tracing::info!("a plugin answered a call that nobody waits for"),
+        }
+    }
+
+    fn close(&mut self, over: Over) {
+        self.over = Some(over);
+        self.introduction = None;
+        for (_, caller) in self.calls.drain() {
+            let _ = caller.answer.send(Err(over));
+        }
+    }
+}

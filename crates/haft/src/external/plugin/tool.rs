@@ -1,0 +1,228 @@
+//! The tools of a plugin, as the registry holds them.
+
+use super::Host;
+use super::message::{Described, Outcome};
+use super::process::{Caller, Meanwhile, Process};
+use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long a call may take, unless the session says less.
+const TIME: Duration = Duration::from_secs(120);
+
+/// How long a plugin of the second protocol has to answer a cancelled call, before
+/// its process is ended.
+const CANCELLED: Duration = Duration::from_secs(2);
+
+/// How many tools one plugin may have.
+const MOST_TOOLS: usize = 256;
+
+/// Starts a plugin and makes its tools; and what is wrong with some of them.
+pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), Error> {
+    let described = host.introduce().await?;
+    let (mut tools, mut problems): (Vec<Arc<dyn AnyTool>>, _) = (Vec::new(), Vec::new());
+    if described.is_empty() {
+        problems.push(host.failed("has no tools").to_string());
+    }
+    for one in described.into_iter().take(MOST_TOOLS) {
+        match definition(one) {
+            Ok(definition) => tools.push(Arc::new(PluginTool {
+                definition,
+                host: Arc::clone(&host),
+            })),
+            Err(reason) => problems.push(host.failed(reason).to_string()),
+        }
+    }
+    Ok((tools, problems))
+}
+
+/// What a model sees, once it is sure that it can.
+fn definition(described: Described) -> Result<Definition, String> {
+    let Described {
+        name,
+        description,
+        mut parameters,
+        guidance,
+    } = described;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        let shown: String = name.escape_default().take(80).collect();
+        return Err(format!(
+            "has a tool named \"{shown}\"; a name is at most 64 letters, digits, _ and -"
+        ));
+    }
+    // A schema without a type is one of an object all the same.
+    if let Value::Object(schema) = &mut parameters {
+        schema.entry("type").or_insert_with(|| "object".into());
+        schema.entry("properties").or_insert_with(|| json!({}));
+        let lists_none = schema
+            .get("properties")
+            .is_some_and(|properties| properties.as_object().is_some_and(Map::is_empty));
+        // What it does not list it does not take, unless it lists nothing.
+        schema
+            .entry("additionalProperties")
+            .or_insert_with(|| lists_none.into());
+    }
+    schema::check(&name, &parameters)
+        .map_err(|error| format!("has a tool that cannot be used: {error}"))?;
+    Ok(Definition {
+        name,
+        description,
+        parameters,
+        guidance,
+    })
+}
+
+struct PluginTool {
+    definition: Definition,
+    host: Arc<Host>,
+}
+
+impl AnyTool for PluginTool {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
+        Vec::new()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(TIME)
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(self.host.call(&self.definition.name, arguments, cx))
+    }
+}
+
+impl Host {
+    /// Calls a tool of the plugin.
+    async fn call(
+        self: &Arc<Self>,
+        name: &str,
+        params: Value,
+        cx: &Context,
+    ) -> Result<Reply, Error> {
+        let mut turn = Some(self.turn.lock().await);
+        let (process, is_second) = self.process().await?;
+        if is_second {
+            turn = None;
+        }
+        let (answer, answered) = oneshot::channel();
+        let (meanwhile, mut said) = mpsc::unbounded_channel();
+        process.expect(cx.call_id(), Caller { answer, meanwhile });
+        let mut flight = Flight {
+            host: Arc::clone(self),
+            process: Arc::clone(&process),
+            call_id: cx.call_id().to_owned(),
+            is_second,
+            landed: false,
+        };
+        let call = json!({
+            "type": "call", "name": name, "call_id": cx.call_id(), "params": without_nulls(params),
+        });
+        process.say(&call).await;
+        let mut answered = answered;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(what) = said.recv() => self.meanwhile(what, &process, cx).await,
+                outcome = &mut answered => break outcome,
+            }
+        };
+        flight.landed = true;
+        drop(turn);
+        match outcome {
+            Ok(Ok(outcome)) => {
+                self.answered().await;
+                Ok(reply(outcome))
+            }
+            Ok(Err(over)) => Err(self.broke(&process, over).await),
+            Err(_) => Err(self.failed("gave no answer")),
+        }
+    }
+
+    async fn meanwhile(&self, what: Meanwhile, process: &Process, cx: &Context) {
+        match what {
+            Meanwhile::Update(content) => cx.update(Reply {
+                content,
+                ..Reply::default()
+            }),
+            Meanwhile::HostCall { id, name, params } => {
+                let reply = cx.call_tool(&name, params).await;
+                let answer = json!({
+                    "type": "host_result", "id": id,
+                    "content": [{ "type": "text", "text": reply.text() }],
+                    "error": reply.is_error(),
+                });
+                process.say(&answer).await;
+            }
+        }
+    }
+}
+
+/// Simple programs stumble over what is not there.
+fn without_nulls(params: Value) -> Value {
+    match params {
+        Value::Object(fields) => {
+            let given = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(given.collect())
+        }
+        _ => json!({}),
+    }
+}
+
+fn reply(outcome: Outcome) -> Reply {
+    Reply {
+        content: outcome.content,
+        is_error: outcome.is_error,
+        details: outcome.details,
+        ..Reply::default()
+    }
+}
+
+/// A call that is under way. If nobody waits for it any more, no late answer may
+/// reach the next one.
+struct Flight {
+    host: Arc<Host>,
+    process: Arc<Process>,
+    call_id: String,
+    is_second: bool,
+    landed: bool,
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        if self.landed {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let (host, process) = (Arc::clone(&self.host), Arc::clone(&self.process));
+        let (call_id, is_second) = (std::mem::take(&mut self.call_id), self.is_second);
+        runtime.spawn(async move {
+            if is_second {
+                let cancel = json!({ "type": "cancel", "call_id": call_id });
+                process.say(&cancel).await;
+                tokio::time::sleep(CANCELLED).await;
+                if !process.forget(&call_id) {
+                    return;
+                }
+            }
+            host.discard(&process).await;
+        });
+    }
+}
