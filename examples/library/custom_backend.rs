@@ -1,5 +1,5 @@
 //! A place for files of your own: here one that keeps a log of every change of
-//! the backend it wraps. Six methods, and every tool works on it.
+//! the backend it wraps. Five methods, and every tool works on it.
 //!
 //! `cargo run -p haft --example custom_backend`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]

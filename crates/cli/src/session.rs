@@ -3,7 +3,7 @@
 use crate::args::Shared;
 use crate::backing;
 use crate::config::commands::{Executor, Host};
-use crate::config::files::Execution;
+use crate::config::files::{Execution, has_a_tree};
 use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
@@ -12,7 +12,7 @@ use haft::commands::{Commands, Place};
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
-use haft::{Approver, Runtime};
+use haft::{Approver, BuildError, Runtime};
 use haft_web::channels::{Channels, Pace, Sink};
 use haft_web::client::{Client, SetupError};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(crate) fn build_with(
         .backend(backing::backing(settings)?)
         .policy(settings.policy.clone())
         .approve(settings.approve);
-    if settings.files.execution == Execution::Local || settings.toolset != "deepagents" {
+    if settings.files.execution == Execution::Local || !has_a_tree(&settings.toolset) {
         builder = builder.commands(commands(settings)?);
     }
     if !settings.channels.is_empty() {
@@ -79,9 +79,13 @@ pub(crate) fn build_with(
     if offer == Offer::Every {
         builder = builder.every_tool();
     }
-    builder
-        .build()
-        .map_err(|error| Failure::usage(error.to_string()))
+    builder.build().map_err(|error| match error {
+        // What is wrong with a backend is wrong in its file.
+        error @ (BuildError::Route(..) | BuildError::Routes(_)) => {
+            Failure::usage(format!("{}: {error}", settings.files.from))
+        }
+        error => Failure::usage(error.to_string()),
+    })
 }
 
 /// Who sends messages.

@@ -216,6 +216,12 @@ impl Context {
         limit::beginning(output, most, self.session.spill.as_ref(), &name)
     }
 
+    /// Where commands find a kept output, if it has another name for file tools.
+    pub(crate) fn host_path(&self, output: &str) -> Option<String> {
+        let file = self.session.spill.as_ref()?.file_of(Path::new(output))?;
+        Some(file.to_string_lossy().into_owned())
+    }
+
     /// Keeps a text whole that a reply gives in part, and says where.
     pub(crate) fn keep_text(&self, text: &str) -> Option<String> {
         let kept = self.session.spill.as_ref()?.keep(&self.call_id, text);

@@ -31,14 +31,25 @@ pub(crate) fn section(definitions: &[Definition], toolset: &Toolset) -> String {
             text.push_str(&format!("\n## {}\n{guidance}\n", definition.name));
         }
     }
+    let advice = advice(definitions, toolset);
+    if !advice.is_empty() {
+        text.push_str(&format!("\n## {}\n{advice}\n", toolset.name));
+    }
+    text
+}
+
+/// What a toolset says about its tools together, as far as they are there.
+pub(crate) fn advice(definitions: &[Definition], toolset: &Toolset) -> String {
+    let is_there = |tool: &&str| {
+        definitions
+            .iter()
+            .any(|definition| definition.name == **tool)
+    };
     let advice: Vec<&str> = toolset
         .guidance
         .iter()
-        .filter(|advice| advice.tools.iter().all(|tool| names.contains(tool)))
+        .filter(|advice| advice.tools.iter().all(|tool| is_there(&tool)))
         .map(|advice| advice.text.trim())
         .collect();
-    if !advice.is_empty() {
-        text.push_str(&format!("\n## {}\n{}\n", toolset.name, advice.join("\n")));
-    }
-    text
+    advice.join("\n")
 }

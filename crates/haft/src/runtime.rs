@@ -477,6 +477,12 @@ impl Runtime {
         prompt::section(&self.definitions(), &self.session.toolset)
     }
 
+    /// What the toolset says about its tools together, as far as they are there.
+    #[must_use]
+    pub fn guidance(&self) -> String {
+        prompt::advice(&self.definitions(), &self.session.toolset)
+    }
+
     /// The id of the session.
     #[must_use]
     pub fn session(&self) -> &str {

@@ -10,17 +10,31 @@ pub mod workspace;
 
 use crate::Toolset;
 
+/// A new one is its folder, `mod` above, and a line here; the first one is the
+/// default.
+const TOOLSETS: [(&str, fn() -> Toolset); 4] = [
+    ("standard", standard::toolset),
+    ("workspace", workspace::toolset),
+    ("deepagents", deepagents::toolset),
+    ("ah", ah::toolset),
+];
+
 /// The names of all toolsets; the first one is the default.
-pub const NAMES: &[&str] = &["standard", "workspace", "deepagents", "ah"];
+pub const NAMES: &[&str] = &names();
+
+const fn names() -> [&'static str; TOOLSETS.len()] {
+    let mut names = [""; TOOLSETS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = TOOLSETS[at].0;
+        at += 1;
+    }
+    names
+}
 
 /// A toolset by its name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<Toolset> {
-    match name {
-        "standard" => Some(standard::toolset()),
-        "workspace" => Some(workspace::toolset()),
-        "deepagents" => Some(deepagents::toolset()),
-        "ah" => Some(ah::toolset()),
-        _ => None,
-    }
+    let found = TOOLSETS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, make)| make())
 }

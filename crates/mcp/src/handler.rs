@@ -45,6 +45,7 @@ impl Handler {
             .build();
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new(&name.name, &name.version);
+        info.instructions = Some(runtime.guidance()).filter(|guidance| !guidance.is_empty());
         Self {
             runtime,
             info,

@@ -7,7 +7,7 @@ pub use until::{Met, Until, Waited};
 
 use crate::exec::{After, Touched};
 use crate::executor::{
-    Disk, Ended, Executor, Exit, Finished, Keep, Launch, Refusal, Running, Stream, When,
+    Disk, Ended, Executor, Exit, Finished, Keep, Launch, Refusal, Running, Stream, Survivor, When,
 };
 use crate::{Error, Result, blocking};
 use std::path::PathBuf;
@@ -94,6 +94,8 @@ pub enum State {
         by: Ended,
         /// When.
         at: SystemTime,
+        /// What it left running.
+        left: Vec<Survivor>,
     },
     /// It did not become what it should have.
     Failed {
@@ -104,6 +106,18 @@ pub enum State {
         /// When.
         at: SystemTime,
     },
+}
+
+impl Status {
+    /// Whether it runs, or something that it started does.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        match &self.state {
+            State::Running => true,
+            State::Ended { left, .. } => !left.is_empty(),
+            State::Failed { .. } => false,
+        }
+    }
 }
 
 /// The end of what a process has said.
@@ -299,8 +313,9 @@ impl Table {
 }
 
 impl Entry {
+    /// What runs or has left something running.
     fn active(&self) -> bool {
-        self.running.finished().is_none()
+        self.running.finished().is_none() || self.running.has_survivors()
     }
 
     /// Waits for its end.
@@ -315,10 +330,19 @@ impl Entry {
         let finished = self.running.finished().filter(|_| end.is_some());
         let state = match finished.as_deref() {
             None => State::Running,
-            Some(Ok(Finished { status, ended, .. })) => State::Ended {
+            Some(Ok(Finished {
+                status,
+                ended,
+                survivors,
+                ..
+            })) => State::Ended {
                 status: *status,
                 by: *ended,
                 at: at(),
+                left: match self.running.has_survivors() {
+                    true => survivors.clone(),
+                    false => Vec::new(),
+                },
             },
             Some(Err(Error::CannotStart {
                 refusal, detail, ..

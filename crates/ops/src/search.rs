@@ -240,8 +240,28 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
     Ok(job.searched())
 }
 
-/// Compiles the filter of file names. `src/` means all that is in it.
-fn filter(glob: &str) -> Result<Glob> {
+/// Which files of a folder are searched.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    glob: Glob,
+    /// Whether it names those that are left out.
+    leaves_out: bool,
+}
+
+/// Compiles the filter of file names. `src/` means all that is in it, and with `!`
+/// before it those files are left out.
+fn filter(glob: &str) -> Result<Filter> {
+    let (glob, leaves_out) = match glob.strip_prefix('!') {
+        Some(glob) if !glob.is_empty() => (glob, true),
+        _ => (glob, false),
+    };
+    Ok(Filter {
+        glob: compiled(glob)?,
+        leaves_out,
+    })
+}
+
+fn compiled(glob: &str) -> Result<Glob> {
     let inside = glob.ends_with('/').then(|| format!("{glob}**"));
     Glob::new(
         inside.as_deref().unwrap_or(glob),
@@ -357,11 +377,11 @@ impl Visitor for Seeking {
             return Next::Over;
         }
         if let Some(glob) = &self.job.glob {
-            let said = glob.says(met.folder(), met.name(), &mut self.memory);
-            let wanted = if met.kind == Kind::Directory {
-                said.below
-            } else {
-                said.matches
+            let said = glob.glob.says(met.folder(), met.name(), &mut self.memory);
+            let wanted = match (met.kind, glob.leaves_out) {
+                (Kind::Directory, true) => true,
+                (Kind::Directory, false) => said.below,
+                (_, leaves_out) => said.matches != leaves_out,
             };
             if !wanted {
                 return Next::Over;

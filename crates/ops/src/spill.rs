@@ -67,6 +67,13 @@ impl Spill {
         &self.folder
     }
 
+    /// Where something is that a reply points to, if it has another name there.
+    #[must_use]
+    pub fn file_of(&self, name: &Path) -> Option<PathBuf> {
+        let below = name.strip_prefix(&self.called).ok()?;
+        (self.called != self.folder).then(|| self.folder.join(below))
+    }
+
     /// Keeps a text, whole up to the limits and else its beginning and end.
     ///
     /// # Errors

@@ -49,6 +49,8 @@ const KINDS: [&str; 3] = ["filesystem", "state", "store"];
 /// What is in force.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
+    /// Where the backend was chosen.
+    pub(crate) from: String,
     pub(crate) backend: Backend,
     pub(crate) execution: Execution,
 }
@@ -62,6 +64,7 @@ pub(crate) fn load(
 ) -> Result<Files, Failure> {
     let (backend, whose) = backend_given(sources, warnings)?;
     let files = Files {
+        from: backend.from.to_string(),
         backend: Reader {
             given: &backend,
             whose,
@@ -70,7 +73,7 @@ pub(crate) fn load(
         execution: execution(sources, toolset, warnings, shown)?,
     };
     let is_default = matches!(files.backend, Backend::Filesystem { root: None, .. });
-    if !is_default && toolset != "deepagents" {
+    if !is_default && !has_a_tree(toolset) {
         return Err(Failure::usage(format!(
             "{}: backend is for the toolset deepagents; {toolset} works on the files of the work folder",
             backend.from
@@ -83,6 +86,11 @@ pub(crate) fn load(
         from: backend.from.to_string(),
     });
     Ok(files)
+}
+
+/// Whether the paths of a toolset are those of a tree of its own.
+pub(crate) fn has_a_tree(toolset: &str) -> bool {
+    haft::toolsets::by_name(toolset).is_some_and(|toolset| toolset.paths == haft::Paths::Virtual)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +169,7 @@ fn execution(
 /// Whoever asks for code that is kept away from this machine must not get commands
 /// on it instead.
 fn unavailable(given: &Given, toolset: &str, warnings: &mut Vec<String>) -> Execution {
-    if toolset == "deepagents" {
+    if has_a_tree(toolset) {
         warnings.push(format!(
             "{}: this version runs code as `execution: local` only: there are no execution tools",
             given.from

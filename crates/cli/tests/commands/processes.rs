@@ -70,7 +70,7 @@ async fn a_life_from_start_to_list() {
         (b"out\n".to_vec(), b"err\n".to_vec())
     );
     let killed = table.processes.kill(&id).await.unwrap();
-    let State::Ended { status, by, at } = killed.state.clone() else {
+    let State::Ended { status, by, at, .. } = killed.state.clone() else {
         panic!("{killed:?}");
     };
     assert_eq!((status, by), (Exit::Signal(15), Ended::Cancelled));

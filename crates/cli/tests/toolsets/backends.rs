@@ -125,6 +125,89 @@ fn a_backend_that_cannot_be_is_named_with_its_line() {
 }
 
 #[test]
+fn what_is_wrong_with_a_backend_is_said_with_its_place() {
+    let bed = Bed::new();
+    for backend in [
+        "{kind: filesystem, root: missing}",
+        "{routes: {/a: store, /a/: state}}",
+    ] {
+        refused(
+            &bed,
+            &format!("{DEEP}backend: {backend}\n"),
+            "config.yaml:2: ",
+        );
+    }
+}
+
+#[test]
+fn commands_read_what_was_kept_and_a_slash_at_the_end_means_the_same_everywhere() {
+    let bed = Bed::new();
+    let config = bed.config(&format!(
+        "{DEEP}backend: {{routes: {{/mind: state, /notes: store, /: filesystem}}}}\n"
+    ));
+    let mut session = bed.session(&["--config", &config]);
+    let answer = session
+        .done("execute", &json!({ "command": "seq 40000" }))
+        .json();
+    let command = format!("tail -n 1 {}", answer["host_path"].as_str().unwrap());
+    let last = session
+        .done("execute", &json!({ "command": command }))
+        .json();
+    assert_eq!(last["output"], "40000\n");
+    for place in ["", "/mind", "/notes"] {
+        let refused = session.call(
+            "write_file",
+            &json!({ "file_path": format!("{place}/q/"), "content": "" }),
+        );
+        assert!(refused.is_error, "{place}: {}", refused.text);
+        session.done(
+            "write_file",
+            &json!({ "file_path": format!("{place}/a.txt"), "content": "x" }),
+        );
+        let read = session.done(
+            "read_file",
+            &json!({ "file_path": format!("{place}/a.txt/") }),
+        );
+        assert_eq!(read.json()["content"], "     1\tx", "{place}");
+    }
+}
+
+#[test]
+fn a_link_is_found_as_what_it_leads_to() {
+    let bed = Bed::new();
+    bed.file("inner/a.py", "needle\n");
+    std::os::unix::fs::symlink("inner/a.py", bed.work("l.py")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", bed.work("out.py")).unwrap();
+    let mut session = bed.session(&["--toolset", "deepagents"]);
+    let found = session
+        .done("glob", &json!({ "pattern": "**/*.py" }))
+        .json();
+    let sizes: Vec<_> = found["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            (
+                entry["path"].as_str().unwrap(),
+                entry["size"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    // Where it may not be looked, it is as long as its own text.
+    assert_eq!(sizes, [("/inner/a.py", 7), ("/l.py", 7), ("/out.py", 11)]);
+    let refused = session.call("glob", &json!({ "pattern": "../*" }));
+    assert!(
+        refused.text.contains("Path traversal not allowed: ../*"),
+        "{}",
+        refused.text
+    );
+    let others = session
+        .done("grep", &json!({ "pattern": "needle", "glob": "!*.py" }))
+        .json();
+    assert_eq!(others["result"], "No matches found.");
+}
+
+#[test]
 fn a_store_that_is_no_database_is_left_as_it_is() {
     let bed = Bed::new();
     let config = bed.config(&format!("{DEEP}backend: store\n"));

@@ -204,3 +204,33 @@ fn searches_find_the_same_files() {
     assert_eq!(one.join("\n"), other);
     assert_eq!(one, ["/a.py", "/src/.hidden.py", "/src/b.py"]);
 }
+
+/// The log is searched from its beginning, however long it has become, and what a
+/// process left running is told and counted.
+#[test]
+fn a_process_is_known_by_all_it_said_and_all_it_left() {
+    let bed = Bed::new();
+    let mut session = bed.session(&["--toolset", "workspace"]);
+    let mut process = |arguments: Value| session.done("process", &arguments).json();
+    process(json!({ "action": "start", "command": "seq 300000" }));
+    process(json!({ "action": "wait", "process_id": "proc-1" }));
+    for (pattern, met) in [("^5$", true), ("^299999$", true), ("^300001$", false)] {
+        let waited = process(json!({
+            "action": "wait", "process_id": "proc-1", "until": "log", "pattern": pattern,
+        }));
+        assert_eq!(waited["met"], met, "{pattern}: {waited}");
+    }
+    process(json!({ "action": "start", "command": "(setsid sleep 300 &); echo left" }));
+    let ended = process(json!({ "action": "wait", "process_id": "proc-2" }));
+    assert_eq!(ended["running"], false, "{ended}");
+    let hint = ended["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("left something running: sleep"), "{ended}");
+    let killed = process(json!({ "action": "kill", "process_id": "proc-2" }));
+    assert_eq!(killed["killed"], true, "{killed}");
+    let again = process(json!({ "action": "kill", "process_id": "proc-2" }));
+    assert_eq!(
+        (&again["killed"], again.get("hint")),
+        (&json!(false), None),
+        "{again}"
+    );
+}

@@ -70,7 +70,7 @@ pub enum BuildError {
     Routes(&'static str),
     /// A route that cannot be.
     #[error("backend: {0} {1}")]
-    Route(String, &'static str),
+    Route(String, String),
     /// The state folder cannot be used.
     #[error("the state folder cannot be used: {0}")]
     State(#[source] std::io::Error),

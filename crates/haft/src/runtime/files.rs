@@ -151,10 +151,8 @@ impl Ground {
                 for (at, backing) in routes {
                     let at = route(&at)?;
                     if mounts.iter().any(|mount: &Mount| mount.at == at) {
-                        return Err(BuildError::Route(
-                            at.display().to_string(),
-                            "is there twice",
-                        ));
+                        let at = at.display().to_string();
+                        return Err(BuildError::Route(at, "is there twice".to_owned()));
                     }
                     mounts.push(self.mount(at, backing)?);
                 }
@@ -162,7 +160,8 @@ impl Ground {
             Backing::Disk(disk) if disk.naming == Naming::Real => {
                 let largest = disk.largest;
                 let first = self.mount("/".into(), Backing::Disk(disk))?;
-                let places = [vec![first.scope.work_dir().to_owned()], session.roots()].concat();
+                first.scope.work_dir().clone_into(&mut work_dir);
+                let places = [vec![work_dir.clone()], session.roots()].concat();
                 for root in places {
                     let disk = Disk {
                         root: Some(root.clone()),
@@ -209,13 +208,20 @@ impl Ground {
                     readable: Vec::new(),
                     ..self.places.clone()
                 };
-                let scope = Scope::disk(Reach::Roots.of(places)).map_err(BuildError::Scope)?;
+                let scope =
+                    Scope::disk(Reach::Roots.of(places)).map_err(|error| match &disk.root {
+                        None => BuildError::Scope(error),
+                        Some(root) => BuildError::Route(
+                            root.display().to_string(),
+                            format!("cannot be used: {error}"),
+                        ),
+                    })?;
                 self.check(root, &scope)?;
                 (Arc::new(Limited::new(self.local(), disk.largest)), scope)
             }
             Backing::Routes(_) => {
                 let at = at.display().to_string();
-                return Err(BuildError::Route(at, "has routes of its own"));
+                return Err(BuildError::Route(at, "has routes of its own".to_owned()));
             }
         };
         Ok(Mount {
@@ -235,7 +241,10 @@ impl Ground {
             && !scope.work_dir().starts_with(work_dir.work_dir())
         {
             let root = root.display().to_string();
-            return Err(BuildError::Route(root, "leads out of the work folder"));
+            return Err(BuildError::Route(
+                root,
+                "leads out of the work folder".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -288,7 +297,7 @@ fn kept(outputs: &Path) -> haft_ops::Result<Mount> {
 /// A route as an absolute path without detours.
 fn route(at: &str) -> Result<PathBuf, BuildError> {
     let path = Path::new(at);
-    let wrong = |why| Err(BuildError::Route(at.to_owned(), why));
+    let wrong = |why: &str| Err(BuildError::Route(at.to_owned(), why.to_owned()));
     let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     if !path.is_absolute() {
         return wrong("must begin with /");

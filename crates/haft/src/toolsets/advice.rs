@@ -33,6 +33,21 @@ pub(super) fn in_temp(path: &str) -> bool {
         .any(|temp| path.starts_with(temp))
 }
 
+/// The lines that a text begins on, each once: `line 3`, `lines 2, 5`.
+pub(super) fn on_lines(lines: &[usize], count: usize) -> String {
+    // At most twenty are known.
+    let more = if lines.len() >= 20 && count > 20 { ", …" } else { "" };
+    let mut each = lines.to_vec();
+    each.dedup();
+    match each.as_slice() {
+        [one] if more.is_empty() => format!("line {one}"),
+        several => {
+            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+            format!("lines {}{more}", several.join(", "))
+        }
+    }
+}
+
 /// A command that did not begin, and what to do about it, as a clause.
 pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
     let next = match refusal {

@@ -54,10 +54,19 @@ pub(super) fn add_entries(
     if is_cut {
         add(answer, "truncated", true);
         if let Some(path) = cx.keep_text(&whole) {
-            add(answer, "output_path", path);
+            add_output(answer, &path, cx);
         }
     }
     is_cut
+}
+
+/// Says where the whole of an output is: for file tools, and for commands where they
+/// know it by another name.
+pub(super) fn add_output(answer: &mut Value, path: &str, cx: &Context) {
+    add(answer, "output_path", path);
+    if let Some(host) = cx.host_path(path) {
+        add(answer, "host_path", host);
+    }
 }
 
 /// The number of an end: 128 and the signal's when one ended it, -1 when nobody

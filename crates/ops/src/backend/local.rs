@@ -87,7 +87,7 @@ impl Backend for Local {
 
 /// What is at a path of the disk.
 pub(crate) fn stat(path: &FilePath) -> Result<Stat> {
-    let handle = handle::open(path, OFlags::PATH)?;
+    let handle = handle::open(path, OFlags::PATH | OFlags::NOFOLLOW)?;
     let stat = fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
     Ok(describe(&stat))
 }

@@ -113,6 +113,9 @@ pub(super) fn apply(bytes: &[u8], places: &[Place]) -> Result<Vec<u8>> {
     }
 }
 
+/// What UTF-8 files of some systems begin with.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// The place of a range of lines.
 pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Result<Place> {
     let starts: Vec<usize> = std::iter::once(0)
@@ -129,6 +132,11 @@ pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Resul
         return Err(out_of_bounds);
     };
     let end = starts.get(last).copied().unwrap_or(bytes.len());
+    // The mark of a file is no part of its first line: nobody sees it there.
+    let start = match bytes.get(start..).unwrap_or_default() {
+        line if start == 0 && line.starts_with(BYTE_ORDER_MARK) => BYTE_ORDER_MARK.len(),
+        _ => start,
+    };
     let ending = Endings::of(bytes).at(start..end);
     let mut content = with_ending(&new.replace("\r\n", "\n"), ending)
         .into_owned()

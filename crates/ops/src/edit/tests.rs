@@ -309,3 +309,13 @@ fn very_many_matches_on_one_line_take_no_longer_than_the_line() {
         begun.elapsed()
     );
 }
+
+#[test]
+fn the_mark_of_a_file_stays_when_its_first_line_goes() {
+    let file = b"\xEF\xBB\xBFa\nb\n";
+    let changed =
+        |first, last, new| apply(file, &[lines(file, first, last, new).unwrap()]).unwrap();
+    assert_eq!(changed(1, 1, "z"), b"\xEF\xBB\xBFz\nb\n");
+    assert_eq!(changed(1, 2, ""), b"\xEF\xBB\xBF");
+    assert_eq!(changed(2, 2, "z"), b"\xEF\xBB\xBFa\nz\n");
+}

@@ -76,6 +76,33 @@ impl Log {
         Ok(bytes)
     }
 
+    /// The output from a place on, at most `max` bytes, and where they begin: later
+    /// than asked where what was there is not kept any more.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn from(&self, place: u64, max: usize) -> io::Result<(u64, Vec<u8>)> {
+        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let max = max as u64;
+        if place < sizes.head {
+            let length = max.min(sizes.head - place);
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+            self.file.read_exact_at(&mut bytes, place)?;
+            return Ok((place, bytes));
+        }
+        let held = sizes.round.min(self.round_max);
+        let place = place.max(sizes.total - held).min(sizes.total);
+        let length = max.min(sizes.total - place);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        if let Some(round) = self.round.get() {
+            let begin = sizes.round - (sizes.total - place);
+            around(begin, length, self.round_max, |at, from, to| {
+                round.read_exact_at(bytes.get_mut(from..to).unwrap_or_default(), at)
+            })?;
+        }
+        Ok((place, bytes))
+    }
+
     /// How long the output is by now.
     #[must_use]
     pub fn len(&self) -> u64 {

@@ -203,6 +203,10 @@ impl Held {
         &self.over
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// Waits until everything is gone.
     pub(super) async fn gone(&self) {
         self.tasks.close();

@@ -58,6 +58,12 @@ impl Running {
         }
     }
 
+    /// Whether something of it still runs after its own process has ended.
+    #[must_use]
+    pub fn has_survivors(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// How it ended, once it has.
     #[must_use]
     pub fn finished(&self) -> Option<Arc<Result<Finished>>> {

@@ -156,11 +156,17 @@ fn compile(pattern: &str) -> Result<RegexMatcher> {
 struct Search {
     log: Option<Arc<Log>>,
     seen: u64,
+    /// The beginning of a line that had no end yet.
+    line: Vec<u8>,
 }
 
 impl Search {
     fn new(log: Option<Arc<Log>>) -> Self {
-        Self { log, seen: 0 }
+        Self {
+            log,
+            seen: 0,
+            line: Vec::new(),
+        }
     }
 
     /// Searches what is new, and the line it continues.
@@ -168,18 +174,33 @@ impl Search {
         let Some(log) = &self.log else {
             return Ok(false);
         };
-        let now = log.len();
-        let fresh = usize::try_from(now.saturating_sub(self.seen)).unwrap_or(usize::MAX);
-        if fresh == 0 {
-            return Ok(false);
+        while self.seen < log.len() {
+            let (place, fresh) = log
+                .from(self.seen, WINDOW)
+                .map_err(|error| Error::io("read the log of", "the process", error))?;
+            // What went between is not kept: the line before it has no end.
+            if place > self.seen {
+                self.line.clear();
+            }
+            self.seen = place + fresh.len() as u64;
+            if fresh.is_empty() {
+                return Ok(false);
+            }
+            self.line.extend_from_slice(&fresh);
+            let found = matcher
+                .is_match(&self.line)
+                .map_err(|error| Error::Fault(error.to_string()))?;
+            if found {
+                return Ok(true);
+            }
+            let last = memchr::memrchr(b'\n', &self.line).map_or(0, |end| end + 1);
+            self.line.drain(..last);
+            // A line without end is searched in pieces.
+            if self.line.len() > WINDOW {
+                self.line.clear();
+            }
         }
-        let text = log
-            .tail(fresh.saturating_add(4096).min(WINDOW))
-            .map_err(|error| Error::io("read the log of", "the process", error))?;
-        self.seen = now;
-        matcher
-            .is_match(&text)
-            .map_err(|error| Error::Fault(error.to_string()))
+        Ok(false)
     }
 }
 

@@ -105,6 +105,17 @@ impl Mounts {
         } else {
             below
         };
+        // A slash at the end means a folder, which is not written; to look at
+        // something it changes nothing, wherever it lives.
+        if given.len() > 1 && given.ends_with('/') && access != Access::Read {
+            return Err(Error::IsDirectory {
+                path: given.to_owned(),
+            });
+        }
+        let given = given
+            .strip_suffix('/')
+            .filter(|given| !given.is_empty())
+            .unwrap_or(given);
         let resolved = point.scope.resolve_as(given, below, access);
         let mut path = resolved.map_err(|error| point.reworded(error, below, access))?;
         // A place of its own has no other name: two of them must not look alike.

@@ -4,10 +4,10 @@
 //! limit; as soon as it is full, the last path on it is the cut, and files
 //! behind the cut are only counted.
 
+use super::Filter;
 use super::lines::trim;
 use super::tree::Stop;
 use super::{Collect, FileMatches, Line, Progress, Searched, Skipped};
-use crate::glob::pattern::Pattern as Glob;
 use grep_regex::RegexMatcher;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +44,7 @@ pub(super) struct Tally {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) matcher: RegexMatcher,
-    pub(super) glob: Option<Glob>,
+    pub(super) glob: Option<Filter>,
     pub(super) collect: Collect,
     pub(super) context: usize,
     pub(super) max_matches: u64,
@@ -75,7 +75,7 @@ pub(super) struct Found {
 impl Job {
     pub(super) fn new(
         matcher: RegexMatcher,
-        glob: Option<Glob>,
+        glob: Option<Filter>,
         collect: Collect,
         context: usize,
         max_matches: usize,

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use haft_ops::text::decode::is_deceptive;
 use lettre::Message;
 use lettre::message::Mailbox;
-use lettre::message::header::ContentType;
+use lettre::message::header::{ContentType, MIME_VERSION_1_0};
 use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
@@ -99,6 +99,7 @@ impl Mail {
             .subject(subject(part.text))
             .date_now()
             .message_id(Some(id))
+            .header(MIME_VERSION_1_0)
             .header(ContentType::TEXT_PLAIN)
             .body(part.text.to_owned())
             .map_err(|error| self.scrub.text(&error.to_string()))?;

@@ -8,7 +8,7 @@ mod reply;
 mod write;
 
 use crate::erase;
-use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
+use crate::toolset::{Paths, Preset, Reach, Toolset};
 use crate::truncate::{Keep, Limit};
 
 /// What a model gets of a command's output.
@@ -64,16 +64,8 @@ pub fn toolset() -> Toolset {
             lines: usize::MAX,
             ..OUTPUT
         },
-        guidance: &[
-            Guidance {
-                tools: &["read", "edit"],
-                text: "- Read a file before you edit it; old_string has to be in it exactly once.",
-            },
-            Guidance {
-                tools: &["bash"],
-                text: "- bash stops at the first command that fails, in a pipe too. Its timeout is in milliseconds. Use it to list, search and test.",
-            },
-        ],
+        // Each tool has its own.
+        guidance: &[],
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -1,7 +1,9 @@
 //! How `ah` words failures and cuts: `error: ` and what happened, then on the
 //! following lines what to do about it.
 
-use crate::toolsets::advice::{PRIVATE_TEMP, did_not_start, in_temp, other_tools, sentence};
+use crate::toolsets::advice::{
+    PRIVATE_TEMP, did_not_start, in_temp, on_lines, other_tools, sentence,
+};
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Error, Reply};
 use haft_ops::spill::Kept;
@@ -69,17 +71,13 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             });
             ("old_string not found in file".to_owned(), next)
         }
-        E::Ambiguous { count, lines, .. } => {
-            let more = if *count > 20 { ", …" } else { "" };
-            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-            (
-                format!("old_string is not unique (found {count} times)"),
-                format!(
-                    "It is on lines {}{more}. Add surrounding lines to old_string until it is in one place only.",
-                    lines.join(", ")
-                ),
-            )
-        }
+        E::Ambiguous { count, lines, .. } => (
+            format!("old_string is not unique (found {count} times)"),
+            format!(
+                "It is on {}. Add surrounding lines to old_string until it is in one place only.",
+                on_lines(lines, *count)
+            ),
+        ),
         E::NoChange { .. } => (
             "old_string and new_string are identical".to_owned(),
             "Nothing was changed.".to_owned(),

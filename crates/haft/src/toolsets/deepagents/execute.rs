@@ -82,7 +82,7 @@ fn answer(done: &Done, said: Beginning, limit: Duration, cx: &Context) -> Reply 
         "output": output, "exit_code": code, "truncated": said.is_cut,
     });
     if let Some(path) = said.path {
-        reply::add(&mut answer, "output_path", path);
+        reply::add_output(&mut answer, &path, cx);
     }
     let notes = commands::notes(done, cx);
     let notes = notes.iter().map(|note| reply::plain(note).to_owned());

@@ -45,7 +45,7 @@ pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context
         reply::add(&mut answer, "result", result);
         reply::add(&mut answer, "truncated", true);
         if let Some(path) = cx.keep_text(found) {
-            reply::add(&mut answer, "output_path", path);
+            reply::add_output(&mut answer, &path, cx);
         }
     } else if !found.is_empty() {
         reply::add(&mut answer, "result", found);
@@ -79,6 +79,7 @@ fn looked_at(searched: &Searched) -> Value {
         ("too_long_lines", skipped.too_long_lines),
         ("special", skipped.special),
         ("not_allowed", skipped.hidden),
+        ("links", skipped.links),
     ] {
         if number > 0 {
             reply::add(&mut looked_at, name, number);

@@ -4,6 +4,7 @@ use super::entry::{described, followed};
 use super::{MOST, reply};
 use crate::prelude::*;
 use haft_ops::glob::{self, Anchored, Dots, IgnoreFiles, Kinds, Matching, Stopped};
+use haft_ops::scope::spelling::Misspelling;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,6 +42,13 @@ impl Tool for Glob {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let path = cx.resolve(&args.path, Access::Read)?;
+        if args.pattern.split('/').any(|part| part == "..") {
+            return Err(haft_ops::Error::Misspelt {
+                path: args.pattern,
+                how: Misspelling::Traversal,
+            }
+            .into());
+        }
         let start = path.clone();
         let request = glob::Glob {
             path,
@@ -96,8 +104,8 @@ impl Tool for Glob {
     }
 }
 
-/// A pattern that begins with `/` is anchored at the root of the tree, which is
-/// what a model means by it.
+/// A pattern that begins with `/` and names the start is one from the root of the
+/// tree; another is taken from the start, as if the slash were not there.
 fn from_start(pattern: &str, start: &Path) -> String {
     let Some(rooted) = pattern.strip_prefix('/') else {
         return pattern.to_owned();

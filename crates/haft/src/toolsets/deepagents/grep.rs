@@ -19,6 +19,7 @@ pub(super) struct Args {
     /// What to return: the paths of files, the matching lines, or the number of them
     /// in each file.
     #[serde(default)]
+    #[schemars(extend("default" = "files_with_matches"))]
     output_mode: Mode,
 }
 

@@ -1,14 +1,14 @@
 //! How `deepagents` words its replies: one JSON object with `status`, what happened
 //! in `message` and what to do about it in `hint`.
 
-use crate::toolsets::advice::cannot_start;
+use crate::toolsets::advice::{cannot_start, on_lines};
 use crate::toolsets::document::{self, taught};
 use crate::truncate::format_size;
 use crate::{Error, Reply};
 use serde_json::{Value, json};
 
 pub(super) use crate::toolsets::document::{
-    add, add_entries, broken_links, cut_note, exit_code, plain,
+    add, add_entries, add_output, broken_links, cut_note, exit_code, plain,
 };
 
 /// A success with these fields.
@@ -83,12 +83,10 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             return (what, taught(lesson, "new_string"));
         }
         E::Ambiguous { count, lines, .. } => {
-            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             let what = format!(
                 "old_string appears {count} times. Provide more context to make it unique, or set replace_all=True."
             );
-            let more = if lines.len() < *count { ", …" } else { "" };
-            return (what, format!("it begins on lines {}{more}", lines.join(", ")));
+            return (what, format!("it begins on {}", on_lines(lines, *count)));
         }
         E::NoChange { .. } => {
             return ("old_string and new_string are identical".to_owned(), String::new());

@@ -1,7 +1,9 @@
 //! How `standard` words failures and cuts: the first line says what happened,
 //! the following ones what to do about it.
 
-use crate::toolsets::advice::{PRIVATE_TEMP, did_not_start, in_temp, other_tools, sentence};
+use crate::toolsets::advice::{
+    PRIVATE_TEMP, did_not_start, in_temp, on_lines, other_tools, sentence,
+};
 use crate::truncate::{Cut, Hit, Keep, format_size};
 use crate::{Error, Reply};
 use haft_ops::spill::Kept;
@@ -58,10 +60,8 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             (format!("old_text not found in {path}"), next)
         }
         E::Ambiguous { path, count, lines } => {
-            let more = if *count > 20 { ", …" } else { "" };
-            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             (
-                format!("old_text found {count} times in {path} (lines {}{more})", lines.join(", ")),
+                format!("old_text found {count} times in {path} ({})", on_lines(lines, *count)),
                 "Add surrounding lines to old_text until it is in one place only.".to_owned(),
             )
         }

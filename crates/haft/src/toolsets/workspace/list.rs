@@ -74,7 +74,10 @@ fn mode(stat: &Stat) -> String {
         Kind::File => '-',
         Kind::Directory => 'd',
         Kind::Link => 'l',
-        Kind::Other(_) => '?',
+        Kind::Other("FIFO") => 'p',
+        Kind::Other("socket") => 's',
+        Kind::Other("character device") => 'c',
+        Kind::Other(_) => 'b',
     };
     let bits = stat.mode.unwrap_or_default();
     let rights = (0..9).rev().zip("rwxrwxrwx".chars());

@@ -66,7 +66,11 @@ pub fn toolset() -> Toolset {
         guidance: &[
             Guidance {
                 tools: &["list", "read"],
-                text: "- Use list before read to find the right path. Paths are relative to the workspace or absolute.",
+                text: "- Use list before read to find the right path. Paths are relative to the workspace or absolute; outside of it they fail with `path not allowed`.",
+            },
+            Guidance {
+                tools: &[],
+                text: "- Use the exact names of parameters.",
             },
             Guidance {
                 tools: &["edit", "write"],

@@ -6,7 +6,7 @@ use super::{exec, reply, status};
 use crate::prelude::*;
 use haft_ops::exec::Exec;
 use haft_ops::executor::{Input, Prompts, Streams};
-use haft_ops::processes::{self, Met, State};
+use haft_ops::processes::{self, Met};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Tool for Process {
             }
             Action::Kill => {
                 let id = args.id()?;
-                let was_running = table.status(&id)?.state == State::Running;
+                let was_running = table.status(&id)?.is_active();
                 let mut answer = status::described(&table.kill(&id).await?, cx);
                 reply::add(&mut answer, "killed", was_running);
                 answer

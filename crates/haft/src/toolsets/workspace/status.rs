@@ -19,19 +19,29 @@ pub(super) fn described(status: &Status, cx: &Context) -> Value {
         "running": status.state == State::Running,
         "started_at": time(status.started),
     });
-    let (at, code, error) = match &status.state {
+    let (at, code, error, left) = match &status.state {
         State::Running => return described,
-        State::Ended { status, at, .. } => (at, reply::exit_code(*status), why(*status)),
-        State::Failed { detail, at, .. } => (at, -1, Some(detail.clone())),
+        State::Ended {
+            status, at, left, ..
+        } => (at, reply::exit_code(*status), why(*status), left.as_slice()),
+        State::Failed { detail, at, .. } => (at, -1, Some(detail.clone()), &[][..]),
     };
     reply::add(&mut described, "ended_at", time(*at));
     reply::add(&mut described, "exit_code", code);
     if let Some(error) = error {
         reply::add(&mut described, "error", error);
     }
-    let notes = commands::touched(&status.touched, cx);
+    let mut notes: Vec<String> = Vec::new();
+    if !left.is_empty() {
+        let names: Vec<&str> = left.iter().map(|one| one.name.as_str()).collect();
+        notes.push(format!(
+            "it left something running: {}; action=kill ends that",
+            names.join(", ")
+        ));
+    }
+    let touched = commands::touched(&status.touched, cx);
+    notes.extend(touched.iter().map(|note| reply::plain(note).to_owned()));
     if !notes.is_empty() {
-        let notes: Vec<&str> = notes.iter().map(|note| reply::plain(note)).collect();
         reply::add(&mut described, "hint", notes.join("\n"));
     }
     described
