@@ -5,7 +5,7 @@ use crate::limit::{self, Beginning, Said};
 use crate::runtime::{Call, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Error, Reply};
-use haft_ops::exec::{self, Done, Exec};
+use haft_ops::exec::{self, Done, Exec, Surroundings};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
 use haft_ops::messenger::Messenger;
@@ -13,6 +13,7 @@ use haft_ops::processes::{Processes, Status};
 use haft_ops::text::limit::Limit;
 use haft_ops::{Backend, FilePath, Scope};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -141,7 +142,10 @@ impl Context {
     /// # Errors
     /// When it did not begin. How it ended is never an error.
     pub async fn run(&self, request: Exec) -> Result<Done, Error> {
-        let surroundings = self.session.surroundings()?;
+        self.run_in(self.session.surroundings()?, request).await
+    }
+
+    async fn run_in(&self, surroundings: &Surroundings, request: Exec) -> Result<Done, Error> {
         let live = Live::default();
         let watch = |_, bytes: &[u8]| live.push(bytes);
         let mut run = std::pin::pin!(exec::run(surroundings, request, &watch, &self.cancel));
@@ -164,6 +168,25 @@ impl Context {
                 }
             }
         }
+    }
+
+    /// Runs a program that is a tool: confined as plugins are, with an environment of
+    /// its own.
+    pub(crate) async fn run_program(
+        &self,
+        request: Exec,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<Done, Error> {
+        let programs = self.session.programs.as_ref().ok_or_else(|| {
+            Error::failed("programs cannot be run: nobody has said how to start them")
+        })?;
+        let surroundings = Surroundings {
+            executor: Arc::clone(&programs.executor),
+            environment,
+            sandbox: programs.sandbox.clone(),
+            elsewhere: None,
+        };
+        self.run_in(&surroundings, request).await
     }
 
     /// Starts a process that goes on beside the calls of this session and ends

@@ -1,5 +1,7 @@
 //! Tools that are other programs.
 
+pub(crate) mod executable;
 pub(crate) mod plugin;
 
-pub use plugin::{Plugin, Protocol};
+pub use executable::{Executable, Takes};
+pub use plugin::{Check, Plugin, Protocol};

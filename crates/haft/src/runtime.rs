@@ -75,6 +75,8 @@ pub(crate) struct Session {
     approval: approve::Approval,
     events: AtomicU64,
     pub(crate) calls: AtomicU64,
+    /// How programs are run that are or bring tools.
+    pub(crate) programs: Option<Arc<Surroundings>>,
     /// Programs that bring tools, and what was wrong with them once they were met.
     plugins: Vec<Arc<Host>>,
     met: tokio::sync::OnceCell<Vec<String>>,
@@ -154,6 +156,16 @@ impl Runtime {
         session.met.get_or_init(|| self.meet()).await
     }
 
+    /// The same, where it could make a difference to a call: a built-in tool does
+    /// not wait for programs that it has nothing to do with.
+    async fn ready_for(&self, tool: &str) {
+        let session = &self.session;
+        let may_change = session.plugins.iter().any(|host| host.overrides());
+        if may_change || session.tools.get(tool).is_none() {
+            self.ready().await;
+        }
+    }
+
     async fn meet(&self) -> Vec<String> {
         let session = &self.session;
         let hosts = session.plugins.iter().map(Arc::clone);
@@ -192,7 +204,7 @@ impl Runtime {
 
     /// Makes one call: exactly one reply, whatever happens.
     pub async fn run(&self, call: Call) -> Reply {
-        self.ready().await;
+        self.ready_for(&call.tool).await;
         let call = self.identified(call);
         let admitted = self.admit(&call);
         self.finish(&call, admitted).await

@@ -34,8 +34,11 @@ const BACKOFF: Duration = Duration::from_millis(100);
 /// How much is kept of what a plugin writes to its log.
 const LOG: u64 = 1 << 20;
 
+/// Says whether a program may run now, or why not.
+pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
 /// A plugin, as it was configured.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Plugin {
     /// What it is called in messages.
     pub label: String,
@@ -53,6 +56,8 @@ pub struct Plugin {
     pub first_line: Option<String>,
     /// Where what it says to its log is kept.
     pub log: Option<PathBuf>,
+    /// Whether it may run now: it must be what it was when it was trusted.
+    pub check: Option<Check>,
 }
 
 /// Which protocol a plugin speaks.
@@ -80,6 +85,7 @@ impl Plugin {
             overrides: false,
             first_line: None,
             log: None,
+            check: None,
         }
     }
 }
@@ -226,6 +232,9 @@ impl Host {
 
     /// Starts the program.
     async fn start(&self) -> Result<haft_ops::executor::Conversation, Error> {
+        if let Some(check) = &self.plugin.check {
+            check().map_err(Error::failed)?;
+        }
         let words = std::iter::once(self.plugin.program.clone().into_os_string());
         let request = Exec {
             program: Program::Direct(words.chain(self.plugin.arguments.clone()).collect()),

@@ -57,7 +57,7 @@ pub enum BuildError {
     )]
     NoState,
     /// Plugins are programs, and nobody has said how to run those.
-    #[error("plugins need to be run: give the builder `commands`, or `plugins_run`")]
+    #[error("plugins need to be run: give the builder `commands`, or `programs_run`")]
     NoPrograms,
     /// The toolset's paths need a place to start at.
     #[error("no backend configured: give the builder `dir`, `backend` or `backend_factory`")]
@@ -98,7 +98,7 @@ pub struct Builder {
     approval: Approval,
     commands: Option<Commands>,
     plugins: Vec<Plugin>,
-    plugins_run: Option<Commands>,
+    programs_run: Option<Commands>,
     messenger: Option<Arc<dyn Messenger>>,
 }
 
@@ -143,7 +143,7 @@ impl Builder {
             approval: Approval::default(),
             commands: None,
             plugins: Vec::new(),
-            plugins_run: None,
+            programs_run: None,
             messenger: None,
         }
     }
@@ -288,11 +288,11 @@ impl Builder {
         self
     }
 
-    /// How plugins are run, where it is not as commands are: those may run
-    /// elsewhere, and without the network.
+    /// How programs are run that are tools or bring some, where it is not as commands
+    /// are: those may run elsewhere, and without the network.
     #[must_use]
-    pub fn plugins_run(mut self, commands: Commands) -> Self {
-        self.plugins_run = Some(commands);
+    pub fn programs_run(mut self, commands: Commands) -> Self {
+        self.programs_run = Some(commands);
         self
     }
 
@@ -416,10 +416,7 @@ impl Builder {
             moved: outputs.as_ref().map(|outputs| outputs.join(&id)),
             outputs: outputs.clone(),
             state: self.folders.state,
-            plugins: match self.plugins.is_empty() {
-                true => None,
-                false => self.plugins_run.or_else(|| self.commands.clone()),
-            },
+            plugins: self.programs_run.or_else(|| self.commands.clone()),
             commands: self.commands,
         };
         let Files {
@@ -428,6 +425,7 @@ impl Builder {
             surroundings,
             plugins,
         } = ground.files(backing, &toolset)?;
+        let programs = plugins.map(|(run, dir)| (Arc::new(run), dir));
         let spill = outputs.map(|outputs| {
             let spill = Spill::new(outputs.join(&id));
             match toolset.paths {
@@ -455,11 +453,11 @@ impl Builder {
             approval: self.approval.ready(),
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
-            plugins: match plugins {
+            programs: programs.as_ref().map(|(run, _)| Arc::clone(run)),
+            plugins: match programs {
                 None if !self.plugins.is_empty() => return Err(BuildError::NoPrograms),
                 None => Vec::new(),
                 Some((run, dir)) => {
-                    let run = Arc::new(run);
                     let host = |plugin| Arc::new(Host::new(plugin, Arc::clone(&run), dir.clone()));
                     self.plugins.into_iter().map(host).collect()
                 }

@@ -1,0 +1,210 @@
+//! A program as a tool: started for each call, with its arguments as JSON on its
+//! standard input and by name in its environment, or as words.
+
+use crate::commands;
+use crate::external::plugin::Check;
+use crate::truncate::{Keep, Limit};
+use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
+use futures::future::BoxFuture;
+use haft_ops::exec::{Done, Exec};
+use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a call may take, unless the session says less.
+const TIME: Duration = Duration::from_secs(120);
+
+/// How much of its output a model gets, unless the toolset gives less.
+const OUTPUT: Limit = Limit {
+    bytes: 30_000,
+    lines: 2_000,
+    keep: Keep::Tail,
+};
+
+/// A program that is a tool.
+#[derive(Clone)]
+pub struct Executable {
+    /// What a model sees.
+    pub definition: Definition,
+    /// Where the program is.
+    pub program: PathBuf,
+    /// How it gets its arguments.
+    pub takes: Takes,
+    /// All of its environment, before the arguments.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Whether it may run now: it must be what it was when it was trusted.
+    pub check: Option<Check>,
+}
+
+/// How a program gets its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// As JSON on its standard input, and each as `HAFT_ARG_NAME`.
+    Json,
+    /// As words on its command line, from the one parameter `args`.
+    Words,
+}
+
+impl Executable {
+    /// The tool, if its schema can be checked.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn tool(self) -> Result<Arc<dyn AnyTool>, Error> {
+        schema::check(&self.definition.name, &self.definition.parameters)?;
+        Ok(Arc::new(self))
+    }
+
+    /// The schema of a program that has none: words for its command line.
+    #[must_use]
+    pub fn words() -> Value {
+        serde_json::json!({
+            "type": "object",
+            "properties": {
+                "args": { "type": "string", "description": "Command-line arguments, quoted as for a shell." },
+            },
+            "additionalProperties": false,
+        })
+    }
+
+    fn request(
+        &self,
+        arguments: &Value,
+        cx: &Context,
+    ) -> Result<(Exec, Vec<(OsString, OsString)>), Error> {
+        let mut words = vec![self.program.clone().into_os_string()];
+        let mut environment = self.environment.clone();
+        let mut input = Input::Nothing;
+        match self.takes {
+            Takes::Words => {
+                let line = arguments
+                    .get("args")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                let split = shlex::split(line).ok_or_else(|| {
+                    Error::invalid("parameter \"args\" has a quote without its other half")
+                })?;
+                words.extend(split.into_iter().map(OsString::from));
+            }
+            Takes::Json => {
+                for (name, value) in arguments.as_object().into_iter().flatten() {
+                    let text = match value {
+                        Value::String(text) => text.clone(),
+                        Value::Null => continue,
+                        other => other.to_string(),
+                    };
+                    if text.contains('\0') {
+                        return Err(Error::invalid(format!(
+                            "parameter \"{name}\" contains a NUL character"
+                        )));
+                    }
+                    environment.push((variable(name), text.into()));
+                }
+                let mut line = arguments.to_string();
+                line.push('\n');
+                input = Input::Given(line.into_bytes().into());
+            }
+        }
+        if words
+            .iter()
+            .any(|word| word.as_encoded_bytes().contains(&0))
+        {
+            return Err(Error::invalid(
+                "parameter \"args\" contains a NUL character",
+            ));
+        }
+        let request = Exec {
+            program: Program::Direct(words),
+            dir: cx.scope().work_dir().to_owned(),
+            streams: Streams::Merged,
+            limit: Some(cx.time_left(TIME)),
+            keep: cx.keep(&OUTPUT),
+            prompts: Prompts::End,
+            input,
+        };
+        Ok((request, environment))
+    }
+}
+
+/// `HAFT_ARG_MAX_DEPTH` for `max-depth`.
+fn variable(name: &str) -> OsString {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_uppercase()
+        } else {
+            '_'
+        }
+    };
+    format!("HAFT_ARG_{}", name.chars().map(plain).collect::<String>()).into()
+}
+
+impl AnyTool for Executable {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
+        Vec::new()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(TIME + Duration::from_secs(5))
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move {
+            if let Some(check) = &self.check {
+                check().map_err(Error::failed)?;
+            }
+            let (request, environment) = self.request(&arguments, cx)?;
+            let limit = request.limit.unwrap_or(TIME);
+            let done = cx.run_program(request, environment).await?;
+            Ok(reply(&done, limit, cx))
+        })
+    }
+}
+
+fn reply(done: &Done, limit: Duration, cx: &Context) -> Reply {
+    let said = cx.said(&done.finished.output, &OUTPUT);
+    let mut below = commands::notes(done, cx);
+    let is_cut = said.note.is_some();
+    below.extend(said.note);
+    let end = match (done.finished.ended, done.finished.status) {
+        (Ended::TimedOut, _) => Some(format!(
+            "timed out after {}",
+            haft_ops::text::seconds(limit)
+        )),
+        (Ended::Cancelled, _) => Some("cancelled".to_owned()),
+        (Ended::Waiting, _) => Some("stopped: it waits for input".to_owned()),
+        (Ended::Itself, Exit::Code(0)) => None,
+        (Ended::Itself, Exit::Code(code)) => Some(format!("exit code: {code}")),
+        (Ended::Itself, Exit::Signal(signal)) => Some(format!("exit code: {}", 128 + signal)),
+        (Ended::Itself, Exit::Unknown) => Some("exit code: unknown".to_owned()),
+    };
+    let is_error = end.is_some();
+    below.extend(end);
+    let mut text = said.text;
+    if text.is_empty() && below.is_empty() {
+        text = "(no output)".to_owned();
+    }
+    if !below.is_empty() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&below.join("\n"));
+    }
+    let mut reply = Reply::from(text).limited(OUTPUT).already_cut();
+    reply.is_error = is_error;
+    commands::details(reply, done).detail("truncated", is_cut)
+}
