@@ -3,9 +3,10 @@
 use crate::config::Settings;
 use crate::config::files::{Backend, Namespace};
 use crate::exit::Failure;
+use haft::ops::backend::Unwritable;
+use haft::ops::scope::Writing;
 use haft::{Backing, Disk, Naming};
 use haft_store::{Database, Store};
-use std::path::Path;
 
 /// Where the files of a session live.
 pub(crate) fn backing(settings: &Settings) -> Result<Backing, Failure> {
@@ -40,7 +41,11 @@ impl Made<'_> {
             }),
             Backend::State => Backing::state(),
             Backend::Store(namespace) => {
-                Store::new(self.database()?, name(namespace, &self.settings.work_dir)).into()
+                let store = Store::new(self.database()?, name(namespace));
+                match self.settings.rules.writing {
+                    Writing::Nothing => Unwritable::new(store).into(),
+                    Writing::Roots | Writing::Anywhere => store.into(),
+                }
             }
             Backend::Routes(routes) => {
                 let mut all = Vec::new();
@@ -66,11 +71,16 @@ impl Made<'_> {
     }
 }
 
-/// The person's namespaces are the same in every folder; a project's are its own.
-fn name(namespace: &Namespace, work_dir: &Path) -> String {
-    if namespace.of_project {
-        format!("project {}\n{}", work_dir.display(), namespace.name)
-    } else {
-        namespace.name.clone()
+/// The person's namespaces are the same in every folder; a project's are its own,
+/// whatever the folder is called and however it was named.
+fn name(namespace: &Namespace) -> String {
+    match &namespace.project {
+        None => format!("person {}", namespace.name),
+        Some(folder) => {
+            let real = haft::ops::scope::real(folder).unwrap_or_else(|| folder.clone());
+            let bytes = real.as_os_str().as_encoded_bytes().iter();
+            let folder: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+            format!("project {folder} {}", namespace.name)
+        }
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     /// `None` for the toolset's own.
     pub(crate) preset: Option<String>,
     pub(crate) work_dir: PathBuf,
+    /// The folder that the person works in, unless a project's file moves it.
+    pub(crate) started: PathBuf,
     /// Zero for none.
     pub(crate) timeout: Duration,
     pub(crate) roots: Vec<PathBuf>,
@@ -168,6 +170,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         toolset: text(&toolset).to_owned(),
         preset: preset.map(|preset| text(&preset).to_owned()),
         work_dir,
+        started,
         timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
             .unwrap_or_default(),
         roots: roots.into_iter().map(|root| root.path).collect(),

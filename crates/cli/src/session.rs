@@ -60,6 +60,7 @@ pub(crate) fn build_with(
         .concurrency(settings.concurrency)
         .backend(backing::backing(settings)?)
         .policy(settings.policy.clone())
+        .rules_begin(&settings.started)
         .approve(settings.approve);
     if settings.files.execution == Execution::Local || !has_a_tree(&settings.toolset) {
         builder = builder.commands(commands(settings)?);
@@ -81,6 +82,10 @@ pub(crate) fn build_with(
     }
     builder.build().map_err(|error| match error {
         // What is wrong with a backend is wrong in its file.
+        BuildError::Route(..) if settings.files.has_variables => Failure::usage(format!(
+            "{}: backend cannot be used: what its variables make is not there, or not allowed",
+            settings.files.from
+        )),
         error @ (BuildError::Route(..) | BuildError::Routes(_)) => {
             Failure::usage(format!("{}: {error}", settings.files.from))
         }

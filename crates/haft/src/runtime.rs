@@ -33,6 +33,7 @@ use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -60,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) scope: Scope,
     pub(crate) paths: Paths,
+    /// The folders that relative paths of rules start from.
+    pub(crate) bases: Vec<PathBuf>,
     pub(crate) surroundings: Option<Surroundings>,
     /// Processes in the background, once there was one. They end with it.
     processes: OnceLock<Processes>,

@@ -5,11 +5,13 @@ pub mod composite;
 pub mod limited;
 pub mod local;
 pub mod memory;
+pub mod unwritable;
 
 pub use composite::{Composite, Mount};
 pub use limited::Limited;
 pub use local::Local;
 pub use memory::Memory;
+pub use unwritable::Unwritable;
 
 use crate::blocking::Weight;
 use crate::{FilePath, Result};

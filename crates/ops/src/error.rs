@@ -106,6 +106,14 @@ pub enum Error {
         /// The limit in bytes.
         limit: u64,
     },
+    /// There is no room for it.
+    #[error("no room for {path}: at most {} are kept here", crate::text::size::size(*most))]
+    NoRoom {
+        /// The path as it was given.
+        path: String,
+        /// How many bytes all files together may have.
+        most: u64,
+    },
     /// A window that begins after the last line.
     #[error("offset {offset} is beyond end of file ({lines} lines total)")]
     PastEnd {

@@ -216,6 +216,13 @@ impl Scope {
     }
 }
 
+/// Where a path really is, every link followed; what is not there is named as it
+/// would be.
+#[must_use]
+pub fn real(path: &Path) -> Option<PathBuf> {
+    links::real_path(path, links::Last::Follow, Reading::Anywhere).ok()
+}
+
 /// A path that was checked: real, admitted, anchored at an open root.
 ///
 /// Only a [`Scope`] makes one. It stands for a name, not for an open file: what

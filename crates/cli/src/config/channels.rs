@@ -30,6 +30,7 @@ pub(crate) fn load(
         is_project,
         from: origin,
         value,
+        written,
     } in all
     {
         if channels.contains_key(&name) {
@@ -46,6 +47,7 @@ pub(crate) fn load(
         let reader = Reader {
             from: &origin,
             name: &name,
+            written: &written,
         };
         let channel = reader.channel(&value)?;
         if is_project && !matches!(channel, Channel::Console) {
@@ -71,6 +73,7 @@ pub(crate) fn load(
 struct Reader<'a> {
     from: &'a Origin,
     name: &'a str,
+    written: &'a Value,
 }
 
 impl Reader<'_> {
@@ -121,12 +124,15 @@ impl Reader<'_> {
             other => {
                 let known = Channel::KINDS.iter().map(|kind| (*kind).to_owned());
                 let near = closest(other, known, 1);
+                let is_plain = self.written["kind"] == other;
                 let meant = near
                     .first()
+                    .filter(|_| is_plain)
                     .map(|near| format!("; did you mean \"{near}\"?"));
                 Err(self.wrong(&format!(
                     "there is no kind \"{}\"{}",
-                    redact::text("kind", other),
+                    // A variable may hold a secret.
+                    redact::text("kind", self.written["kind"].as_str().unwrap_or_default()),
                     meant.unwrap_or_default()
                 )))
             }

@@ -30,9 +30,9 @@ pub(crate) enum Backend {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Namespace {
     pub(crate) name: String,
-    /// A project has namespaces of its own: what it calls one tells nothing of the
-    /// person's.
-    pub(crate) of_project: bool,
+    /// The folder of the project that asks for it: a project has namespaces of its
+    /// own, and what it calls one tells nothing of the person's.
+    pub(crate) project: Option<PathBuf>,
 }
 
 /// How code is run.
@@ -51,6 +51,8 @@ const KINDS: [&str; 3] = ["filesystem", "state", "store"];
 pub(crate) struct Files {
     /// Where the backend was chosen.
     pub(crate) from: String,
+    /// Whether what it says depends on variables, whose values are not shown.
+    pub(crate) has_variables: bool,
     pub(crate) backend: Backend,
     pub(crate) execution: Execution,
 }
@@ -63,13 +65,22 @@ pub(crate) fn load(
     shown: &mut Vec<Shown>,
 ) -> Result<Files, Failure> {
     let (backend, whose) = backend_given(sources, warnings)?;
+    let project = match whose {
+        Whose::Project => sources.project(),
+        Whose::Person => None,
+    };
     let files = Files {
         from: backend.from.to_string(),
+        has_variables: whose == Whose::Person && has_variables(&backend.written),
+        // A project has no say over variables: what they hold is the person's.
         backend: Reader {
             given: &backend,
-            whose,
+            project,
         }
-        .backend(&backend.value)?,
+        .backend(match whose {
+            Whose::Project => &backend.written,
+            Whose::Person => &backend.value,
+        })?,
         execution: execution(sources, toolset, warnings, shown)?,
     };
     let is_default = matches!(files.backend, Backend::Filesystem { root: None, .. });
@@ -86,6 +97,11 @@ pub(crate) fn load(
         from: backend.from.to_string(),
     });
     Ok(files)
+}
+
+/// Whether a value as it is written names variables.
+fn has_variables(written: &Value) -> bool {
+    written.to_string().contains("${")
 }
 
 /// Whether the paths of a toolset are those of a tree of its own.
@@ -180,13 +196,18 @@ fn unavailable(given: &Given, toolset: &str, warnings: &mut Vec<String>) -> Exec
 
 struct Reader<'a> {
     given: &'a Given,
-    whose: Whose,
+    /// The folder of the project whose word it is.
+    project: Option<&'a Path>,
 }
 
 impl Reader<'_> {
     fn wrong(&self, what: &str) -> Failure {
         Failure::usage(format!("{}: {what}", self.given.from))
             .hint("backend is filesystem, state or store; { kind: …, namespace: …, root: … }; or { routes: { /memories: store, /: filesystem } }")
+    }
+
+    fn has_variables(&self) -> bool {
+        self.project.is_none() && has_variables(&self.given.written)
     }
 
     fn backend(&self, value: &Value) -> Result<Backend, Failure> {
@@ -255,7 +276,7 @@ impl Reader<'_> {
                 };
                 Ok(Backend::Store(Namespace {
                     name,
-                    of_project: self.whose == Whose::Project,
+                    project: self.project.map(Path::to_owned),
                 }))
             }
             other => {
@@ -264,9 +285,15 @@ impl Reader<'_> {
                 let meant = near
                     .first()
                     .map(|near| format!("; did you mean \"{near}\"?"));
+                // As it is written: a variable may hold a secret.
+                let shown = if self.has_variables() {
+                    "of that name"
+                } else {
+                    other
+                };
                 Err(self.wrong(&format!(
-                    "there is no backend \"{other}\"{}",
-                    meant.unwrap_or_default()
+                    "there is no backend \"{shown}\"{}",
+                    meant.filter(|_| !self.has_variables()).unwrap_or_default()
                 )))
             }
         }
@@ -291,7 +318,7 @@ impl Reader<'_> {
         let is_inside = root
             .components()
             .all(|part| matches!(part, Component::CurDir | Component::Normal(_)));
-        if self.whose == Whose::Project && !is_inside {
+        if self.project.is_some() && !is_inside {
             return Err(self.wrong("in a project's file, root must lie in the work folder"));
         }
         Ok(Some(root.to_owned()))

@@ -54,6 +54,8 @@ pub(crate) struct Listed {
     /// Whether it is the project's word.
     pub(crate) is_project: bool,
     pub(crate) from: Origin,
+    /// Its value as it is written, with the names of variables in it.
+    pub(crate) written: Value,
     /// Its value, or why there is none.
     pub(crate) value: Result<Value, Failure>,
 }
@@ -132,6 +134,12 @@ impl<'a> Sources<'a> {
         ))
     }
 
+    /// The folder of the project's file, if there is one.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        let layer = self.layers.iter().find(|layer| layer.role == Role::Project);
+        layer.map(|layer| layer.folder.as_path())
+    }
+
     /// The entries of a map in the files, the strongest file first, each by itself:
     /// a variable that is not set spoils one of them and no other.
     pub(crate) fn entries(&self, name: &str) -> Vec<Listed> {
@@ -147,6 +155,7 @@ impl<'a> Sources<'a> {
                     is_project: layer.role == Role::Project,
                     from: Origin::File(layer.shown.clone(), node.at.line),
                     value: expanded(layer, &dotted, node).map(|node| plain(&node)),
+                    written: plain(node),
                 });
             }
         }

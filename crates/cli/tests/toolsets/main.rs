@@ -11,6 +11,7 @@
 mod backends;
 mod channels;
 mod equal;
+mod projects;
 mod session;
 mod shared;
 mod spellings;

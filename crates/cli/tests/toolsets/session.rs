@@ -54,6 +54,13 @@ impl Bed {
         std::fs::write(path, content).unwrap();
     }
 
+    /// The person's own configuration.
+    pub(crate) fn user(&self, content: &str) {
+        let folder = self.root.path().join("home/.config/haft");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("haft.yaml"), content).unwrap();
+    }
+
     /// A configuration of the person's, outside the work folder.
     pub(crate) fn config(&self, content: &str) -> String {
         let path = self.root.path().join("config.yaml");

@@ -19,6 +19,9 @@ pub struct Act<'a> {
     pub resources: &'a [Resource],
     /// Where relative paths and globs start; absolute and real.
     pub work_dir: &'a Path,
+    /// The folders that relative paths of rules start from, the person's first: a
+    /// project that moves the work folder does not move what the person said.
+    pub bases: &'a [PathBuf],
     /// The names of the paths among the resources: each as it is given there,
     /// and what the toolset means by that, and where it is with links followed.
     /// One without any is taken as it is given.
@@ -274,10 +277,22 @@ fn deciding<'r>(
         Subject::Path(..) => paths
             .iter()
             .filter_map(|path| {
-                let below = path.strip_prefix(act.work_dir).ok();
+                let bases = act.bases.iter().map(PathBuf::as_path).chain([act.work_dir]);
+                let below: Vec<&Path> = bases
+                    .filter_map(|base| path.strip_prefix(base).ok())
+                    .collect();
+                // What is allowed is allowed where the person meant it; what is not, is
+                // not wherever it could be meant.
+                let is_about = |rule: &Rule| match rule.verdict() {
+                    Verdict::Allow => rule.is_about_path(path, below.first().copied()),
+                    _ if below.is_empty() => rule.is_about_path(path, None),
+                    _ => below
+                        .iter()
+                        .any(|below| rule.is_about_path(path, Some(below))),
+                };
                 rules
                     .clone()
-                    .find(|rule| rule.is_about_anything() || rule.is_about_path(path, below))
+                    .find(|rule| rule.is_about_anything() || is_about(rule))
             })
             .reduce(|one, other| {
                 if other.verdict() > one.verdict() {

@@ -53,6 +53,7 @@ fn act<'a>(tool: &'a str, effect: Effect, resources: &'a [Resource]) -> Act<'a> 
         effect,
         resources,
         work_dir: Path::new("/w"),
+        bases: &[],
         names: &[],
     }
 }

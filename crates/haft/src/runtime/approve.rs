@@ -138,6 +138,7 @@ impl Runtime {
             effect,
             resources,
             work_dir: self.session.scope.work_dir(),
+            bases: &self.session.bases,
             names: &names,
         };
         let judgement = approval.policy.judge(&act);
@@ -257,6 +258,7 @@ impl Runtime {
             effect,
             resources: &resources,
             work_dir: session.scope.work_dir(),
+            bases: &session.bases,
             names: &names,
         };
         let policy = &session.approval.policy;

@@ -98,6 +98,7 @@ pub struct Builder {
     approval: Approval,
     commands: Option<Commands>,
     plugins: Vec<Plugin>,
+    rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
     messenger: Option<Arc<dyn Messenger>>,
 }
@@ -143,6 +144,7 @@ impl Builder {
             approval: Approval::default(),
             commands: None,
             plugins: Vec::new(),
+            rules_begin: None,
             programs_run: None,
             messenger: None,
         }
@@ -317,6 +319,14 @@ impl Builder {
         self
     }
 
+    /// The folder that relative paths in rules start from, when the work folder was
+    /// not the person's choice; they hold from the work folder too.
+    #[must_use]
+    pub fn rules_begin(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.rules_begin = Some(folder.into());
+        self
+    }
+
     /// What becomes of calls that a rule asks about.
     #[must_use]
     pub fn approve(mut self, approve: Approve) -> Self {
@@ -426,6 +436,17 @@ impl Builder {
             plugins,
         } = ground.files(backing, &toolset)?;
         let programs = plugins.map(|(run, dir)| (Arc::new(run), dir));
+        let mut bases: Vec<PathBuf> = Vec::new();
+        let begin = self.rules_begin.into_iter().chain([absolute(&dir)]);
+        for base in begin.chain([scope.work_dir().to_owned()]) {
+            let real = haft_ops::scope::real(&base).unwrap_or(base);
+            if !bases.contains(&real) {
+                bases.push(real);
+            }
+        }
+        if toolset.paths == Paths::Virtual {
+            bases.push(PathBuf::from("/"));
+        }
         let spill = outputs.map(|outputs| {
             let spill = Spill::new(outputs.join(&id));
             match toolset.paths {
@@ -442,6 +463,7 @@ impl Builder {
             backend,
             scope,
             paths: toolset.paths,
+            bases,
             surroundings,
             processes: OnceLock::new(),
             toolset,

@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// The folder of a virtual tree that has the outputs of the session.
 pub(super) const OUTPUTS: &str = "/.haft/outputs";
 
+/// How much a session holds in memory.
+const STATE: u64 = 256 << 20;
+
 /// Where the files of a session live.
 #[derive(Clone)]
 pub enum Backing {
@@ -65,7 +68,7 @@ impl Backing {
     /// In memory, as long as the session.
     #[must_use]
     pub fn state() -> Self {
-        Self::Own(Arc::new(Memory::new()))
+        Self::Own(Arc::new(Memory::bounded(STATE)))
     }
 }
 
@@ -137,10 +140,17 @@ impl Ground {
     }
 
     /// One tree of absolute paths.
-    fn tree(self, backing: Backing) -> Result<Files, BuildError> {
+    fn tree(mut self, backing: Backing) -> Result<Files, BuildError> {
         let session = Scope::disk(self.places.clone()).map_err(BuildError::Scope)?;
         let mut work_dir = session.work_dir().to_owned();
         let mut roots = session.roots();
+        // What is protected in the work folder is so through every mount.
+        for folder in roots.iter().chain([&work_dir]) {
+            let names = ["haft.yaml", ".git/config", ".git/hooks"];
+            self.places
+                .protect
+                .extend(names.map(|name| folder.join(name)));
+        }
         let mut mounts = Vec::new();
         match backing {
             Backing::Routes(routes) => {

@@ -164,8 +164,7 @@ impl Backend for Composite {
             .below()
             .map(|(number, below)| (number, below.to_owned()));
         let all: Vec<_> = [own].into_iter().chain(mounts).collect();
-        let part =
-            |(number, below): &(usize, PathBuf)| self.part(*number, below, path, mounted, &all);
+        let part = |(number, below): &(usize, PathBuf)| self.part(*number, below, path, mounted);
         all.iter().filter_map(part).collect()
     }
 }
@@ -177,7 +176,6 @@ impl Composite {
         below: &Path,
         path: &FilePath,
         mounted: &Mounted,
-        all: &[(usize, PathBuf)],
     ) -> Option<Part<'_>> {
         let is_start = below.as_os_str().is_empty();
         let start = if is_start {
@@ -185,7 +183,7 @@ impl Composite {
         } else {
             mounted.root_of(number)
         };
-        let covered = all.iter().filter_map(|(_, other)| {
+        let covered = mounted.all_below().filter_map(|other| {
             let inside = other.strip_prefix(below).ok()?;
             (!inside.as_os_str().is_empty()).then(|| inside.to_owned())
         });

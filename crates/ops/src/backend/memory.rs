@@ -17,6 +17,8 @@ use std::time::SystemTime;
 #[derive(Debug, Default)]
 pub struct Memory {
     files: RwLock<BTreeMap<PathBuf, File>>,
+    /// How many bytes all files together may have.
+    most: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +32,15 @@ impl Memory {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty one that takes so many bytes and no more.
+    #[must_use]
+    pub fn bounded(most: u64) -> Self {
+        Self {
+            most: Some(most),
+            ..Self::default()
+        }
     }
 
     fn files(&self) -> RwLockReadGuard<'_, BTreeMap<PathBuf, File>> {
@@ -124,6 +135,15 @@ impl Backend for Memory {
             (Expect::Anything, _) | (Expect::Absent, None) => {}
         }
         let created = old.is_none();
+        let replaced = old.map_or(0, |old| old.bytes.len());
+        let all: usize = files.values().map(|file| file.bytes.len()).sum();
+        let after = (all - replaced + bytes.len()) as u64;
+        if let Some(most) = self.most.filter(|most| after > *most) {
+            return Err(Error::NoRoom {
+                path: given(),
+                most,
+            });
+        }
         files.insert(
             path.below().to_owned(),
             File {

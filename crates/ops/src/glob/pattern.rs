@@ -136,6 +136,11 @@ impl PathGlob {
                 glob.parts.push(Part::AnyDepth);
             }
             for part in parts(text) {
+                // Any depth below any depth is any depth, and costs as much again.
+                let is_said = matches!(glob.parts.last(), Some(Part::AnyDepth));
+                if part == "**" && is_said {
+                    continue;
+                }
                 glob.parts.push(if part == "**" {
                     Part::AnyDepth
                 } else if part.contains(['*', '?', '[', ']', '{', '}', '\\']) {

@@ -164,6 +164,16 @@ impl Mounted {
         })
     }
 
+    /// All mounts below this place, met from above or not.
+    pub(crate) fn all_below(&self) -> impl Iterator<Item = &Path> {
+        let inside = self
+            .mounts
+            .points
+            .iter()
+            .filter_map(|point| point.at.strip_prefix(&self.place).ok());
+        inside.filter(|below| !below.as_os_str().is_empty())
+    }
+
     /// The same for a path below this one. When another mount decides there, the
     /// path is made anew.
     pub(super) fn descend(&self, below: &Path) -> Descent {

@@ -41,6 +41,8 @@ impl Carrier for Console {
             text,
         } = part;
         let text = text.strip_suffix('\n').unwrap_or(text);
+        // No line of it can pass for somebody else's.
+        let text = text.replace('\n', "\n  | ");
         let line = format!("[{channel} → {chat}] {text}");
         let line = format!("{}\n", visible(&line));
         // A message is one write, so that others do not write into it.

@@ -81,11 +81,12 @@ impl Tool for Glob {
             // None: gone since it was found.
             if let Some(stat) = stat {
                 let stat = followed(place, stat, None, cx).await;
-                entries.push(described(place, &stat));
+                entries.push((place, stat));
             }
         }
         let mut answer = reply::success(json!({}));
-        let mut is_cut = reply::add_entries(&mut answer, "entries", entries.into_iter(), MOST, cx);
+        let entries = entries.iter().map(|(place, stat)| described(place, stat));
+        let mut is_cut = reply::add_entries(&mut answer, "entries", entries, MOST, cx);
         is_cut |= found.total > found.entries.len() as u64 || found.stopped.is_some();
         if is_cut {
             reply::add(&mut answer, "truncated", true);

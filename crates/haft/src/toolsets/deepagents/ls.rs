@@ -31,7 +31,7 @@ impl Tool for Ls {
         match cx.backend().stat(&path).await {
             Err(haft_ops::Error::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
-            Ok(stat) if stat.kind != Kind::Directory => entries.push(described(&place, &stat)),
+            Ok(stat) if stat.kind != Kind::Directory => entries.push((place, stat)),
             Ok(_) => {
                 let request = list::List {
                     path,
@@ -40,13 +40,14 @@ impl Tool for Ls {
                 for entry in list::directory(cx.backend(), &request).await? {
                     let path = place.join(&entry.name);
                     let stat = followed(&path, entry.stat, entry.target.as_ref(), cx).await;
-                    entries.push(described(&path, &stat));
+                    entries.push((path, stat));
                 }
             }
         }
         let count = entries.len();
         let mut answer = reply::success(json!({}));
-        let is_cut = reply::add_entries(&mut answer, "entries", entries.into_iter(), MOST, cx);
+        let entries = entries.iter().map(|(path, stat)| described(path, stat));
+        let is_cut = reply::add_entries(&mut answer, "entries", entries, MOST, cx);
         if is_cut {
             reply::add(&mut answer, "total", count);
         }

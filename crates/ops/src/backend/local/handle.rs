@@ -163,7 +163,8 @@ fn similar(path: &FilePath) -> Vec<String> {
     };
     let names = entries.flatten().take(5_000).filter_map(|entry| {
         let name = std::ffi::OsStr::from_bytes(entry.file_name().to_bytes())
-            .to_str()?
+            .to_str()
+            .filter(|name| ![".", ".."].contains(name))?
             .to_owned();
         (!path.hides(&path.real().with_file_name(&name))).then_some(name)
     });

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 /// The stretches of the tree at `path`: what is not there is left out.
 pub(crate) async fn parts<'a>(backend: &'a dyn Backend, path: &FilePath) -> Result<Vec<Part<'a>>> {
     let parts = backend.parts(path);
-    if parts.len() < 2 {
+    if parts.is_empty() {
         return Ok(vec![Part {
             backend,
             path: path.clone(),
