@@ -69,8 +69,11 @@ quote() { # TEXT: prints it as a JSON string
     printf '%s\n' "$1" | LC_ALL=C awk '
         BEGIN { for (i = 1; i < 32; i++) if (i != 10) code[sprintf("%c", i)] = sprintf("\\u%04x", i) }
         {
+            # A line with bytes that are not UTF-8 loses what is not ASCII: JSON cannot hold them.
+            if ($0 !~ /^([\001-\177]|[\302-\337][\200-\277]|[\340-\357][\200-\277][\200-\277]|[\360-\364][\200-\277][\200-\277][\200-\277])*$/)
+                gsub(/[\200-\377]/, "?")
             gsub(/["\\]/, "\\\\&")
-            if (/[\001-\037]/) for (c in code) gsub(c, "\\" code[c])
+            if (/[\001-\037]/) for (c in code) gsub(c, code[c])
             printf "%s", (NR == 1 ? "\"" : "\\n")
             printf "%s", $0
         }
