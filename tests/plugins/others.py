@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
@@ -143,6 +144,9 @@ SLUGIFY = [
     ({}, Error("text must be a string")),
 ]
 
+# Any that has the library utf8. The plain name last: it may be an older one.
+LUA = next((name for name in ("lua5.4", "lua5.3", "lua") if shutil.which(name)), "lua5.4")
+
 # Loads a module as haft does, with the pure libraries only, and prints each result in hex.
 DRIVER = """
 local pure = { string = string, table = table, math = math, utf8 = utf8 }
@@ -179,7 +183,7 @@ def lua_module(program):
     cases = [*program.cases, large]
     inputs = ",".join(lua(params) for params, _ in cases)
     done = subprocess.run(
-        ["lua5.4", "-e", DRIVER.replace("MODULE", lua(program.command[0]))],
+        [LUA, "-e", DRIVER.replace("MODULE", lua(program.command[0]))],
         input=inputs,
         env=ENVIRONMENT,
         capture_output=True,

@@ -5,6 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import others
+from checks import definition, outcome
 from protocol import ENVIRONMENT, expect, shorten
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -33,11 +35,36 @@ def commands(program):
         expect(json.loads(printed.splitlines()[-1])["content"][0]["text"] == "HELLO", f"no HELLO: {shorten(printed)}")
 
 
+# The first thing that people try, letter by letter, whatever becomes of the README.
+BY_HAND = r"""
+echo '{"type":"describe"}' | python3 examples/tools/python/tool.py
+printf '{"type":"describe"}\n{"type":"call","call_id":"c1","params":{"numbers":[1,2,3,4,5]}}\n' \
+  | python3 examples/tools/python/tool.py
+"""
+
+
+def by_hand(program):
+    lines = [json.loads(line) for line in typed(BY_HAND, ROOT, program).splitlines()]
+    expect(len(lines) == 3 and lines[0] == lines[1], f"not two definitions and a result: {shorten(lines)}")
+    definition(lines[0], program.names)
+    outcome(lines[2], program.sample[1])
+
+
+def index():
+    """The list of the examples has them all, and registers what is there."""
+    page = (ROOT / "examples/tools/README.md").read_text()
+    folders = {folder.name for folder in (ROOT / "examples/tools").iterdir() if folder.is_dir()}
+    listed = set(re.findall(r"^\| \[`(\w+)/`\]\(\1\) \|", page, re.MULTILINE))
+    expect(folders == listed, f"not in the table, or not there: {folders ^ listed}")
+    for named in re.findall(r"examples/tools/[\w./]+\.\w+", page):
+        expect((ROOT / named).exists(), f"{named} is not there")
+
+
 def typed(script, folder, program):
     for said, real in program.built.items():
         script = script.replace(said, real)
     # Debian's name, where nothing has the plain one.
-    script = re.sub(r"\| lua -", "| lua5.4 -", script)
+    script = re.sub(r"\| lua -", f"| {others.LUA} -", script)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=folder,

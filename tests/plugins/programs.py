@@ -251,7 +251,8 @@ def examples(root, scratch):
     megabyte = "x" * 1_000_000
     return [
         example("python", "python3", ["python3", tools / "python/tool.py"], "stats", STATS, STATS[0],
-                ({"numbers": list(range(200_000))}, starts("n: 200000\n"))),
+                ({"numbers": list(range(200_000))}, starts("n: 200000\n")),
+                checks=[*checks.ALL, pages.by_hand, pages.commands]),
         example("typescript", "deno", ["deno", "run", tools / "typescript/tool.ts"], "json_query", JSON_QUERY, JSON_QUERY[0],
                 ({"json": f'["{megabyte}",2]', "path": "[1]"}, "2")),
         example("go", "go", ["BINARY"], "bash_plugin", BASH_PLUGIN, BASH_PLUGIN[0],
@@ -273,7 +274,7 @@ def examples(root, scratch):
                 simple=False, checks=[*checks.ALL, *others.PROTOCOL_2, pages.commands]),
         Program("examples/tools/executable", "python3", work, tools / "executable/README.md",
                 [str(tools / "executable/word_count")], ["word_count"], checks=[*others.EXECUTABLE, pages.commands]),
-        Program("examples/tools/lua", "lua5.4", work, tools / "lua/README.md",
+        Program("examples/tools/lua", others.LUA, work, tools / "lua/README.md",
                 [str(tools / "lua/slugify.lua")], ["slugify"], others.SLUGIFY, checks=[others.lua_module, pages.commands]),
     ]
 
@@ -289,7 +290,7 @@ def skeletons(root, scratch):
         "rust": ("cargo", []),
         "bash": ("bash", ["bash", "tool.sh"]),
         "ruby": ("ruby", ["ruby", "tool.rb"]),
-        "lua": ("lua5.4", []),
+        "lua": (others.LUA, []),
     }
     forgotten = {folder.name for folder in sources.iterdir() if folder.is_dir()} ^ set(starters)
     if forgotten:
