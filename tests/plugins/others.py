@@ -6,9 +6,10 @@ import re
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 from checks import Error, definition, outcome
-from protocol import ENVIRONMENT, Plugin, expect, shorten
+from protocol import ENVIRONMENT, Plugin, expect, shorten, text
 
 COUNTDOWN_ERRORS = [
     ({}, Error("from must be an integer from 1 to 1000")),
@@ -83,6 +84,26 @@ def cancelling(program):
 PROTOCOL_2 = [updates_and_details, calls_at_the_same_time, cancelling]
 
 
+def children_are_ended(program):
+    """With the command, and with its time: nothing is left that nobody waits for."""
+    with Plugin(program.command, program.folder) as plugin:
+        for command, timeout in (("sleep 33 & echo $!", 5), ("sleep 33 & echo $!; wait", 0.3)):
+            child = text(plugin.call(program.name, {"command": command, "timeout": timeout})).split()[0]
+            deadline = time.monotonic() + 5
+            while alive(child):
+                expect(time.monotonic() < deadline, f"{command}: its child {child} runs on")
+                time.sleep(0.02)
+        plugin.end()
+
+
+def alive(process):
+    try:
+        # A dead one may wait to be collected by whoever inherited it.
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def execute(program, data, *arguments, **environment):
     return subprocess.run(
         [*program.command, *arguments],
@@ -95,10 +116,10 @@ def execute(program, data, *arguments, **environment):
 
 
 def calls(program):
-    text = "The cat and the dog.\nDon’t! é 日本 😀"
+    words = "The cat and the dog.\nDon’t! é 日本 😀"
     wanted = "lines: 2\nwords: 8\ncharacters: 34\n  the: 2\n  and: 1\n"
-    for environment in ({}, {"HAFT_ARG_TEXT": text, "HAFT_ARG_TOP": "2"}):
-        done = execute(program, {"text": text, "top": 2}, **environment)
+    for environment in ({}, {"HAFT_ARG_TEXT": words, "HAFT_ARG_TOP": "2"}):
+        done = execute(program, {"text": words, "top": 2}, **environment)
         expect((done.returncode, done.stdout.decode()) == (0, wanted), f"got {done}")
     large = execute(program, {"text": "word " * 300_000})
     expect(large.stdout.startswith(b"lines: 1\nwords: 300000\n"), f"got {shorten(large)}")

@@ -16,8 +16,9 @@ VARIES = {"examples/tools/bash", "examples/tools/rust"}
 
 def commands(program):
     page = program.page.read_text()
-    expect("{{name}}" not in page or program.title.endswith("ruby"), "a placeholder is left in the README")
-    folder = ROOT if program.title.startswith("examples") else program.folder.parent
+    skeleton = program.title.startswith("skeletons")
+    expect(not skeleton or "{{name}}" not in page, "a placeholder is left in the README")
+    folder = program.folder.parent if skeleton else ROOT
     files(page, folder, program)
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shown = [text for kind, text in blocks if kind in ("json", "text")]
@@ -31,7 +32,7 @@ def commands(program):
     for wanted in shown:
         if program.title not in VARIES:
             expect(wanted in printed, f"the README shows {shorten(wanted)}, the program prints {shorten(printed)}")
-    if program.title.startswith("skeletons"):
+    if skeleton:
         expect(json.loads(printed.splitlines()[-1])["content"][0]["text"] == "HELLO", f"no HELLO: {shorten(printed)}")
 
 

@@ -258,6 +258,7 @@ def examples(root, scratch):
         example("go", "go", ["BINARY"], "bash_plugin", BASH_PLUGIN, BASH_PLUGIN[0],
                 # More than a command line can hold.
                 ({"command": f": {megabyte}"}, Error(re.compile("argument list too long"))),
+                checks=[*checks.ALL, others.children_are_ended, pages.commands],
                 built={"examples/tools/go/bash_plugin": str(scratch / "bin" / "bash_plugin")}),
         example("rust", "cargo", ["BINARY"], "file_info", FILE_INFO, FILE_INFO[0],
                 ({"path": megabyte}, Error(re.compile("File name too long"))),
