@@ -1,0 +1,3 @@
+module bash_plugin
+
+go 1.19
