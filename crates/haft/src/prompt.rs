@@ -40,15 +40,11 @@ pub(crate) fn section(definitions: &[Definition], toolset: &Toolset) -> String {
 
 /// What a toolset says about its tools together, as far as they are there.
 pub(crate) fn advice(definitions: &[Definition], toolset: &Toolset) -> String {
-    let is_there = |tool: &&str| {
-        definitions
-            .iter()
-            .any(|definition| definition.name == **tool)
-    };
+    let is_there = |tool: &str| definitions.iter().any(|definition| definition.name == tool);
     let advice: Vec<&str> = toolset
         .guidance
         .iter()
-        .filter(|advice| advice.tools.iter().all(|tool| is_there(&tool)))
+        .filter(|advice| advice.tools.iter().all(|tool| is_there(tool)))
         .map(|advice| advice.text.trim())
         .collect();
     advice.join("\n")

@@ -10,9 +10,12 @@ pub mod workspace;
 
 use crate::Toolset;
 
+/// Makes a toolset.
+type Make = fn() -> Toolset;
+
 /// A new one is its folder, `mod` above, and a line here; the first one is the
 /// default.
-const TOOLSETS: [(&str, fn() -> Toolset); 4] = [
+const TOOLSETS: [(&str, Make); 4] = [
     ("standard", standard::toolset),
     ("workspace", workspace::toolset),
     ("deepagents", deepagents::toolset),

@@ -333,6 +333,6 @@ fn init_writes_once_and_every_line_of_it_is_valid() {
     scratch.file("haft.yaml", used);
     assert_eq!(
         scratch.shown("log", &[], &[]),
-        (json!("warn"), "haft.yaml:21".to_owned())
+        (json!("warn"), "haft.yaml:22".to_owned())
     );
 }

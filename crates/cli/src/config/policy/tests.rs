@@ -42,6 +42,7 @@ fn the_page_says_what_is_decided() {
             _ => continue,
         };
         let act = Act {
+            bases: &[],
             tool,
             effect,
             resources: &[resource],

@@ -123,7 +123,6 @@ async fn start(args: Args, cx: &Context) -> Result<Value, Error> {
         dir: command::folder(args.working_dir.as_deref(), cx).await?,
         streams: Streams::Apart,
         limit: None,
-        // The table's own choice.
         keep: cx.keep_ends(0, 0),
         // Whoever started it sees the question in its log.
         prompts: Prompts::Wait,
