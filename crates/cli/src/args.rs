@@ -68,6 +68,12 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(config::APPROVE))]
     pub(crate) approve: Option<String>,
+    /// With the tools of this program too; may be repeated
+    #[arg(long, global = true, value_name = "CMD ARGS")]
+    pub(crate) plugin: Vec<String>,
+    /// Run what this folder brings, this once (see `haft trust`)
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
     /// Results and errors only
     #[arg(long, global = true)]
     pub(crate) quiet: bool,

@@ -8,6 +8,7 @@ pub(crate) mod files;
 mod keys;
 mod layer;
 mod places;
+pub(crate) mod plugins;
 mod policy;
 mod redact;
 mod sandbox;
@@ -57,6 +58,9 @@ pub(crate) struct Settings {
     pub(crate) commands: commands::Commands,
     pub(crate) files: files::Files,
     pub(crate) channels: BTreeMap<String, Channel>,
+    pub(crate) plugins: Vec<plugins::Configured>,
+    /// Whether everything of the project may run, this once.
+    pub(crate) trust: bool,
     pub(crate) policy: Policy,
     pub(crate) approve: Approve,
     pub(crate) log: String,
@@ -155,6 +159,16 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
     let files = files::load(&sources, text(&toolset), &mut warnings, &mut shown)?;
     let channels = channels::load(&sources, &mut warnings, &mut shown)?;
+    let plugins = plugins::load(&sources, &flags.plugin, &current, &mut warnings)?;
+    if !plugins.is_empty() {
+        let labels: Vec<&str> = plugins.iter().map(|plugin| plugin.label.as_str()).collect();
+        let from: Vec<&str> = plugins.iter().map(|plugin| plugin.from.as_str()).collect();
+        shown.push(Shown {
+            key: "tools.plugins",
+            value: labels.into(),
+            from: from.join(", "),
+        });
+    }
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let policy = policy::load(&sources, &mut warnings)?;
     show("policy", policy::shown(&policy), policy::from(&policy));
@@ -181,6 +195,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         commands,
         files,
         channels,
+        plugins,
+        trust: flags.trust,
         policy,
         approve,
         log: text(&log).to_owned(),

@@ -15,6 +15,7 @@ mod place;
 mod session;
 mod signals;
 mod text;
+mod trust;
 
 use args::{Cli, Command};
 use exit::{Exit, Failure};

@@ -148,6 +148,12 @@ pub(crate) static KEYS: &[Key] = &[
         "how code is run: local or none",
     ),
     used(
+        "tools.plugins",
+        Kind::List,
+        "[]",
+        "programs that bring tools: { path, args }",
+    ),
+    used(
         "tools.channels",
         Kind::Map,
         "{}",
@@ -204,7 +210,6 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     later("subagents", Kind::List, "agents that the agent may ask"),
     later("skills", Kind::Texts, "folders of skills"),
-    later("tools.plugins", Kind::List, "tools of other programs"),
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
     later("tools.web", Kind::Map, "search engines and hosts"),
     Key {

@@ -162,6 +162,28 @@ impl<'a> Sources<'a> {
         all
     }
 
+    /// The items of a list in the files, each by itself as with [`Self::entries`], and
+    /// the folder of its file.
+    pub(crate) fn items(&self, name: &str) -> Vec<(Listed, PathBuf)> {
+        let mut all = Vec::new();
+        for layer in &self.layers {
+            let Some(Content::List(items)) = layer.get(name).map(|node| &node.content) else {
+                continue;
+            };
+            for node in items {
+                let listed = Listed {
+                    name: String::new(),
+                    is_project: layer.role == Role::Project,
+                    from: Origin::File(layer.shown.clone(), node.at.line),
+                    value: expanded(layer, name, node).map(|node| plain(&node)),
+                    written: plain(node),
+                };
+                all.push((listed, layer.folder.clone()));
+            }
+        }
+        all
+    }
+
     /// The value of a flag or a variable.
     fn explicit(&self, name: &str) -> Result<Option<Given>, Failure> {
         let Some(key) = keys::key(name) else {

@@ -1,0 +1,219 @@
+//! Programs that bring tools: what the settings and the flags say of them. What a
+//! project names is only named here; whether it runs is a matter of trust.
+
+use super::sources::{Listed, Origin, Sources};
+use crate::exit::Failure;
+use haft::Protocol;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// A program that brings tools.
+#[derive(Debug, Clone)]
+pub(crate) struct Configured {
+    /// What it is called in messages, and its log.
+    pub(crate) label: String,
+    /// The program: absolute, or a name to look up.
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    /// Variables that it sees beside the usual ones.
+    pub(crate) environment: Environment,
+    pub(crate) protocol: Protocol,
+    pub(crate) overrides: bool,
+    /// Whether it is the project's word.
+    pub(crate) is_project: bool,
+    /// The folder that relative paths among its arguments are looked for in, to know
+    /// what belongs to it.
+    pub(crate) folder: PathBuf,
+    /// How it is written, for who has to say yes to it.
+    pub(crate) written: Value,
+    pub(crate) from: String,
+}
+
+/// What a plugin sees of the environment beside the usual.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// Variables of haft's own.
+    pub(crate) names: Vec<String>,
+    /// Others, with their values.
+    pub(crate) values: Vec<(String, String)>,
+}
+
+/// Reads them: the flags' first, then the person's, then the project's.
+pub(crate) fn load(
+    sources: &Sources<'_>,
+    flags: &[String],
+    current: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Configured>, Failure> {
+    let mut all = Vec::new();
+    for line in flags {
+        all.push(from_flag(line, current)?);
+    }
+    let mut listed = sources.items("tools.plugins");
+    listed.sort_by_key(|(item, _)| item.is_project);
+    for (item, folder) in listed {
+        let Listed {
+            is_project,
+            from,
+            value,
+            written,
+            ..
+        } = item;
+        match value {
+            Ok(value) => {
+                let reader = Reader { from: &from };
+                let mut plugin = reader.plugin(&value, &folder)?;
+                plugin.is_project = is_project;
+                plugin.written = written;
+                all.push(plugin);
+            }
+            Err(failure) => warnings.push(format!("{}: the plugin is left out", failure.message)),
+        }
+    }
+    distinct(&mut all);
+    Ok(all)
+}
+
+/// Two with one label would share a log.
+fn distinct(all: &mut [Configured]) {
+    for at in 1..all.len() {
+        let (before, rest) = all.split_at_mut(at);
+        let Some(plugin) = rest.first_mut() else {
+            return;
+        };
+        let base = plugin.label.clone();
+        let mut number = 2;
+        while before.iter().any(|other| other.label == plugin.label) {
+            plugin.label = format!("{base}_{number}");
+            number += 1;
+        }
+    }
+}
+
+/// `--plugin "python3 ./tool.py --verbose"`.
+fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
+    let wrong = || Failure::usage("--plugin needs a program and its arguments, quoted as for a shell");
+    let mut words = shlex::split(line).ok_or_else(wrong)?.into_iter();
+    let program = words.next().ok_or_else(wrong)?;
+    let arguments: Vec<String> = words.collect();
+    Ok(Configured {
+        label: label(&program, &arguments),
+        program: located(&program, current),
+        arguments,
+        environment: Environment::default(),
+        protocol: Protocol::Auto,
+        overrides: false,
+        is_project: false,
+        folder: current.to_owned(),
+        written: line.into(),
+        from: "flag --plugin".to_owned(),
+    })
+}
+
+/// A name is looked up in PATH; a path starts at the folder of its file.
+fn located(program: &str, folder: &Path) -> PathBuf {
+    if program.contains('/') {
+        folder.join(program).components().collect()
+    } else {
+        PathBuf::from(program)
+    }
+}
+
+/// The program's own name, or that of the script it runs.
+fn label(program: &str, arguments: &[String]) -> String {
+    let is_script = |word: &&String| !word.starts_with('-') && word.contains(['/', '.']);
+    let named = if program.contains('/') {
+        program
+    } else {
+        arguments.iter().find(is_script).map_or(program, String::as_str)
+    };
+    let stem = Path::new(named).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    stem.unwrap_or_default().chars().map(plain).take(60).collect()
+}
+
+struct Reader<'a> {
+    from: &'a Origin,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, what: &str) -> Failure {
+        Failure::usage(format!("{}: tools.plugins: {what}", self.from))
+    }
+
+    fn plugin(&self, value: &Value, folder: &Path) -> Result<Configured, Failure> {
+        let map = match value {
+            Value::String(path) => &Map::from_iter([("path".to_owned(), path.clone().into())]),
+            Value::Object(map) => map,
+            _ => return Err(self.wrong("a plugin is a path, or a map with a path")),
+        };
+        let known = ["path", "args", "env", "protocol", "override"];
+        if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(self.wrong(&format!(
+                "there is no \"{other}\" here; there are: {}",
+                known.join(", ")
+            )));
+        }
+        let path = match map.get("path") {
+            Some(Value::String(path)) if !path.trim().is_empty() => path.trim(),
+            _ => return Err(self.wrong("path is missing")),
+        };
+        let arguments = self.texts(map, "args")?;
+        Ok(Configured {
+            label: label(path, &arguments),
+            program: located(path, folder),
+            environment: self.environment(map)?,
+            protocol: match map.get("protocol").map(|protocol| protocol.as_str().unwrap_or_default()) {
+                None | Some("auto") => Protocol::Auto,
+                Some("describe") => Protocol::Describe,
+                Some("init") => Protocol::Init,
+                Some(_) => return Err(self.wrong("protocol must be auto, describe or init")),
+            },
+            overrides: match map.get("override") {
+                None => false,
+                Some(Value::Bool(overrides)) => *overrides,
+                Some(_) => return Err(self.wrong("override must be true or false")),
+            },
+            arguments,
+            is_project: false,
+            folder: folder.to_owned(),
+            written: Value::Null,
+            from: self.from.to_string(),
+        })
+    }
+
+    fn texts(&self, map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Failure> {
+        let items = match map.get(key) {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Array(items)) => items,
+            Some(_) => return Err(self.wrong(&format!("{key} must be a list"))),
+        };
+        let text = |item: &Value| match item {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(number) => Ok(number.to_string()),
+            Value::Bool(truth) => Ok(truth.to_string()),
+            _ => Err(self.wrong(&format!("{key} must be a list of texts"))),
+        };
+        items.iter().map(text).collect()
+    }
+
+    fn environment(&self, map: &Map<String, Value>) -> Result<Environment, Failure> {
+        let mut environment = Environment::default();
+        match map.get("env") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(values)) => {
+                for (name, value) in values {
+                    let text = match value {
+                        Value::String(text) => text.clone(),
+                        Value::Null => String::new(),
+                        other => other.to_string(),
+                    };
+                    environment.values.push((name.clone(), text));
+                }
+            }
+            Some(Value::Array(_)) => environment.names = self.texts(map, "env")?,
+            Some(_) => return Err(self.wrong("env must be a list of names, or a map")),
+        }
+        Ok(environment)
+    }
+}
