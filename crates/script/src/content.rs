@@ -1,6 +1,6 @@
 //! What `execute` returned, as blocks of a result; and blocks of another tool as text.
 
-use mlua::{Table, Value};
+use mlua::{Lua, Table, Value};
 
 use crate::json;
 use crate::protocol::{Block, MAX_LINE};
@@ -9,29 +9,38 @@ use crate::protocol::{Block, MAX_LINE};
 const ROOM: usize = MAX_LINE - 4096;
 
 /// The blocks of what was returned.
-pub(crate) fn blocks(result: &Value, list: &Table) -> Result<Vec<Block<'static>>, String> {
+pub(crate) fn blocks(
+    lua: &Lua,
+    result: &Value,
+    list: &Table,
+) -> Result<Vec<Block<'static>>, String> {
     Ok(vec![match result {
         Value::Nil => Block::text(""),
         Value::Table(table) => match table.raw_get::<Value>("content") {
-            Ok(Value::Table(content)) => return each(&content),
+            Ok(Value::Table(content)) => return each(lua, &content),
             _ => Block::text(json::encode(result, list, ROOM).map_err(|problem| {
                 format!("execute returned a table that cannot be written as JSON: {problem}")
             })?),
         },
-        _ => {
-            let explained = |problem| format!("what execute returned cannot be shown: {problem}");
-            Block::text(text(result).map_err(explained)?)
+        Value::String(_) | Value::Integer(_) | Value::Number(_) | Value::Boolean(_) => {
+            Block::text(text(lua, result)?)
+        }
+        other => {
+            let kind = kind(other);
+            return Err(format!(
+                "execute returned {kind}; it has to be a string or a table"
+            ));
         }
     }])
 }
 
-fn each(content: &Table) -> Result<Vec<Block<'static>>, String> {
+fn each(lua: &Lua, content: &Table) -> Result<Vec<Block<'static>>, String> {
     let mut blocks = Vec::new();
     let mut size = 0;
     for index in 1..=content.raw_len() {
         let block = content.raw_get::<Value>(index).unwrap_or(Value::Nil);
         let (block, bytes) =
-            block_of(&block).map_err(|problem| format!("content[{index}]: {problem}"))?;
+            block_of(lua, &block).map_err(|problem| format!("content[{index}]: {problem}"))?;
         size += bytes + 64;
         if size > ROOM {
             return Err(too_large(size));
@@ -41,7 +50,7 @@ fn each(content: &Table) -> Result<Vec<Block<'static>>, String> {
     Ok(blocks)
 }
 
-fn block_of(block: &Value) -> Result<(Block<'static>, usize), String> {
+fn block_of(lua: &Lua, block: &Value) -> Result<(Block<'static>, usize), String> {
     let Value::Table(block) = block else {
         return Err("a block is a table like {type = \"text\", text = \"…\"}".to_owned());
     };
@@ -50,7 +59,7 @@ fn block_of(block: &Value) -> Result<(Block<'static>, usize), String> {
         Value::String(kind) if kind == "text" => match field("text") {
             Value::Nil => Err("`text` is missing".to_owned()),
             value => {
-                let text = text(&value).map_err(|problem| format!("`text`: {problem}"))?;
+                let text = text(lua, &value).map_err(|problem| format!("`text`: {problem}"))?;
                 let bytes = text.len();
                 Ok((Block::text(text), bytes))
             }
@@ -59,7 +68,7 @@ fn block_of(block: &Value) -> Result<(Block<'static>, usize), String> {
             let Value::String(data) = field("data") else {
                 return Err("`data` is missing; it is the image as a string in base64".to_owned());
             };
-            let data = text(&Value::String(data))?;
+            let data = text(lua, &Value::String(data))?;
             if data.is_empty()
                 || !data
                     .bytes()
@@ -82,7 +91,7 @@ fn block_of(block: &Value) -> Result<(Block<'static>, usize), String> {
 }
 
 /// The text of a value that has one. Bytes that are no UTF-8 are replaced.
-pub(crate) fn text(value: &Value) -> Result<String, String> {
+pub(crate) fn text(lua: &Lua, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => {
             let bytes = text.as_bytes();
@@ -91,9 +100,12 @@ pub(crate) fn text(value: &Value) -> Result<String, String> {
             }
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         }
-        Value::Integer(_) | Value::Number(_) | Value::Boolean(_) => {
-            value.to_string().map_err(|error| error.to_string())
-        }
+        Value::Boolean(value) => Ok(value.to_string()),
+        // As `tostring` does it, and not Rust.
+        Value::Integer(_) | Value::Number(_) => match lua.coerce_string(value.clone()) {
+            Ok(text) => Ok(text.map(|text| text.to_string_lossy()).unwrap_or_default()),
+            Err(error) => Err(error.to_string()),
+        },
         other => Err(format!("it is {} and not a string", kind(other))),
     }
 }

@@ -13,6 +13,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use crate::content::kind;
 
+/// How many values are written at most. One that is a table takes about a microsecond,
+/// and no limit of the module is looked at meanwhile.
+const MOST: usize = 1_000_000;
+
 /// How deep values may be nested, as in `serde_json`.
 const DEEPEST: usize = 128;
 
@@ -124,6 +128,7 @@ pub(crate) fn encode(value: &Value, list: &Table, most: usize) -> Result<String,
         list,
         most,
         path: Vec::new(),
+        written: 0,
     };
     match encoder.value(value) {
         Ok(()) => Ok(encoder.out),
@@ -142,6 +147,7 @@ struct Encoder<'a> {
     list: &'a Table,
     most: usize,
     path: Vec<Step>,
+    written: usize,
 }
 
 enum Shape {
@@ -151,6 +157,10 @@ enum Shape {
 
 impl Encoder<'_> {
     fn value(&mut self, value: &Value) -> Result<(), String> {
+        self.written += 1;
+        if self.written > MOST {
+            return Err(format!("it has more than {MOST} values"));
+        }
         match value {
             Value::Nil => self.out.push_str("null"),
             Value::LightUserData(pointer) if pointer.0.is_null() => self.out.push_str("null"),
@@ -275,3 +285,6 @@ impl Encoder<'_> {
         place
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,8 @@
 //! between instructions; once it said no, nothing in the module can catch that.
 //!
 //! The hook is not called inside of functions written in C: a pattern that backtracks
-//! for years, `string.rep` of nothing, a finalizer, `os.execute`. For those a watchdog
+//! for years, `string.rep` of nothing, `os.execute`; nor in finalizers, nor while an error
+//! of its own closes variables. For those a watchdog
 //! answers the call in the module's place when it is 200 ms late, and the process ends
 //! with [`exit::OVERDUE`]. Beyond that the process can be killed at any time: it has
 //! nothing that would have to be put in order.

@@ -8,7 +8,7 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
 
 use crate::load::{Limits, Load, Rights};
-use crate::meter::{Meter, STRIDE, Stop};
+use crate::meter::{Meter, STRIDE};
 use crate::natives;
 use crate::shared::Shared;
 
@@ -101,17 +101,13 @@ impl Machine {
         let arguments = MultiValue::from_vec(arguments.into_iter().flatten().collect());
         let returned = self.run.call::<MultiValue>(arguments);
         if let Some(stop) = self.meter.stopped() {
-            return Err(Failure::Raised(self.message(stop)));
+            return Err(Failure::Raised(self.meter.message(stop)));
         }
         let mut values = returned.map_err(|error| self.failure(&error))?;
         match values.pop_front() {
             Some(Value::Boolean(true)) => Ok(values),
             _ => Err(self.raised(values.pop_front().as_ref())),
         }
-    }
-
-    fn message(&self, stop: Stop) -> String {
-        self.meter.message(stop)
     }
 
     fn raised(&self, message: Option<&Value>) -> Failure {
@@ -125,7 +121,14 @@ impl Machine {
 
     /// What a failure in Rust is to the module's author.
     pub(crate) fn failure(&self, error: &mlua::Error) -> Failure {
+        if let Some(stop) = self.meter.stopped() {
+            return Failure::Raised(self.meter.message(stop));
+        }
         self.told(match error {
+            mlua::Error::RuntimeError(message) => {
+                let message = message.split("\nstack traceback:").next();
+                message.unwrap_or_default().to_owned()
+            }
             mlua::Error::SyntaxError { message, .. } => message.clone(),
             mlua::Error::CallbackError { cause, .. } => return self.failure(cause),
             other => other.to_string(),

@@ -63,7 +63,7 @@ impl Module {
             .map_err(|failure| with_path(path, failure.message()))?;
         match returned.into_iter().next() {
             Some(Value::Table(table)) => {
-                Self::check(machine, &table).map_err(|problem| format!("{path}: {problem}"))
+                Self::check(machine, &table).map_err(|problem| with_path(path, problem))
             }
             None | Some(Value::Nil) => Err(format!(
                 "{path}: the file returns nothing; its last statement has to be `return {{name = …, execute = …}}`"
@@ -191,8 +191,8 @@ fn returned(machine: &Machine, values: Vec<Value>) -> Result<Outcome, Failure> {
     } else {
         result
     };
-    let content =
-        content::blocks(&result, &machine.list).map_err(|problem| machine.told(problem))?;
+    let content = content::blocks(&machine.lua, &result, &machine.list)
+        .map_err(|problem| machine.told(problem))?;
     Ok(Outcome {
         content,
         error,

@@ -98,7 +98,7 @@ fn set_host(
         let Some(call_id) = desk.call_id() else {
             return answer::<Value>(lua, Err(format!("haft.update {NOT_NOW}")));
         };
-        let text = match content::text(&text) {
+        let text = match content::text(lua, &text) {
             Ok(text) => text,
             Err(problem) => return answer::<Value>(lua, Err(problem)),
         };
