@@ -25,11 +25,11 @@
 //! between instructions; once it said no, nothing in the module can catch that.
 //!
 //! The hook is not called inside of functions written in C: a pattern that backtracks
-//! for years, `string.rep` of nothing, `os.execute`; nor in finalizers, nor while an error
-//! of its own closes variables. For those a watchdog
-//! answers the call in the module's place when it is 200 ms late, and the process ends
-//! with [`exit::OVERDUE`]. Beyond that the process can be killed at any time: it has
-//! nothing that would have to be put in order.
+//! for years, `string.rep` of nothing, `os.execute`; nor in finalizers, nor while an
+//! error of its own closes variables. For those a watchdog answers the call in the
+//! module's place when it is 200 ms late, and the process ends with [`exit::OVERDUE`].
+//! Beyond that the process can be killed at any time: it has nothing that would have to
+//! be put in order.
 //!
 //! Time in which a module waits for the answer to `haft.call` is not counted: who
 //! answers has limits of its own, and may be asking a person.

@@ -82,3 +82,33 @@ impl Load {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Limits;
+
+    fn seconds(seconds: f64) -> (Duration, Duration) {
+        let limits = Limits {
+            seconds,
+            ..Limits::default()
+        };
+        (limits.calling(), limits.loading())
+    }
+
+    #[test]
+    fn loading_has_at_most_five_seconds_and_any_number_is_a_time() {
+        let day = Duration::from_secs(24 * 60 * 60);
+        let five = Duration::from_secs(5);
+        assert_eq!(seconds(120.0), (Duration::from_secs(120), five));
+        assert_eq!(
+            seconds(0.5),
+            (Duration::from_millis(500), Duration::from_millis(500))
+        );
+        assert_eq!(seconds(0.0), (Duration::ZERO, Duration::ZERO));
+        for odd in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(seconds(odd), (day, five), "{odd}");
+        }
+    }
+}

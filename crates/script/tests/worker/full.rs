@@ -89,7 +89,7 @@ fn the_limits_hold() {
     );
     assert_eq!(
         worker.failure(),
-        "tools/x.lua:3: stopped after 0.3 s, which is the limit"
+        "tools/x.lua:3: stopped after 0.15 s, which is the limit"
     );
     let mut worker = full("return ('x'):rep(1 << 28)");
     assert!(worker.failure().contains("out of memory"));

@@ -34,7 +34,7 @@ pub(crate) fn with_head(head: &str, body: &str) -> String {
 
 pub(crate) fn quick() -> Limits {
     Limits {
-        seconds: 0.3,
+        seconds: 0.15,
         ..Limits::default()
     }
 }
