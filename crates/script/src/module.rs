@@ -14,6 +14,8 @@ use crate::protocol::{Block, Definition};
 use crate::schema;
 
 const LONGEST_NAME: usize = 64;
+/// What is said of a tool goes to a model with every request.
+const LONGEST_TEXT: usize = 64 << 10;
 const LARGEST_SCHEMA: usize = 1 << 20;
 
 /// A module that is a tool.
@@ -184,12 +186,11 @@ fn returned(machine: &Machine, values: Vec<Value>) -> Result<Outcome, Failure> {
     let mut values = values.into_iter();
     let result = values.next().unwrap_or(Value::Nil);
     let second = values.next().unwrap_or(Value::Nil);
-    let error = !matches!(second, Value::Nil | Value::Boolean(false));
-    // `nil, "what went wrong"` is how functions of Lua itself fail.
-    let result = if result.is_nil() && second.is_string() {
-        second
-    } else {
-        result
+    // Only `true`: `return text:gsub("a", "b")` returns a count as well. And `nil, "what
+    // went wrong"` is how functions of Lua itself fail.
+    let (result, error) = match second {
+        Value::String(_) if result.is_nil() => (second, true),
+        second => (result, second == Value::Boolean(true)),
     };
     let content = content::blocks(&machine.lua, &result, &machine.list)
         .map_err(|problem| machine.told(problem))?;
@@ -203,6 +204,9 @@ fn returned(machine: &Machine, values: Vec<Value>) -> Result<Outcome, Failure> {
 fn text(name: &str, value: Value) -> Result<Option<String>, String> {
     match value {
         Value::Nil => Ok(None),
+        Value::String(text) if text.as_bytes().len() > LONGEST_TEXT => {
+            Err(format!("`{name}` is longer than {LONGEST_TEXT} bytes"))
+        }
         Value::String(text) => Ok(Some(text.to_string_lossy())),
         other => Err(format!(
             "`{name}` is {}; it has to be a string",

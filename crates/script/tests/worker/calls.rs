@@ -30,6 +30,7 @@ fn each_kind_of_result_has_its_text() {
         ("return nil", "", false),
         ("return nil, true", "", true),
         ("return nil, 'what went wrong'", "what went wrong", true),
+        ("return ('a-a'):gsub('a', 'b')", "b-b", false),
         ("return 5", "5", false),
         ("return 5.0", "5.0", false),
         ("return 2^53", "9.007199254741e+15", false),

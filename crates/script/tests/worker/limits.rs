@@ -166,7 +166,7 @@ fn memory_bombs_are_refused() {
     ];
     for body in bombs {
         let limits = Limits {
-            instructions: 50_000_000,
+            instructions: 20_000_000,
             ..Limits::default()
         };
         let source = tool(&format!("if input.fine then return 'fine' end {body}"));
@@ -176,7 +176,7 @@ fn memory_bombs_are_refused() {
             [
                 "out of memory: a module may use 64 MiB",
                 "resulting string too large",
-                "stopped after 50000000 instructions"
+                "stopped after 20000000 instructions"
             ]
             .iter()
             .any(|expected| message.contains(expected)),

@@ -112,6 +112,10 @@ fn a_module_that_is_no_tool_is_explained() {
             "tools/x.lua: `description` is a table; it has to be a string",
         ),
         (
+            "return {name = 'a', description = ('b'):rep(1e5)}",
+            "tools/x.lua: `description` is longer than 65536 bytes",
+        ),
+        (
             "return {name = 'a', description = 'b', system_prompt = 1}",
             "tools/x.lua: `system_prompt` is a number; it has to be a string",
         ),
