@@ -99,7 +99,7 @@ fn too_long() -> String {
 
 fn read(input: &mut impl BufRead, shared: &Shared, orders: &Sender<Order>, described: &AtomicBool) {
     let garbled = |problem: &str| {
-        if described.load(Ordering::Relaxed) {
+        if described.load(Ordering::SeqCst) {
             note(problem);
         } else {
             shared.write(Answer::Invalid { message: problem }.line());
@@ -182,11 +182,12 @@ fn serve(
     while let Ok(order) = ordered.recv() {
         match order {
             Order::Describe => {
+                // First, so that whoever has read the answer is in the next phase.
+                described.store(true, Ordering::SeqCst);
                 shared.write(match &*module {
                     Ok(module) => protocol::described(&module.definition),
                     Err(message) => Answer::Invalid { message }.line(),
                 });
-                described.store(true, Ordering::Relaxed);
             }
             Order::Call {
                 name,
