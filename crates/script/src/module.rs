@@ -1,0 +1,247 @@
+//! A module: what it has to be, and how it is called.
+
+use std::borrow::Cow;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Table, Value};
+use serde::de::DeserializeSeed;
+
+use crate::content;
+use crate::json::{self, Decoder, Nulls};
+use crate::load::Load;
+use crate::machine::{Failure, Machine};
+use crate::protocol::{Block, Definition};
+use crate::schema;
+
+const LONGEST_NAME: usize = 64;
+/// What is said of a tool goes to a model with every request.
+const LONGEST_TEXT: usize = 64 << 10;
+const LARGEST_SCHEMA: usize = 1 << 20;
+
+/// A module that is a tool.
+pub(crate) struct Module {
+    pub(crate) definition: Definition,
+    execute: Function,
+}
+
+/// What a call came to.
+pub(crate) struct Outcome {
+    pub(crate) content: Vec<Block<'static>>,
+    pub(crate) error: bool,
+    /// The next call needs a fresh process.
+    pub(crate) full: bool,
+}
+
+impl Outcome {
+    pub(crate) fn failed(message: String) -> Self {
+        Self {
+            content: vec![Block::text(message)],
+            error: true,
+            full: false,
+        }
+    }
+}
+
+impl Module {
+    /// Runs the module's file and looks at what it returned. The message of a failure
+    /// is for whoever wrote the module.
+    pub(crate) fn load(machine: &Machine, load: &Load) -> Result<Self, String> {
+        let path = &load.path;
+        let source = source(&load.source);
+        if source.starts_with('\u{1b}') {
+            return Err(format!(
+                "{path}: this is compiled Lua; a tool is the text of a Lua program"
+            ));
+        }
+        let chunk = machine
+            .lua
+            .load(source.as_bytes())
+            .set_name(format!("@{path}"))
+            .set_mode(ChunkMode::Text);
+        let returned = chunk
+            .into_function()
+            .map_err(|error| machine.failure(&error))
+            .and_then(|body| machine.run(&body, None))
+            .map_err(|failure| with_path(path, failure.message()))?;
+        match returned.into_iter().next() {
+            Some(Value::Table(table)) => {
+                Self::check(machine, &table).map_err(|problem| with_path(path, problem))
+            }
+            None | Some(Value::Nil) => Err(format!(
+                "{path}: the file returns nothing; its last statement has to be `return {{name = …, execute = …}}`"
+            )),
+            Some(other) => Err(format!(
+                "{path}: the file returns {}; it has to return a table",
+                content::kind(&other)
+            )),
+        }
+    }
+
+    fn check(machine: &Machine, table: &Table) -> Result<Self, String> {
+        let field = |name: &str| {
+            table
+                .get::<Value>(name)
+                .map_err(|error| machine.failure(&error).message())
+        };
+        let name =
+            text("name", field("name")?)?.ok_or("`name` is missing: how the tool is called")?;
+        if name.is_empty() {
+            return Err("`name` is empty".to_owned());
+        }
+        if let Some(odd) = name
+            .chars()
+            .find(|&letter| !(letter.is_ascii_alphanumeric() || "_-".contains(letter)))
+        {
+            return Err(format!(
+                "`name` is {name:?}, and {odd:?} cannot be part of a name: use letters, digits, `_` and `-`"
+            ));
+        }
+        if name.len() > LONGEST_NAME {
+            return Err(format!(
+                "`name` has {} characters; at most {LONGEST_NAME} are allowed",
+                name.len()
+            ));
+        }
+        let description =
+            text("description", field("description")?)?.filter(|text| !text.trim().is_empty());
+        let description =
+            description.ok_or("`description` is missing: one line that says what the tool does")?;
+        let guidance =
+            text("system_prompt", field("system_prompt")?)?.filter(|text| !text.trim().is_empty());
+        let parameters = match field("input_schema")? {
+            Value::Table(table) => parameters(machine, table)?,
+            Value::Nil => {
+                return Err(
+                    "`input_schema` is missing: for no parameters, `{type = \"object\", properties = {}}`".to_owned()
+                );
+            }
+            other => {
+                return Err(format!(
+                    "`input_schema` is {}; it has to be a table",
+                    content::kind(&other)
+                ));
+            }
+        };
+        let execute = match field("execute")? {
+            Value::Function(execute) => execute,
+            Value::Nil => {
+                return Err("`execute` is missing: `execute = function(input) … end`".to_owned());
+            }
+            other => {
+                return Err(format!(
+                    "`execute` is {}; it has to be a function",
+                    content::kind(&other)
+                ));
+            }
+        };
+        Ok(Self {
+            definition: Definition {
+                name,
+                description,
+                parameters,
+                guidance,
+            },
+            execute,
+        })
+    }
+
+    /// Calls the tool. Whatever the module does, there is an outcome, or the process
+    /// is ended by who watches.
+    pub(crate) fn call(&self, machine: &Machine, params: serde_json::Value) -> Outcome {
+        let outcome = input(machine, params)
+            .and_then(|input| machine.run(&self.execute, Some(input)))
+            .and_then(|values| returned(machine, values.into_vec()));
+        match outcome {
+            Ok(outcome) => outcome,
+            Err(Failure::Raised(message)) => Outcome::failed(message),
+            Err(Failure::Memory(message)) => Outcome {
+                full: machine.is_full(),
+                ..Outcome::failed(message)
+            },
+        }
+    }
+}
+
+fn input(machine: &Machine, params: serde_json::Value) -> Result<Value, Failure> {
+    let params = match params {
+        serde_json::Value::Null => serde_json::Value::Object(serde_json::Map::new()),
+        params @ serde_json::Value::Object(_) => params,
+        _ => {
+            return Err(Failure::Raised(
+                "the parameters of a call have to be an object".to_owned(),
+            ));
+        }
+    };
+    let decoder = Decoder {
+        lua: &machine.lua,
+        list: &machine.list,
+        nulls: Nulls::LeaveOut,
+    };
+    decoder
+        .deserialize(params)
+        .map_err(|error| machine.told(error.to_string()))
+}
+
+fn returned(machine: &Machine, values: Vec<Value>) -> Result<Outcome, Failure> {
+    let mut values = values.into_iter();
+    let result = values.next().unwrap_or(Value::Nil);
+    let second = values.next().unwrap_or(Value::Nil);
+    // Only `true`: `return text:gsub("a", "b")` returns a count as well. And `nil, "what
+    // went wrong"` is how functions of Lua itself fail.
+    let (result, error) = match second {
+        Value::String(_) if result.is_nil() => (second, true),
+        second => (result, second == Value::Boolean(true)),
+    };
+    let content = content::blocks(&machine.lua, &result, &machine.list)
+        .map_err(|problem| machine.told(problem))?;
+    Ok(Outcome {
+        content,
+        error,
+        full: false,
+    })
+}
+
+fn text(name: &str, value: Value) -> Result<Option<String>, String> {
+    match value {
+        Value::Nil => Ok(None),
+        Value::String(text) if text.as_bytes().len() > LONGEST_TEXT => {
+            Err(format!("`{name}` is longer than {LONGEST_TEXT} bytes"))
+        }
+        Value::String(text) => Ok(Some(text.to_string_lossy())),
+        other => Err(format!(
+            "`{name}` is {}; it has to be a string",
+            content::kind(&other)
+        )),
+    }
+}
+
+fn parameters(machine: &Machine, table: Table) -> Result<serde_json::Value, String> {
+    let problem = |problem: String| format!("`input_schema` cannot be written as JSON: {problem}");
+    let text =
+        json::encode(&Value::Table(table), &machine.list, LARGEST_SCHEMA).map_err(problem)?;
+    let mut parameters = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+    if !matches!(parameters, serde_json::Value::Object(_)) {
+        return Err("`input_schema` is a list; it has to be a table with names, like `{type = \"object\", …}`".to_owned());
+    }
+    schema::normalise(&mut parameters);
+    Ok(parameters)
+}
+
+/// What `lua` itself skips at the start of a file is skipped here too; the lines keep
+/// their numbers.
+fn source(source: &str) -> Cow<'_, str> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    match source.strip_prefix('#') {
+        Some(rest) => Cow::Owned(format!("--{rest}")),
+        None => Cow::Borrowed(source),
+    }
+}
+
+/// Messages of Lua say where; those of the limits may not.
+fn with_path(path: &str, message: String) -> String {
+    if message.starts_with(&crate::natives::short(path)) {
+        message
+    } else {
+        format!("{path}: {message}")
+    }
+}

@@ -1,0 +1,149 @@
+//! Lines: reading them with a bound, what haft says in them, what is answered.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest line that is read or written.
+pub const MAX_LINE: usize = 16 << 20;
+
+/// What was on a line.
+pub(crate) enum Line {
+    Text(Vec<u8>),
+    TooLong,
+    End,
+}
+
+/// Reads one line. What is longer than a line may be is skipped, not kept.
+pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Line> {
+    let mut line = Vec::new();
+    let mut too_long = false;
+    loop {
+        let buffer = match input.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if buffer.is_empty() {
+            return Ok(match (too_long, line.is_empty()) {
+                (true, _) => Line::TooLong,
+                (false, true) => Line::End,
+                (false, false) => Line::Text(line),
+            });
+        }
+        let end = buffer.iter().position(|&byte| byte == b'\n');
+        let part = buffer
+            .get(..end.unwrap_or(buffer.len()))
+            .unwrap_or_default();
+        if too_long || line.len() + part.len() > MAX_LINE {
+            too_long = true;
+            line = Vec::new();
+        } else {
+            line.extend_from_slice(part);
+        }
+        let read = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(read);
+        if end.is_some() {
+            return Ok(if too_long {
+                Line::TooLong
+            } else {
+                Line::Text(line)
+            });
+        }
+    }
+}
+
+/// What haft says after the first line.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Message {
+    Describe,
+    Call {
+        name: String,
+        #[serde(default)]
+        call_id: Value,
+        #[serde(default)]
+        params: Value,
+    },
+    Cancel {
+        #[serde(default)]
+        call_id: Value,
+    },
+    HostResult {
+        id: u64,
+        #[serde(default)]
+        content: Vec<Value>,
+        #[serde(default, alias = "is_error")]
+        error: bool,
+    },
+}
+
+/// A part of a result.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        data: String,
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+}
+
+impl<'a> Block<'a> {
+    pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// A tool as haft is told of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) parameters: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) guidance: Option<String>,
+}
+
+/// What the worker says.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Answer<'a> {
+    Invalid {
+        message: &'a str,
+    },
+    Result {
+        call_id: &'a Value,
+        content: &'a [Block<'a>],
+        error: bool,
+    },
+    Update {
+        call_id: &'a Value,
+        content: &'a [Block<'a>],
+    },
+}
+
+impl Answer<'_> {
+    pub(crate) fn line(&self) -> String {
+        // Nothing in an answer can fail to be written as JSON.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// The answer to `describe`; it carries no type, as plugins write it.
+pub(crate) fn described(definition: &Definition) -> String {
+    serde_json::json!({"protocol": 2, "tools": [definition]}).to_string()
+}
+
+/// A call of another tool. The parameters are JSON already and may be large.
+pub(crate) fn host_call(call_id: &Value, id: u64, name: &str, params: &str) -> String {
+    let name = Value::from(name);
+    format!(
+        r#"{{"type":"host_call","call_id":{call_id},"id":{id},"name":{name},"params":{params}}}"#
+    )
+}
