@@ -178,6 +178,12 @@ pub(crate) enum Command {
         after_help = "Examples:\n  haft doctor\n  haft doctor --json"
     )]
     Doctor(Doctor),
+    /// Show what this folder would run, and trust exactly that.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft trust\n  haft trust --revoke"
+    )]
+    Trust(TrustArgs),
     /// Print a completion script for a shell.
     #[command(
         verbatim_doc_comment,
@@ -276,4 +282,14 @@ pub(crate) enum Config {
         haft config schema > haft.schema.json"
     )]
     Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Trust nothing of this folder any more
+    #[arg(long)]
+    pub(crate) revoke: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
 }

@@ -10,4 +10,5 @@ pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod start;
 pub(crate) mod tools;
+pub(crate) mod trust;
 pub(crate) mod why;

@@ -113,6 +113,26 @@ pub(crate) fn for_commands(granted: &[String]) -> Vec<(OsString, OsString)> {
     haft::ops::exec::environment::for_commands(std::env::vars_os(), granted)
 }
 
+/// What plugins and programs that are tools see: little, and nothing secret.
+pub(crate) fn for_programs(granted: &[String]) -> Vec<(OsString, OsString)> {
+    const USUAL: [&str; 8] = [
+        "PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "TMPDIR",
+    ];
+    let is_seen = |name: &str| {
+        USUAL.contains(&name)
+            || name.starts_with("LC_")
+            || granted.iter().any(|other| other == name)
+    };
+    let all = std::env::vars_os();
+    all.filter(|(name, _)| name.to_str().is_some_and(is_seen))
+        .collect()
+}
+
+/// This very program.
+pub(crate) fn itself() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
+}
+
 /// What ssh itself sees: all of it. None of it reaches the command.
 pub(crate) fn for_ssh() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()

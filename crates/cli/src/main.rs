@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod env;
 mod exit;
+mod external;
 mod log;
 mod output;
 mod place;
@@ -25,6 +26,12 @@ fn main() -> ExitCode {
     // Before anything else: every command that is run waits for this.
     if let Some(code) = haft::ops::executor::hidden(std::env::args_os()) {
         return code;
+    }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "__lua")
+    {
+        return haft_script::serve();
     }
     // What this process holds, keys above all, is no business of the commands it
     // runs. Where it cannot be said, they are no worse off than before.
@@ -53,6 +60,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Mcp) => commands::mcp::run(shared),
         Some(Command::Init) => commands::init::run(shared),
         Some(Command::Config { command }) => commands::config::run(shared, &command),
+        Some(Command::Trust(trust)) => commands::trust::run(shared, &trust),
         Some(Command::Doctor(doctor)) => commands::doctor::run(shared, &doctor),
         Some(Command::Completions { shell }) => commands::completions::run(shell),
         Some(Command::Demo) => commands::demo::run(shared),

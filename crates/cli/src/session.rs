@@ -7,7 +7,7 @@ use crate::config::files::{Execution, has_a_tree};
 use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
-use crate::{log, output, place};
+use crate::{external, log, output, place};
 use haft::commands::{Commands, Place};
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
@@ -67,6 +67,19 @@ pub(crate) fn build_with(
     }
     if !settings.channels.is_empty() {
         builder = builder.messenger(messenger(settings)?);
+    }
+    let external = external::load(settings);
+    if !settings.quiet {
+        for warning in &external.warnings {
+            output::note(warning);
+        }
+    }
+    builder = builder.programs_run(here(Network::On, &[]));
+    for plugin in external.plugins {
+        builder = builder.add_plugin(plugin);
+    }
+    for program in external.programs {
+        builder = builder.executable(program);
     }
     if let Some(reason) = place::needs_a_person(settings) {
         builder = builder.ask_first(reason, haft::Effect::Execute);
@@ -153,6 +166,16 @@ pub(crate) fn here(network: Network, granted: &[String]) -> Commands {
             network,
             sockets: env::socket_folders(),
         },
+    }
+}
+
+/// Waits until programs that bring tools have been met, and says what is wrong with
+/// some of them.
+pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
+    for problem in runtime.ready().await {
+        if !quiet {
+            output::note(&haft::ops::text::decode::visible(problem));
+        }
     }
 }
 

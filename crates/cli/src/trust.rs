@@ -46,7 +46,11 @@ impl Pin {
             part(file.as_os_str().as_bytes());
             part(&content(file)?);
         }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hash
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect())
     }
 }
 
@@ -129,7 +133,9 @@ impl Trust {
     )]
     fn store(&self, trusted: Map<String, Value>) -> Result<(), Failure> {
         let Some(file) = &self.file else {
-            return Err(Failure::usage("trust is kept in the state folder: set HOME"));
+            return Err(Failure::usage(
+                "trust is kept in the state folder: set HOME",
+            ));
         };
         let fail = |error: std::io::Error| {
             Failure::failed(format!("{} cannot be written: {error}", file.display()))
@@ -138,7 +144,10 @@ impl Trust {
         haft::ops::private::folder(folder).map_err(fail)?;
         let mut stored: Value = match std::fs::read(file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                Failure::failed(format!("{} is damaged ({error}): move it away", file.display()))
+                Failure::failed(format!(
+                    "{} is damaged ({error}): move it away",
+                    file.display()
+                ))
             })?,
             Err(_) => json!({}),
         };

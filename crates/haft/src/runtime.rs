@@ -14,6 +14,7 @@ pub use files::{Backing, Disk, Naming};
 
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
+use crate::external::executable::Executable;
 use crate::external::plugin::{self, Host};
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
@@ -82,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) programs: Option<Arc<Surroundings>>,
     /// Programs that bring tools, and what was wrong with them once they were met.
     plugins: Vec<Arc<Host>>,
+    /// Programs that are tools.
+    executables: Vec<Executable>,
     met: tokio::sync::OnceCell<Vec<String>>,
 }
 
@@ -153,7 +156,7 @@ impl Runtime {
     /// tools before the first call should too.
     pub async fn ready(&self) -> &[String] {
         let session = &self.session;
-        if session.plugins.is_empty() {
+        if session.plugins.is_empty() && session.executables.is_empty() {
             return &[];
         }
         session.met.get_or_init(|| self.meet()).await
@@ -163,7 +166,11 @@ impl Runtime {
     /// not wait for programs that it has nothing to do with.
     async fn ready_for(&self, tool: &str) {
         let session = &self.session;
-        let may_change = session.plugins.iter().any(|host| host.overrides());
+        let may_change = session.plugins.iter().any(|host| host.overrides())
+            || session
+                .executables
+                .iter()
+                .any(|program| program.definition.name == tool);
         if may_change || session.tools.get(tool).is_none() {
             self.ready().await;
         }
@@ -195,6 +202,17 @@ impl Runtime {
                 } else {
                     session.tools.replace(tool);
                 }
+            }
+        }
+        let programs = session.executables.iter().cloned();
+        let described = programs.map(|program| {
+            program.described(session.programs.as_deref(), session.scope.work_dir())
+        });
+        for program in futures::future::join_all(described).await {
+            let name = program.definition.name.clone();
+            match program.tool() {
+                Ok(tool) => session.tools.replace(tool),
+                Err(error) => problems.push(format!("the tool {name} is left out: {error}")),
             }
         }
         problems

@@ -17,12 +17,16 @@ use tokio_util::sync::CancellationToken;
 pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let runtime = session::build_with(&settings, Offer::Every, ask::here(&settings))?;
-    if runtime.tools().get(&args.tool).is_none() {
-        return Err(session::unknown_tool(&runtime, &args.tool));
-    }
     let given = arguments::parse(&args.arguments)?;
     signals::block_on(async {
         let mut signals = Signals::listen()?;
+        // A tool that is built in does not wait for programs that bring others.
+        if runtime.tools().get(&args.tool).is_none() {
+            session::ready(&runtime, settings.quiet).await;
+        }
+        if runtime.tools().get(&args.tool).is_none() {
+            return Err(session::unknown_tool(&runtime, &args.tool));
+        }
         let arguments = match given {
             Arguments::Given(arguments) => arguments,
             Arguments::Stdin => tokio::select! {

@@ -15,6 +15,7 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
         let mut signals = Signals::listen()?;
         let shutdown = CancellationToken::new();
         note_enforcement(&runtime);
+        session::ready(&runtime, settings.quiet).await;
         let serving = serve(runtime, shutdown.clone());
         tokio::pin!(serving);
         let exit = tokio::select! {

@@ -5,16 +5,25 @@ mod page;
 use crate::args::{Shared, Tools};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
-use crate::{output, text};
+use crate::{output, signals, text};
 use haft::{Definition, Runtime};
 use serde_json::{Value, json};
 
 /// Shows the tools of the preset, or one of the toolset.
 pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
+    let offer = match &args.name {
+        Some(_) => Offer::Every,
+        None => Offer::Preset,
+    };
+    let runtime = session::build(&settings, offer)?;
+    signals::block_on(async {
+        session::ready(&runtime, settings.quiet).await;
+        Ok(Exit::Done)
+    })?;
     let runtime = match &args.name {
-        Some(name) => only(session::build(&settings, Offer::Every)?, name)?,
-        None => session::build(&settings, Offer::Preset)?,
+        Some(name) => only(runtime, name)?,
+        None => runtime,
     };
     let definitions = runtime.definitions();
     if args.json {

@@ -92,7 +92,8 @@ fn distinct(all: &mut [Configured]) {
 
 /// `--plugin "python3 ./tool.py --verbose"`.
 fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
-    let wrong = || Failure::usage("--plugin needs a program and its arguments, quoted as for a shell");
+    let wrong =
+        || Failure::usage("--plugin needs a program and its arguments, quoted as for a shell");
     let mut words = shlex::split(line).ok_or_else(wrong)?.into_iter();
     let program = words.next().ok_or_else(wrong)?;
     let arguments: Vec<String> = words.collect();
@@ -125,11 +126,26 @@ fn label(program: &str, arguments: &[String]) -> String {
     let named = if program.contains('/') {
         program
     } else {
-        arguments.iter().find(is_script).map_or(program, String::as_str)
+        arguments
+            .iter()
+            .find(is_script)
+            .map_or(program, String::as_str)
     };
-    let stem = Path::new(named).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-    stem.unwrap_or_default().chars().map(plain).take(60).collect()
+    let stem = Path::new(named)
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    stem.unwrap_or_default()
+        .chars()
+        .map(plain)
+        .take(60)
+        .collect()
 }
 
 struct Reader<'a> {
@@ -163,7 +179,10 @@ impl Reader<'_> {
             label: label(path, &arguments),
             program: located(path, folder),
             environment: self.environment(map)?,
-            protocol: match map.get("protocol").map(|protocol| protocol.as_str().unwrap_or_default()) {
+            protocol: match map
+                .get("protocol")
+                .map(|protocol| protocol.as_str().unwrap_or_default())
+            {
                 None | Some("auto") => Protocol::Auto,
                 Some("describe") => Protocol::Describe,
                 Some("init") => Protocol::Init,

@@ -6,16 +6,20 @@ use crate::external::plugin::Check;
 use crate::truncate::{Keep, Limit};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
-use haft_ops::exec::{Done, Exec};
+use haft_ops::exec::{self, Done, Exec, Surroundings};
 use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams};
 use serde_json::Value;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How long a call may take, unless the session says less.
 const TIME: Duration = Duration::from_secs(120);
+
+/// How long it may take to say what it does.
+const HELP: Duration = Duration::from_secs(2);
 
 /// How much of its output a model gets, unless the toolset gives less.
 const OUTPUT: Limit = Limit {
@@ -68,6 +72,52 @@ impl Executable {
             },
             "additionalProperties": false,
         })
+    }
+
+    /// The same with a description: one that has none is asked for help, once, as
+    /// confined as its calls are and not for long.
+    pub(crate) async fn described(mut self, run: Option<&Surroundings>, dir: &Path) -> Self {
+        if !self.definition.description.is_empty() {
+            return self;
+        }
+        let allowed = self.check.as_ref().is_none_or(|check| check().is_ok());
+        if let (Some(run), true) = (run, allowed) {
+            self.definition.description = self.help(run, dir).await;
+        }
+        if self.definition.description.is_empty() {
+            self.definition.description = format!("Command-line tool: {}", self.definition.name);
+        }
+        self
+    }
+
+    /// The first line of what it says when asked for help.
+    async fn help(&self, run: &Surroundings, dir: &Path) -> String {
+        let words = [self.program.clone().into_os_string(), "--help".into()];
+        let request = Exec {
+            program: Program::Direct(words.into()),
+            dir: dir.to_owned(),
+            streams: Streams::Merged,
+            limit: Some(HELP),
+            keep: haft_ops::executor::Keep {
+                head: 4096,
+                tail: 0,
+                disk: None,
+            },
+            prompts: Prompts::End,
+            input: Input::Nothing,
+        };
+        let run = Surroundings {
+            executor: Arc::clone(&run.executor),
+            environment: self.environment.clone(),
+            sandbox: run.sandbox.clone(),
+            elsewhere: None,
+        };
+        let done = exec::run(&run, request, &|_, _| (), &CancellationToken::new()).await;
+        let said = done.map(|done| done.finished.output.head);
+        let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
+        let line = said.lines().map(str::trim).find(|line| !line.is_empty());
+        let shown = line.unwrap_or_default().chars().filter(|c| !c.is_control());
+        shown.take(200).collect()
     }
 
     fn request(

@@ -5,6 +5,7 @@ use super::files::{self, Backing, Disk, Files, Ground};
 use super::{Runtime, Session};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
+use crate::external::executable::Executable;
 use crate::external::plugin::{Host, Plugin};
 use crate::journal::Journal;
 use crate::queue::Queue;
@@ -98,6 +99,7 @@ pub struct Builder {
     approval: Approval,
     commands: Option<Commands>,
     plugins: Vec<Plugin>,
+    executables: Vec<Executable>,
     rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
     messenger: Option<Arc<dyn Messenger>>,
@@ -144,6 +146,7 @@ impl Builder {
             approval: Approval::default(),
             commands: None,
             plugins: Vec::new(),
+            executables: Vec::new(),
             rules_begin: None,
             programs_run: None,
             messenger: None,
@@ -287,6 +290,14 @@ impl Builder {
     #[must_use]
     pub fn add_plugin(mut self, plugin: Plugin) -> Self {
         self.plugins.push(plugin);
+        self
+    }
+
+    /// With a program that is a tool. It takes the place of a built-in one with its
+    /// name.
+    #[must_use]
+    pub fn executable(mut self, executable: Executable) -> Self {
+        self.executables.push(executable);
         self
     }
 
@@ -484,6 +495,7 @@ impl Builder {
                     self.plugins.into_iter().map(host).collect()
                 }
             },
+            executables: self.executables,
             met: tokio::sync::OnceCell::new(),
         };
         Ok(Runtime {

@@ -1,0 +1,94 @@
+//! `haft trust`: what this folder would run, and whether it may.
+
+use crate::args::{Shared, TrustArgs};
+use crate::exit::{Exit, Failure};
+use crate::external;
+use crate::output::{self, Paint};
+use crate::session;
+use crate::trust::{Item, Trust};
+use haft::ops::text::decode::visible;
+use std::io::BufRead;
+
+/// Shows it, asks, and keeps the answer.
+pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let trust = Trust::load(settings.folders.state.as_deref(), &settings.started, false);
+    if args.revoke {
+        trust.set(&[])?;
+        output::text("Nothing of this folder is trusted any more.\n")?;
+        return Ok(Exit::Done);
+    }
+    let (items, problems) = external::of_project(&settings);
+    for problem in &problems {
+        output::note(problem);
+    }
+    let folder = visible(&settings.started.display().to_string());
+    if items.is_empty() {
+        output::text(&format!("{folder} has nothing that would run.\n"))?;
+        return Ok(Exit::Done);
+    }
+    output::text(&format!(
+        "{folder} would run:\n\n{}",
+        listed(&items, &trust)?
+    ))?;
+    if items.iter().all(|item| trust.allows(item)) {
+        output::text("\nAll of it is trusted already.\n")?;
+        return Ok(Exit::Done);
+    }
+    if !args.yes && !yes()? {
+        output::text("Nothing was changed.\n")?;
+        return Ok(Exit::Failed);
+    }
+    trust.set(&items)?;
+    output::text(
+        "\nTrusted, as it is now. What changes is not run until it is looked at again.\n",
+    )?;
+    Ok(Exit::Done)
+}
+
+fn listed(items: &[Item], trust: &Trust) -> Result<String, Failure> {
+    let style = Paint::for_stdout();
+    let mut out = String::new();
+    for item in items {
+        let hash = item.pin.hash().map_err(Failure::failed)?;
+        let short: String = hash.chars().take(12).collect();
+        let state = match (trust.allows(item), trust.knew(item)) {
+            (true, _) => "trusted",
+            (false, true) => "changed",
+            (false, false) => "new",
+        };
+        out.push_str(&format!(
+            "  {} {} ({state}, {short})\n      {}\n",
+            item.kind,
+            style.bold(&visible(&item.name)),
+            visible(&item.shown)
+        ));
+        for file in &item.pin.files {
+            out.push_str(&format!(
+                "      {}\n",
+                style.dim(&visible(&file.display().to_string()))
+            ));
+        }
+        if let Some(replaced) = &item.replaces {
+            out.push_str(&format!("      replaces the built-in tool {replaced}\n"));
+        }
+    }
+    Ok(out)
+}
+
+/// Asks the person at this terminal.
+fn yes() -> Result<bool, Failure> {
+    if !output::can_ask() {
+        return Err(Failure::usage("nobody is here to say yes").hint("`haft trust --yes` says it"));
+    }
+    output::prompt("\nTrust it? [y/N] ");
+    let mut line = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(matches!(
+        line.trim().to_ascii_lowercase().as_str(),
+        "y" | "yes"
+    ))
+}

@@ -1,0 +1,227 @@
+//! Tools that are other programs: what there is, what of it may run, and how.
+//!
+//! Three tiers, the later one wins by name: built in, the person's `tools/` in the
+//! config folder, the project's `tools/` and what its file names. Of the project
+//! nothing runs that the person has not said yes to.
+
+mod folder;
+mod page;
+
+use crate::config::Settings;
+use crate::config::plugins::Configured;
+use crate::env;
+use crate::trust::{Item, Pin, Trust};
+use folder::{Found, Tier};
+use haft::{Check, Plugin, Protocol};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a session is given, and what the person should know about the rest.
+#[derive(Default)]
+pub(crate) struct External {
+    pub(crate) plugins: Vec<Plugin>,
+    pub(crate) programs: Vec<haft::Executable>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Everything of a project that would run.
+pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
+    let mut items = Vec::new();
+    let plugins = settings.plugins.iter().filter(|plugin| plugin.is_project);
+    items.extend(plugins.map(|plugin| item(plugin, settings)));
+    let (found, problems) = folder::look(&settings.started.join("tools"), Tier::Project);
+    let built_in = built_in(settings);
+    for tool in found {
+        let replaces = built_in.iter().find(|name| **name == tool.name).cloned();
+        items.push(Item {
+            replaces,
+            ..tool.item()
+        });
+    }
+    (items, problems)
+}
+
+fn built_in(settings: &Settings) -> Vec<String> {
+    let toolset = haft::toolsets::by_name(&settings.toolset);
+    let tools = toolset.into_iter().flat_map(|toolset| toolset.tools);
+    tools.map(|tool| tool.definition().name.clone()).collect()
+}
+
+/// What a session gets.
+pub(crate) fn load(settings: &Settings) -> External {
+    let mut external = External::default();
+    let state = settings.folders.state.as_deref();
+    let trust = Trust::load(state, &settings.started, settings.trust);
+    let mut waiting = Vec::new();
+    for plugin in &settings.plugins {
+        let mut check = None;
+        if plugin.is_project {
+            let item = item(plugin, settings);
+            if !trust.allows(&item) {
+                waiting.push((item, &trust));
+                continue;
+            }
+            check = Some(pinned(item, settings));
+        }
+        external.plugins.push(program(plugin, check, settings));
+    }
+    // The person's first: the project's take their place.
+    let own = settings
+        .folders
+        .config
+        .as_ref()
+        .map(|config| config.join("tools"));
+    let (mut tools, problems) = own
+        .map(|own| folder::look(&own, Tier::Person))
+        .unwrap_or_default();
+    external.warnings.extend(problems);
+    let (project, problems) = folder::look(&settings.started.join("tools"), Tier::Project);
+    external.warnings.extend(problems);
+    for tool in project {
+        let item = tool.item();
+        if trust.allows(&item) {
+            tools.retain(|other| other.name != tool.name);
+            tools.push(tool);
+        } else {
+            waiting.push((item, &trust));
+        }
+    }
+    for tool in tools {
+        external.add(tool, settings);
+    }
+    external.warnings.extend(said_of(&waiting));
+    external
+}
+
+/// One line about what waits for a yes.
+fn said_of(waiting: &[(Item, &Trust)]) -> Option<String> {
+    let names: Vec<String> = waiting
+        .iter()
+        .map(|(item, trust)| {
+            let changed = if trust.knew(item) { ", changed" } else { "" };
+            format!("{} ({}{changed})", item.name, item.kind)
+        })
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "not run, because this folder is not trusted with it: {}; `haft trust` shows it",
+            names.join(", ")
+        )
+    })
+}
+
+impl External {
+    fn add(&mut self, tool: Found, settings: &Settings) {
+        let check = (tool.tier == Tier::Project).then(|| pinned(tool.item(), settings));
+        match tool.made(check, settings) {
+            Ok(folder::Made::Lua(plugin)) => self.plugins.push(*plugin),
+            Ok(folder::Made::Program(program)) => self.programs.push(*program),
+            Err(problem) => self.warnings.push(problem),
+        }
+    }
+}
+
+/// A check that a thing still is what it was when it was trusted.
+fn pinned(item: Item, settings: &Settings) -> Check {
+    let everything = settings.trust;
+    let known = item.pin.hash();
+    Arc::new(move || {
+        if everything || item.pin.hash() == known && known.is_ok() {
+            return Ok(());
+        }
+        Err(format!(
+            "{} has changed since it was trusted, and was not run; `haft trust` shows it",
+            item.name
+        ))
+    })
+}
+
+fn item(plugin: &Configured, settings: &Settings) -> Item {
+    let file = |path: &Path| path.is_absolute() && is_file(path);
+    let mut files: Vec<PathBuf> = [plugin.program.clone()]
+        .into_iter()
+        .filter(|path| file(path))
+        .collect();
+    for word in &plugin.arguments {
+        // As the program would find it, and as its file may mean it.
+        for folder in [&settings.work_dir, &plugin.folder] {
+            let path = folder.join(word);
+            if file(&path) && !files.contains(&path) {
+                files.push(path);
+            }
+        }
+    }
+    let words = [
+        vec![plugin.program.display().to_string()],
+        plugin.arguments.clone(),
+    ]
+    .concat();
+    Item {
+        kind: "plugin",
+        name: plugin.label.clone(),
+        shown: shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default(),
+        pin: Pin {
+            written: format!("{}\n{:?}\n{words:?}", plugin.written, plugin.environment),
+            files,
+        },
+        replaces: None,
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what would be run is looked at before there is a scope"
+)]
+fn is_file(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| data.is_file())
+}
+
+fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Plugin {
+    let mut environment = env::for_programs(&plugin.environment.names);
+    for (name, value) in &plugin.environment.values {
+        environment.retain(|(known, _)| known.to_str() != Some(name));
+        environment.push((name.into(), value.into()));
+    }
+    Plugin {
+        label: plugin.label.clone(),
+        program: plugin.program.clone(),
+        arguments: plugin.arguments.iter().map(OsString::from).collect(),
+        environment,
+        protocol: plugin.protocol,
+        overrides: plugin.overrides,
+        first_line: None,
+        log: log(&plugin.label, settings),
+        check,
+    }
+}
+
+/// Where what a program says to its log is kept.
+fn log(label: &str, settings: &Settings) -> Option<PathBuf> {
+    let state = settings.folders.state.as_ref()?;
+    Some(state.join("plugins").join(format!("{label}.log")))
+}
+
+/// A module of Lua as the plugin that it becomes.
+fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) -> Plugin {
+    let load = haft_script::Load {
+        path: tool.shown.clone(),
+        source,
+        rights: match tool.tier {
+            Tier::Project => haft_script::Rights::Pure,
+            Tier::Person => haft_script::Rights::Full,
+        },
+        limits: haft_script::Limits::default(),
+    };
+    Plugin {
+        label: tool.name.clone(),
+        program: env::itself(),
+        arguments: vec!["__lua".into()],
+        environment: env::for_programs(&[]),
+        protocol: Protocol::Describe,
+        overrides: true,
+        first_line: Some(load.line()),
+        log: log(&tool.name, settings),
+        check,
+    }
+}

@@ -1,0 +1,78 @@
+//! The page beside a program: what it does in front, how to use it below.
+
+use serde_json::Value;
+
+/// What a page says.
+pub(crate) struct Page {
+    pub(crate) description: String,
+    pub(crate) parameters: Option<Value>,
+    pub(crate) guidance: Option<String>,
+}
+
+/// Reads a page. Without front matter its first line is the description.
+pub(crate) fn read(text: &str) -> Result<Page, String> {
+    let text = text.replace("\r\n", "\n");
+    let (front, body) = match text
+        .strip_prefix("---\n")
+        .and_then(|rest| rest.split_once("\n---"))
+    {
+        Some((front, body)) => (Some(front), body),
+        None => (None, text.as_str()),
+    };
+    let front: Value = match front {
+        None => Value::Null,
+        Some(front) => serde_saphyr::from_str(front).map_err(|error| {
+            format!(
+                "its front matter is no YAML: {}",
+                first_line(&error.to_string())
+            )
+        })?,
+    };
+    let body = body.trim();
+    let described = front["description"]
+        .as_str()
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
+    let first = body
+        .lines()
+        .map(|line| line.trim_start_matches('#').trim())
+        .find(|line| !line.is_empty());
+    let description = described.or(first).unwrap_or_default().to_owned();
+    let parameters = match &front["parameters"] {
+        Value::Null => None,
+        Value::Object(_) => Some(front["parameters"].clone()),
+        _ => return Err("parameters must be a JSON Schema".to_owned()),
+    };
+    Ok(Page {
+        description,
+        parameters,
+        guidance: (!body.is_empty() && described.is_some()).then(|| body.to_owned()),
+    })
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_front_matter_or_begins_with_what_it_is() {
+        let page = read(
+            "---\ndescription: Deploy it\nparameters: {type: object}\n---\n\nOnly after tests.\n",
+        )
+        .unwrap();
+        assert_eq!(page.description, "Deploy it");
+        assert_eq!(page.guidance.as_deref(), Some("Only after tests."));
+        assert!(page.parameters.is_some());
+        let plain = read("# Deploy\n\nDeploys it.\n").unwrap();
+        assert_eq!(
+            (plain.description.as_str(), plain.guidance),
+            ("Deploy", None)
+        );
+        assert!(read("---\n: : [\n---\n").is_err());
+        assert_eq!(read("").unwrap().description, "");
+    }
+}
