@@ -12,7 +12,7 @@ use crate::config::plugins::Configured;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use folder::{Found, Tier};
-use haft::{Check, Plugin, Protocol};
+use haft::{Check, Overrides, Plugin, Protocol};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,9 +33,10 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     let (found, problems) = folder::look(&settings.started.join("tools"), Tier::Project);
     let built_in = built_in(settings);
     for tool in found {
-        let replaces = built_in.iter().find(|name| **name == tool.name).cloned();
+        let replaced = built_in.iter().filter(|name| **name == tool.name);
+        let remarks = replaced.map(|name| format!("replaces the built-in tool {name}"));
         items.push(Item {
-            replaces,
+            remarks: remarks.collect(),
             ..tool.item()
         });
     }
@@ -152,21 +153,45 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
             }
         }
     }
-    let words = [
+    // As it is written: what a variable holds may be secret, and is not to be shown.
+    let shown = [
         vec![plugin.program.display().to_string()],
-        plugin.arguments.clone(),
+        plugin.written_arguments(),
     ]
     .concat();
+    let program = haft::ops::scope::real(&plugin.program);
+    let program = program.as_ref().unwrap_or(&plugin.program);
     Item {
         kind: "plugin",
         name: plugin.label.clone(),
-        shown: shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default(),
+        shown: shlex::try_join(shown.iter().map(String::as_str)).unwrap_or_default(),
         pin: Pin {
-            written: format!("{}\n{:?}\n{words:?}", plugin.written, plugin.environment),
+            written: format!(
+                "{}\n{:?}\n{program:?}\n{:?}",
+                plugin.written, plugin.environment, plugin.arguments
+            ),
             files,
         },
-        replaces: None,
+        remarks: remarks(plugin),
     }
+}
+
+/// What a plugin would get and may replace.
+fn remarks(plugin: &Configured) -> Vec<String> {
+    let values = plugin.environment.values.iter().map(|(name, _)| name);
+    let names: Vec<&str> = plugin
+        .environment
+        .names
+        .iter()
+        .chain(values)
+        .map(String::as_str)
+        .collect();
+    let sees =
+        (!names.is_empty()).then(|| format!("sees of the environment: {}", names.join(", ")));
+    let replaces = plugin
+        .overrides
+        .then(|| "may replace built-in tools of any name (override: true)".to_owned());
+    sees.into_iter().chain(replaces).collect()
 }
 
 #[expect(
@@ -189,7 +214,11 @@ fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Pl
         arguments: plugin.arguments.iter().map(OsString::from).collect(),
         environment,
         protocol: plugin.protocol,
-        overrides: plugin.overrides,
+        overrides: if plugin.overrides {
+            Overrides::Any
+        } else {
+            Overrides::Nothing
+        },
         first_line: None,
         log: log(&plugin.label, settings),
         check,
@@ -219,7 +248,8 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         arguments: vec!["__lua".into()],
         environment: env::for_programs(&[]),
         protocol: Protocol::Describe,
-        overrides: true,
+        // No other: the name of its file is what somebody said yes to.
+        overrides: Overrides::Named(tool.name.clone()),
         first_line: Some(load.line()),
         log: log(&tool.name, settings),
         check,

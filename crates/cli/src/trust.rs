@@ -22,8 +22,8 @@ pub(crate) struct Item {
     pub(crate) shown: String,
     /// What it is.
     pub(crate) pin: Pin,
-    /// The built-in tool that it would replace.
-    pub(crate) replaces: Option<String>,
+    /// What else somebody should know who says yes: what it would replace, and get.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// What a thing is: how it is written down, and the files that belong to it.
@@ -43,7 +43,9 @@ impl Pin {
         };
         part(self.written.as_bytes());
         for file in &self.files {
-            part(file.as_os_str().as_bytes());
+            // By where it really is: a folder may be come to by more than one way.
+            let real = haft::ops::scope::real(file).unwrap_or_else(|| file.clone());
+            part(real.as_os_str().as_bytes());
             part(&content(file)?);
         }
         Ok(hash
@@ -117,14 +119,14 @@ impl Trust {
         self.trusted.contains_key(&key(item))
     }
 
-    /// Trusts exactly these, and nothing else of the project.
-    pub(crate) fn set(&self, items: &[Item]) -> Result<(), Failure> {
-        let mut trusted = Map::new();
-        for item in items {
-            let hash = item.pin.hash().map_err(Failure::failed)?;
-            trusted.insert(key(item), hash.into());
-        }
-        self.store(trusted)
+    /// Trusts exactly these as they were seen, by their hashes, and nothing else of
+    /// the project.
+    pub(crate) fn set(&self, seen: &[(Item, String)]) -> Result<(), Failure> {
+        let seen = seen.iter();
+        self.store(
+            seen.map(|(item, hash)| (key(item), hash.as_str().into()))
+                .collect(),
+        )
     }
 
     #[expect(
@@ -142,17 +144,32 @@ impl Trust {
         };
         let folder = file.parent().unwrap_or(Path::new("/"));
         haft::ops::private::folder(folder).map_err(fail)?;
-        let mut stored: Value = match std::fs::read(file) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                Failure::failed(format!(
-                    "{} is damaged ({error}): move it away",
-                    file.display()
-                ))
-            })?,
-            Err(_) => json!({}),
+        // Two at once must not undo each other.
+        let lock = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(file.with_extension("lock"))
+            .map_err(fail)?;
+        lock.lock().map_err(fail)?;
+        let damaged = |why: &str| {
+            Failure::failed(format!(
+                "{} is damaged ({why}): move it away",
+                file.display()
+            ))
         };
-        if !stored["projects"].is_object() {
-            stored["projects"] = json!({});
+        let mut stored: Value = match std::fs::read(file) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| damaged(&error.to_string()))?
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
+            Err(error) => return Err(damaged(&error.to_string())),
+        };
+        match stored.get("projects") {
+            Some(Value::Object(_)) => {}
+            None if stored.is_object() => stored["projects"] = json!({}),
+            _ => return Err(damaged("it has no projects")),
         }
         if trusted.is_empty() {
             if let Some(projects) = stored["projects"].as_object_mut() {
@@ -194,7 +211,7 @@ mod tests {
                 written: "python3 tool.py".into(),
                 files,
             },
-            replaces: None,
+            remarks: Vec::new(),
         }
     }
 
@@ -206,7 +223,8 @@ mod tests {
         let one = item(vec![script.clone()]);
         let load = || Trust::load(Some(folder.path()), folder.path(), false);
         assert!(!load().allows(&one) && !load().knew(&one));
-        load().set(std::slice::from_ref(&one)).unwrap();
+        let seen = (one.clone(), one.pin.hash().unwrap());
+        load().set(&[seen]).unwrap();
         assert!(load().allows(&one));
         std::fs::write(&script, "print(2)").unwrap();
         assert!(!load().allows(&one) && load().knew(&one));

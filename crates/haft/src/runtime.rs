@@ -166,7 +166,7 @@ impl Runtime {
     /// not wait for programs that it has nothing to do with.
     async fn ready_for(&self, tool: &str) {
         let session = &self.session;
-        let may_change = session.plugins.iter().any(|host| host.overrides())
+        let may_change = session.plugins.iter().any(|host| host.overrides(tool))
             || session
                 .executables
                 .iter()
@@ -194,7 +194,7 @@ impl Runtime {
             for tool in tools {
                 let name = tool.definition().name.clone();
                 let known = session.tools.get(&name).is_some();
-                if known && !host.overrides() {
+                if known && !host.overrides(&name) {
                     problems.push(format!(
                         "plugin {}: its tool \"{name}\" is left out, because there is one of that name (`override: true` puts it in its place)",
                         host.label()

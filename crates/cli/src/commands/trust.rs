@@ -27,11 +27,14 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         output::text(&format!("{folder} has nothing that would run.\n"))?;
         return Ok(Exit::Done);
     }
-    output::text(&format!(
-        "{folder} would run:\n\n{}",
-        listed(&items, &trust)?
-    ))?;
-    if items.iter().all(|item| trust.allows(item)) {
+    // What is trusted is what is shown, not what it may be once somebody said yes.
+    let mut seen = Vec::new();
+    for item in items {
+        let hash = item.pin.hash().map_err(Failure::failed)?;
+        seen.push((item, hash));
+    }
+    output::text(&format!("{folder} would run:\n\n{}", listed(&seen, &trust)))?;
+    if seen.iter().all(|(item, _)| trust.allows(item)) {
         output::text("\nAll of it is trusted already.\n")?;
         return Ok(Exit::Done);
     }
@@ -39,18 +42,17 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         output::text("Nothing was changed.\n")?;
         return Ok(Exit::Failed);
     }
-    trust.set(&items)?;
+    trust.set(&seen)?;
     output::text(
         "\nTrusted, as it is now. What changes is not run until it is looked at again.\n",
     )?;
     Ok(Exit::Done)
 }
 
-fn listed(items: &[Item], trust: &Trust) -> Result<String, Failure> {
+fn listed(seen: &[(Item, String)], trust: &Trust) -> String {
     let style = Paint::for_stdout();
     let mut out = String::new();
-    for item in items {
-        let hash = item.pin.hash().map_err(Failure::failed)?;
+    for (item, hash) in seen {
         let short: String = hash.chars().take(12).collect();
         let state = match (trust.allows(item), trust.knew(item)) {
             (true, _) => "trusted",
@@ -69,11 +71,11 @@ fn listed(items: &[Item], trust: &Trust) -> Result<String, Failure> {
                 style.dim(&visible(&file.display().to_string()))
             ));
         }
-        if let Some(replaced) = &item.replaces {
-            out.push_str(&format!("      replaces the built-in tool {replaced}\n"));
+        for remark in &item.remarks {
+            out.push_str(&format!("      {}\n", visible(remark)));
         }
     }
-    Ok(out)
+    out
 }
 
 /// Asks the person at this terminal.

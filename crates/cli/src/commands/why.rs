@@ -16,6 +16,13 @@ use serde_json::{Value, json};
 pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let runtime = session::build(&settings, Offer::Every)?;
+    // Whether a plugin brings it is known once the plugins have been met.
+    if runtime.tools().get(&args.tool).is_none() {
+        signals::block_on(async {
+            session::ready(&runtime, settings.quiet).await;
+            Ok(Exit::Done)
+        })?;
+    }
     if runtime.tools().get(&args.tool).is_none() {
         return Err(session::unknown_tool(&runtime, &args.tool));
     }

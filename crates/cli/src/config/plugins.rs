@@ -38,6 +38,20 @@ pub(crate) struct Environment {
     pub(crate) values: Vec<(String, String)>,
 }
 
+impl Configured {
+    /// Its arguments with the names of variables in them.
+    pub(crate) fn written_arguments(&self) -> Vec<String> {
+        let text = |item: &Value| match item {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match self.written.get("args") {
+            Some(Value::Array(items)) => items.iter().map(text).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// Reads them: the flags' first, then the person's, then the project's.
 pub(crate) fn load(
     sources: &Sources<'_>,

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// How many tools a folder may have.
 const MOST: usize = 500;
 
+/// How many files of a folder are looked at.
+const MOST_FILES: usize = 20_000;
+
 /// How large a module or a page may be.
 const LARGEST: u64 = 4 << 20;
 
@@ -57,7 +60,7 @@ pub(crate) fn look(folder: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
     };
     let mut paths: Vec<PathBuf> = entries
         .flatten()
-        .take(MOST)
+        .take(MOST_FILES)
         .map(|entry| entry.path())
         .collect();
     paths.sort();
@@ -80,7 +83,16 @@ pub(crate) fn look(folder: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
             path,
             kind,
         };
+        let is_full = found.len() == MOST;
         match found.iter_mut().find(|other| other.name == tool.name) {
+            None if is_full => {
+                problems.push(format!(
+                    "{} has more than {MOST} tools; those from {} on are left out",
+                    folder.display(),
+                    tool.shown
+                ));
+                break;
+            }
             None => found.push(tool),
             Some(other) => {
                 let (stays, goes) = if other.kind == Kind::Lua {
@@ -155,7 +167,7 @@ impl Found {
                 written: String::new(),
                 files: files.into_iter().flatten().collect(),
             },
-            replaces: None,
+            remarks: Vec::new(),
         }
     }
 
@@ -193,7 +205,12 @@ impl Found {
         Ok(Executable {
             definition: Definition {
                 name: self.name.clone(),
-                description: page.description,
+                // One with a page is not asked for help, whatever the page says.
+                description: if self.page.is_some() && page.description.is_empty() {
+                    format!("Command-line tool: {}", self.name)
+                } else {
+                    page.description
+                },
                 parameters: page.parameters.unwrap_or_else(Executable::words),
                 guidance: page.guidance,
             },

@@ -2,7 +2,7 @@
 //! standard input and by name in its environment, or as words.
 
 use crate::commands;
-use crate::external::plugin::Check;
+use crate::external::plugin::{Check, clean};
 use crate::truncate::{Keep, Limit};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
@@ -20,6 +20,9 @@ const TIME: Duration = Duration::from_secs(120);
 
 /// How long it may take to say what it does.
 const HELP: Duration = Duration::from_secs(2);
+
+/// The longest argument that is passed by its name as well.
+const LONGEST_VARIABLE: usize = 100 << 10;
 
 /// How much of its output a model gets, unless the toolset gives less.
 const OUTPUT: Limit = Limit {
@@ -116,8 +119,7 @@ impl Executable {
         let said = done.map(|done| done.finished.output.head);
         let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
         let line = said.lines().map(str::trim).find(|line| !line.is_empty());
-        let shown = line.unwrap_or_default().chars().filter(|c| !c.is_control());
-        shown.take(200).collect()
+        clean(line.unwrap_or_default()).chars().take(200).collect()
     }
 
     fn request(
@@ -151,7 +153,10 @@ impl Executable {
                             "parameter \"{name}\" contains a NUL character"
                         )));
                     }
-                    environment.push((variable(name), text.into()));
+                    // The system takes no longer ones, and it is all on stdin.
+                    if text.len() <= LONGEST_VARIABLE {
+                        environment.push((variable(name), text.into()));
+                    }
                 }
                 let mut line = arguments.to_string();
                 line.push('\n');

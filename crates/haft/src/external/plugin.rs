@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+pub(super) use message::clean;
 pub(crate) use tool::tools;
 
 /// How many crashes in a row are borne.
@@ -50,14 +51,25 @@ pub struct Plugin {
     pub environment: Vec<(OsString, OsString)>,
     /// Which protocol it speaks.
     pub protocol: Protocol,
-    /// Whether its tools take the place of built-in ones with their names.
-    pub overrides: bool,
+    /// Which of its tools take the place of others with their names.
+    pub overrides: Overrides,
     /// A line that it gets before anything else.
     pub first_line: Option<String>,
     /// Where what it says to its log is kept.
     pub log: Option<PathBuf>,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
+}
+
+/// Which tools of a plugin take the place of others with their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Overrides {
+    /// None.
+    Nothing,
+    /// The one with this name.
+    Named(String),
+    /// Every one.
+    Any,
 }
 
 /// Which protocol a plugin speaks.
@@ -82,7 +94,7 @@ impl Plugin {
             arguments,
             environment: Vec::new(),
             protocol: Protocol::Auto,
-            overrides: false,
+            overrides: Overrides::Nothing,
             first_line: None,
             log: None,
             check: None,
@@ -131,8 +143,13 @@ impl Host {
         &self.plugin.label
     }
 
-    pub(crate) fn overrides(&self) -> bool {
-        self.plugin.overrides
+    /// Whether its tool of this name takes the place of another.
+    pub(crate) fn overrides(&self, tool: &str) -> bool {
+        match &self.plugin.overrides {
+            Overrides::Nothing => false,
+            Overrides::Named(name) => name == tool,
+            Overrides::Any => true,
+        }
     }
 
     /// Starts it and asks which tools it has.
@@ -148,6 +165,13 @@ impl Host {
     /// The process to call, started if there is none.
     async fn process(&self) -> Result<(Arc<Process>, bool), Error> {
         let mut slot = self.slot.lock().await;
+        if slot
+            .process
+            .as_ref()
+            .is_some_and(|process| process.is_retired())
+        {
+            slot.process = None;
+        }
         if let Some(process) = &slot.process
             && process.over().is_none()
         {
@@ -189,12 +213,16 @@ impl Host {
     }
 
     /// A process ended in the middle of a call, or has to be ended.
-    async fn broke(&self, process: &Process, over: Over) -> Error {
+    async fn broke(&self, process: &Arc<Process>, over: Over) -> Error {
         process.end().await;
         let (status, words) = process.last_words().await;
         let mut slot = self.slot.lock().await;
-        slot.process = None;
-        slot.crash();
+        // Of several calls that it took with it one counts it, and not when it was
+        // ended for the sake of another.
+        if slot.is(process) {
+            slot.process = None;
+            slot.crash();
+        }
         drop(slot);
         let how = match (over, status) {
             (Over::Babbling, _) => {
@@ -215,11 +243,7 @@ impl Host {
     /// Its process is not to be used again: an answer may come late.
     async fn discard(&self, process: &Arc<Process>) {
         let mut slot = self.slot.lock().await;
-        if slot
-            .process
-            .as_ref()
-            .is_some_and(|current| Arc::ptr_eq(current, process))
-        {
+        if slot.is(process) {
             slot.process = None;
         }
         drop(slot);
@@ -270,6 +294,11 @@ impl Host {
 }
 
 impl Slot {
+    fn is(&self, process: &Arc<Process>) -> bool {
+        let current = self.process.as_ref();
+        current.is_some_and(|current| Arc::ptr_eq(current, process))
+    }
+
     fn crash(&mut self) {
         self.crashes += 1;
         self.crashed = Some(Instant::now());

@@ -145,7 +145,10 @@ async fn silent(host: &Host, process: &Process, heard: &Heard) -> Error {
         (Some(Over::Ended), Some(haft_ops::executor::Exit::Code(code))) => {
             format!("exited at its start (code {code})")
         }
-        (Some(Over::Ended), _) => "ended at its start".to_owned(),
+        (Some(Over::Ended), Some(haft_ops::executor::Exit::Signal(signal))) => {
+            format!("exited at its start (signal {signal})")
+        }
+        (Some(Over::Ended), _) => "closed its output at its start".to_owned(),
         (None, _) => format!(
             "did not say within {} seconds which tools it has",
             PATIENCE.as_secs()

@@ -7,6 +7,9 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 /// No message is longer.
 pub(super) const LONGEST: usize = 16 << 20;
 
+/// Nor has one more others inside each other than can be read.
+pub(super) const DEEPEST: usize = 120;
+
 /// How much of a line that is no message is told.
 const TOLD: usize = 300;
 
@@ -16,6 +19,8 @@ pub(super) enum Arrived {
     Message(Map<String, Value>),
     /// The beginning of a line that is no message.
     Noise(String),
+    /// A message with so many others inside each other that it is not read.
+    TooDeep,
     /// A line or a message without end: nothing after it can be trusted.
     TooLong,
 }
@@ -25,6 +30,8 @@ pub(super) struct Messages<R> {
     line: Vec<u8>,
     /// The lines of a message that goes on.
     begun: Vec<u8>,
+    /// What of them is still open.
+    shape: Shape,
 }
 
 impl<R: AsyncBufRead + Unpin> Messages<R> {
@@ -33,6 +40,7 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
             reader,
             line: Vec::new(),
             begun: Vec::new(),
+            shape: Shape::default(),
         }
     }
 
@@ -84,37 +92,89 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
         if line.is_empty() {
             return None;
         }
-        let alone = object(line);
         if self.begun.is_empty() {
-            return match alone {
-                Some(message) => Some(Arrived::Message(message)),
-                None if line.starts_with(b"{") => {
-                    self.begun = line.to_vec();
-                    None
-                }
-                None => Some(Arrived::Noise(told(line))),
-            };
+            return self.first(line.to_vec());
         }
         // A line inside a message may be an object itself. One of ours is not inside:
         // then what was begun never was a message.
+        let alone = line.starts_with(b"{").then(|| object(line)).flatten();
         if let Some(message) = alone.filter(is_ours) {
             self.begun.clear();
             return Some(Arrived::Message(message));
         }
         self.begun.push(b'\n');
         self.begun.extend_from_slice(line);
+        self.shape.read(b"\n");
+        self.shape.read(line);
         if self.begun.len() > LONGEST {
             return Some(Arrived::TooLong);
         }
-        let whole = if line.ends_with(b"}") {
-            object(&self.begun)
-        } else {
-            None
-        };
-        whole.map(|message| {
-            self.begun.clear();
-            Arrived::Message(message)
-        })
+        // Only what is whole is parsed: to try at every line would take for ever.
+        if self.shape.is_open() {
+            return None;
+        }
+        let whole = std::mem::take(&mut self.begun);
+        Some(self.whole(&whole))
+    }
+
+    /// A line while nothing is begun.
+    fn first(&mut self, line: Vec<u8>) -> Option<Arrived> {
+        if !line.starts_with(b"{") {
+            return Some(Arrived::Noise(told(&line)));
+        }
+        self.shape = Shape::default();
+        self.shape.read(&line);
+        if self.shape.is_open() && is_beginning(&line) {
+            self.begun = line;
+            return None;
+        }
+        Some(self.whole(&line))
+    }
+
+    fn whole(&self, text: &[u8]) -> Arrived {
+        match object(text) {
+            Some(message) => Arrived::Message(message),
+            None if self.shape.deepest > DEEPEST => Arrived::TooDeep,
+            None => Arrived::Noise(told(text)),
+        }
+    }
+}
+
+/// How far a text in JSON is from its end.
+#[derive(Default)]
+struct Shape {
+    depth: usize,
+    deepest: usize,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Shape {
+    fn read(&mut self, text: &[u8]) {
+        for byte in text {
+            if self.in_string {
+                match byte {
+                    _ if self.is_escaped => self.is_escaped = false,
+                    b'\\' => self.is_escaped = true,
+                    b'"' => self.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    self.deepest = self.deepest.max(self.depth);
+                }
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.in_string || self.depth > 0
     }
 }
 
@@ -144,6 +204,14 @@ fn object(text: &[u8]) -> Option<Map<String, Value>> {
         return Some(object);
     }
     serde_json::from_str(&mended(&text)?).ok()
+}
+
+/// Whether a text could become an object, with more of it.
+fn is_beginning(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let text = mended(&text).unwrap_or_else(|| text.into_owned());
+    let parsed = serde_json::from_str::<Map<String, Value>>(&text);
+    parsed.is_err_and(|error| error.is_eof())
 }
 
 /// The text with the control characters in its strings escaped, if it has any.
@@ -212,8 +280,23 @@ mod tests {
 
     #[tokio::test]
     async fn what_only_looks_like_a_beginning_hides_nothing() {
-        let text = b"{oops\n{\"content\":[]}\n";
-        assert_eq!(all(text).await, [message(json!({ "content": [] }))]);
+        let text = b"{oops\n{\"name\":\"a\"}\n{\"begun\":\n{\"content\":[]}\n{\"x\":]\n}\n";
+        assert_eq!(
+            all(text).await,
+            [
+                Arrived::Noise("{oops".into()),
+                message(json!({ "name": "a" })),
+                message(json!({ "content": [] })),
+                Arrived::Noise("{\"x\":]".into()),
+                Arrived::Noise("}".into()),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_message_too_deep_to_be_read_is_told_from_noise() {
+        let text = format!("{{\"a\":{}{}}}\n", "[".repeat(5_000), "]".repeat(5_000));
+        assert_eq!(all(text.as_bytes()).await, [Arrived::TooDeep]);
     }
 
     #[tokio::test]

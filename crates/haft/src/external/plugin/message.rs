@@ -17,7 +17,7 @@ pub(super) struct Introduction {
 }
 
 /// One tool as it described it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Described {
     pub(super) name: String,
     pub(super) description: String,
@@ -31,35 +31,60 @@ pub(super) fn introduction(message: &Map<String, Value>) -> Option<Introduction>
         |object: &Map<String, Value>| object.get("protocol").and_then(Value::as_u64) == Some(2);
     if let Some(Value::Array(tools)) = message.get("tools") {
         let objects = || tools.iter().filter_map(Value::as_object);
+        // One without a name is there too, to be complained about.
+        let each = |tool: &Value| tool.as_object().map(described).unwrap_or_default();
         return Some(Introduction {
-            tools: objects().filter_map(described).collect(),
+            tools: tools.iter().map(each).collect(),
             is_second: is_second(message) || objects().any(is_second),
             is_init: message.get("type").is_some_and(|kind| kind == "init"),
         });
     }
-    if message.contains_key("content") {
+    if message.contains_key("content") || !message.get("name").is_some_and(Value::is_string) {
         return None;
     }
     Some(Introduction {
-        tools: vec![described(message)?],
+        tools: vec![described(message)],
         is_second: is_second(message),
         is_init: false,
     })
 }
 
-fn described(object: &Map<String, Value>) -> Option<Described> {
+fn described(object: &Map<String, Value>) -> Described {
     let text = |name: &str| object.get(name).and_then(Value::as_str);
     let parameters = ["parameters", "input_schema", "inputSchema"]
         .iter()
         .find_map(|name| object.get(*name).filter(|schema| !schema.is_null()));
-    Some(Described {
-        name: text("name")?.trim().to_owned(),
+    Described {
+        name: text("name").unwrap_or_default().trim().to_owned(),
         description: clean(text("description").unwrap_or_default()),
-        parameters: parameters.cloned().unwrap_or_else(anything),
+        parameters: parameters.map_or_else(anything, cleaned),
         guidance: text("guidance")
             .or_else(|| text("system_prompt"))
             .map(clean),
-    })
+    }
+}
+
+/// A schema whose descriptions are clean. One that goes too deep is refused anyway.
+fn cleaned(schema: &Value) -> Value {
+    fn go(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value {
+                        Value::String(text) if name == "description" || name == "title" => {
+                            *text = clean(text);
+                        }
+                        other => go(other),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(go),
+            _ => {}
+        }
+    }
+    let mut schema = schema.clone();
+    go(&mut schema);
+    schema
 }
 
 /// No schema: whatever comes is passed on.
@@ -69,7 +94,7 @@ fn anything() -> Value {
 
 /// A text of somebody else for a model and a screen: of bounded length, without
 /// what moves a cursor or hides.
-fn clean(text: &str) -> String {
+pub(in crate::external) fn clean(text: &str) -> String {
     let hides = |c: char| {
         c.is_control() && c != '\n' && c != '\t'
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -93,13 +118,28 @@ pub(super) struct Outcome {
 /// The outcome that a message is, if it is one.
 pub(super) fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
     let flag = |name: &str| message.get(name).is_some_and(is_true);
-    let mut content = message.get("content").map(blocks);
-    // An error may come as words instead of a flag.
-    if let (None, Some(Value::String(words))) = (&content, message.get("error")) {
-        content = Some(vec![Content::Text {
-            text: words.clone(),
-        }]);
-    }
+    let kind = message.get("type").and_then(Value::as_str);
+    let is_failure = matches!(kind, Some("error" | "invalid"));
+    let text = |words: &str| {
+        let text = words.to_owned();
+        Some(vec![Content::Text { text }])
+    };
+    // An error may come as words instead of a flag, and a result with nothing in it.
+    let content = match (message.get("content"), message.get("error")) {
+        (Some(content), _) => Some(blocks(content)),
+        (None, Some(Value::String(words))) => text(words),
+        (None, Some(Value::Object(error))) => match error.get("message") {
+            Some(Value::String(words)) => text(words),
+            _ => text(&Value::from(error.clone()).to_string()),
+        },
+        (None, _) if is_failure => text(
+            message
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        ),
+        (None, _) => (kind == Some("result")).then(Vec::new),
+    };
     let details = match message.get("details") {
         Some(Value::Object(details)) => details.clone(),
         _ => Map::new(),
@@ -107,7 +147,7 @@ pub(super) fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
     Some(Outcome {
         call_id: call_id(message),
         content: content?,
-        is_error: flag("error") || flag("is_error") || flag("isError"),
+        is_error: is_failure || flag("error") || flag("is_error") || flag("isError"),
         details,
     })
 }
@@ -125,6 +165,7 @@ fn is_true(value: &Value) -> bool {
     match value {
         Value::Bool(truth) => *truth,
         Value::String(text) => !text.is_empty() && !text.eq_ignore_ascii_case("false"),
+        Value::Object(_) => true,
         _ => false,
     }
 }
@@ -216,6 +257,8 @@ mod tests {
             ),
             (json!({ "content": "x", "is_error": true }), true),
             (json!({ "error": "x" }), true),
+            (json!({ "error": { "code": 1, "message": "x" } }), true),
+            (json!({ "type": "error", "message": "x" }), true),
             (json!({ "type": "result", "content": ["x"] }), false),
         ] {
             let outcome = outcome(&map(message.clone())).unwrap();
@@ -227,6 +270,8 @@ mod tests {
             );
         }
         assert_eq!(outcome(&map(json!({ "type": "log" }))), None);
+        let empty = outcome(&map(json!({ "type": "result" }))).unwrap();
+        assert!(empty.content.is_empty() && !empty.is_error);
     }
 
     #[test]

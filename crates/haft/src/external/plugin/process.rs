@@ -1,11 +1,12 @@
 //! One running plugin: a line in, messages out, and who waits for which.
 
-use super::lines::{Arrived, Messages};
+use super::lines::{Arrived, DEEPEST, Messages};
 use super::message::{self, Outcome};
 use crate::Content;
 use haft_ops::executor::{Conversation, Exit, Running, Stream};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -26,6 +27,8 @@ pub(super) struct Process {
     input: tokio::sync::Mutex<Sender>,
     desk: Arc<Mutex<Desk>>,
     running: Running,
+    /// Nobody may use it any more, although it has not ended yet.
+    is_retired: AtomicBool,
 }
 
 /// Who waits for what.
@@ -90,6 +93,7 @@ impl Process {
                             break Over::Babbling;
                         }
                     }
+                    Some(Arrived::TooDeep) => lock(&reading).deliver(too_deep()),
                     Some(Arrived::Message(message)) => {
                         noise = 0;
                         lock(&reading).deliver(message);
@@ -102,6 +106,7 @@ impl Process {
             input: tokio::sync::Mutex::new(talk.input),
             desk,
             running: talk.running,
+            is_retired: AtomicBool::new(false),
         };
         (process, introduced)
     }
@@ -114,6 +119,15 @@ impl Process {
     /// Whether nothing more will come.
     pub(super) fn over(&self) -> Option<Over> {
         lock(&self.desk).over
+    }
+
+    /// From now on nobody uses it: an answer may come late.
+    pub(super) fn retire(&self) {
+        self.is_retired.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::SeqCst)
     }
 
     /// Writes one line. What cannot be written is heard as silence.
@@ -163,6 +177,14 @@ impl Process {
             .unwrap_or_default();
         (status, String::from_utf8_lossy(&words).trim().to_owned())
     }
+}
+
+/// What stands for a message that is not read, so that nobody waits for it.
+fn too_deep() -> Map<String, Value> {
+    let message = format!("it wrote a message with more than {DEEPEST} levels");
+    let fields = [("type", "invalid".to_owned()), ("message", message)];
+    let fields = fields.map(|(name, value)| (name.to_owned(), value.into()));
+    fields.into_iter().collect()
 }
 
 fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {

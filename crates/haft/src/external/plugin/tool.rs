@@ -27,6 +27,13 @@ pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec
     if described.is_empty() {
         problems.push(host.failed("has no tools").to_string());
     }
+    if described.len() > MOST_TOOLS {
+        let many = format!(
+            "has {} tools; those after the first {MOST_TOOLS} are left out",
+            described.len()
+        );
+        problems.push(host.failed(many).to_string());
+    }
     for one in described.into_iter().take(MOST_TOOLS) {
         match definition(one) {
             Ok(definition) => tools.push(Arc::new(PluginTool {
@@ -108,8 +115,23 @@ impl AnyTool for PluginTool {
 }
 
 impl Host {
-    /// Calls a tool of the plugin.
+    /// Calls a tool of the plugin, for as long as somebody waits for it.
     async fn call(
+        self: &Arc<Self>,
+        name: &str,
+        params: Value,
+        cx: &Context,
+    ) -> Result<Reply, Error> {
+        let limit = cx.time_left(TIME);
+        tokio::select! {
+            biased;
+            reply = self.converse(name, params, cx) => reply,
+            () = cx.cancel().cancelled() => Err(Error::Cancelled),
+            () = tokio::time::sleep(limit) => Err(Error::TimedOut { after: limit }),
+        }
+    }
+
+    async fn converse(
         self: &Arc<Self>,
         name: &str,
         params: Value,
@@ -143,15 +165,17 @@ impl Host {
             }
         };
         flight.landed = true;
-        drop(turn);
-        match outcome {
+        let reply = match outcome {
             Ok(Ok(outcome)) => {
                 self.answered().await;
                 Ok(reply(outcome))
             }
             Ok(Err(over)) => Err(self.broke(&process, over).await),
             Err(_) => Err(self.failed("gave no answer")),
-        }
+        };
+        // Not before what came of this call is known to the next.
+        drop(turn);
+        reply
     }
 
     async fn meanwhile(&self, what: Meanwhile, process: &Process, cx: &Context) {
@@ -207,6 +231,10 @@ impl Drop for Flight {
     fn drop(&mut self) {
         if self.landed {
             return;
+        }
+        // At once: whoever waits for this call's turn gets it next.
+        if !self.is_second {
+            self.process.retire();
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;

@@ -1,0 +1,117 @@
+//! Plugins are held to the file rules of commands, keep the network, and end with
+//! haft.
+
+use crate::bed::{Bed, alive, within};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::time::Duration;
+
+const TRY: &str = r"
+import socket
+def attempt(what):
+    try: return 'done ' + str(what())
+    except Exception as error: return 'refused ' + type(error).__name__
+def connect(port):
+    socket.create_connection(('127.0.0.1', port), 5).close()
+    return 'connected'
+def call(m):
+    p = m['params']
+    text('\n'.join([
+        attempt(lambda: open(p['outside'], 'w').write('x')),
+        attempt(lambda: open(p['secret']).read()),
+        attempt(lambda: open('inside.txt', 'w').write('x')),
+        attempt(lambda: open(os.environ['TMPDIR'] + '/t', 'w').write('x')),
+        attempt(lambda: open('/tmp/' + p['name'], 'w').write('x')),
+        attempt(lambda: connect(p['port'])),
+    ]))
+serve(tool('one'), call)
+";
+
+#[test]
+fn a_plugin_keeps_to_the_rules_of_commands_and_has_the_network() {
+    let bed = Bed::with(&[("p", TRY)]);
+    bed.file("home/.ssh/id_ed25519", "CANARY");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = bed
+        .path("")
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let said = bed.said(
+        "one",
+        &json!({
+            "outside": bed.path("outside/x"), "secret": bed.path("home/.ssh/id_ed25519"),
+            "name": name, "port": listener.local_addr().unwrap().port(),
+        }),
+    );
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("refused"), "{said}");
+    assert!(
+        lines[1].starts_with("refused") && !said.contains("CANARY"),
+        "{said}"
+    );
+    assert_eq!(
+        &lines[2..],
+        ["done 1", "done 1", "done 1", "done connected"],
+        "{said}"
+    );
+    assert!(!bed.path("outside/x").exists());
+    assert!(bed.work("inside.txt").exists());
+    assert!(
+        !std::path::Path::new("/tmp").join(name).exists(),
+        "/tmp is its own"
+    );
+}
+
+const FAMILY: &str = r"
+import subprocess
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def call(m):
+    subprocess.Popen(['setsid', 'sleep', '1000'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    text('started')
+serve(tool('one'), call)
+";
+
+#[test]
+fn nothing_outlives_haft_however_it_ends() {
+    for signal in [
+        Some(Signal::KILL),
+        Some(Signal::TERM),
+        Some(Signal::HUP),
+        None,
+    ] {
+        let bed = Bed::with(&[("p", FAMILY)]);
+        let mut session = bed.session(&[]);
+        assert_eq!(session.said("one", &json!({})), "started");
+        let sleeps = || {
+            alive(&bed.path(""))
+                .iter()
+                .any(|line| line.starts_with("sleep"))
+        };
+        assert!(
+            within(Duration::from_secs(5), sleeps),
+            "{:?}",
+            alive(&bed.path(""))
+        );
+        match signal {
+            Some(signal) => {
+                let pid = Pid::from_raw(session.pid().try_into().unwrap()).unwrap();
+                kill_process(pid, signal).unwrap();
+                session.wait();
+            }
+            // The client goes.
+            None => drop(session),
+        }
+        bed.nobody_left();
+    }
+}
+
+#[test]
+fn one_call_from_the_command_line_leaves_nobody() {
+    let bed = Bed::with(&[("p", FAMILY)]);
+    assert_eq!(bed.said("one", &json!({})), "started");
+    bed.nobody_left();
+    bed.names();
+    bed.nobody_left();
+}

@@ -1,0 +1,327 @@
+//! Programs in a `tools` folder are tools.
+
+use crate::bed::Bed;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const OWN: &str = "home/.config/haft/tools";
+
+/// Shows each word of its command line, and its input.
+const SHOW: &str = "#!/bin/bash\nfor word in \"$@\"; do printf '<%s>' \"$word\"; done; cat\n";
+
+fn own(bed: &Bed, name: &str, program: &str, page: &str) {
+    bed.program(&format!("{OWN}/{name}"), program);
+    if !page.is_empty() {
+        bed.file(&format!("{OWN}/{name}.md"), page);
+    }
+}
+
+#[test]
+fn arguments_come_as_json_and_by_name() {
+    let bed = Bed::new();
+    let page = "---\ndescription: Deploys.\nparameters:\n  type: object\n  properties:\n    max-depth: {type: integer}\n    text: {type: string}\n    list: {type: array}\n  required: [text]\n---\nHow to deploy.\n";
+    own(
+        &bed,
+        "deploy",
+        "#!/bin/bash\nprintf '%s|%s|%s\\n' \"$HAFT_ARG_MAX_DEPTH\" \"$HAFT_ARG_TEXT\" \"$HAFT_ARG_LIST\"; cat\n",
+        page,
+    );
+    let hostile = "a b\"'$(touch x);`touch x`\n-rf --output=/etc/x ü";
+    let said = bed.said(
+        "deploy",
+        &json!({ "text": hostile, "max-depth": 3, "list": [1, "2"] }),
+    );
+    let (by_name, on_stdin) = said.rsplit_once('\n').unwrap();
+    assert_eq!(by_name, format!("3|{hostile}|[1,\"2\"]"));
+    let input: serde_json::Value = serde_json::from_str(on_stdin).unwrap();
+    assert_eq!(
+        input,
+        json!({ "text": hostile, "max-depth": 3, "list": [1, "2"] })
+    );
+    assert!(!bed.work("x").exists());
+    let answer = bed.call("deploy", &json!({}));
+    assert!(
+        answer
+            .text
+            .starts_with("validation error: missing required parameter \"text\""),
+        "{answer:?}"
+    );
+    let page = bed.done(&["tools", "--prompt"]).out;
+    assert!(
+        page.contains("deploy: Deploys.")
+            && page.contains("## deploy\n")
+            && page.contains("How to deploy."),
+        "{page}"
+    );
+}
+
+#[test]
+fn an_argument_too_large_for_the_environment_comes_on_stdin() {
+    let bed = Bed::new();
+    let page = "---\ndescription: d\nparameters: {type: object, properties: {text: {type: string}, small: {type: string}}}\n---\n";
+    own(
+        &bed,
+        "count",
+        "#!/bin/bash\nprintf '%s %s ' \"$HAFT_ARG_SMALL\" \"${#HAFT_ARG_TEXT}\"; wc -c\n",
+        page,
+    );
+    let mut session = bed.session(&[]);
+    let said = session.said(
+        "count",
+        &json!({ "text": "x".repeat(1_000_000), "small": "s" }),
+    );
+    assert_eq!(
+        said.split_whitespace().collect::<Vec<_>>(),
+        ["s", "0", "1000025"],
+        "{said}"
+    );
+}
+
+#[test]
+fn words_are_split_as_a_shell_does_and_no_shell_sees_them() {
+    let bed = Bed::new();
+    own(&bed, "show", SHOW, "Shows.");
+    for (line, words) in [
+        ("", ""),
+        ("a  b", "<a><b>"),
+        (r#"'a b' "c $(touch x)" d\ e"#, "<a b><c $(touch x)><d e>"),
+        (
+            "$(touch x); touch x && `touch x` | $HOME > x",
+            "<$(touch><x);><touch><x><&&><`touch><x`><|><$HOME><>><x>",
+        ),
+        ("-rf --output=/etc/x -", "<-rf><--output=/etc/x><->"),
+        ("''", "<>"),
+        ("a\nb\tü", "<a><b><ü>"),
+        ("*", "<*>"),
+    ] {
+        let answer = bed.call("show", &json!({ "args": line }));
+        let said = if words.is_empty() {
+            "(no output)"
+        } else {
+            words
+        };
+        assert_eq!(
+            (answer.is_error, answer.text.as_str()),
+            (false, said),
+            "{line}"
+        );
+    }
+    assert!(!bed.work("x").exists());
+    for bad in ["'open", "nul\0"] {
+        let answer = bed.call("show", &json!({ "args": bad }));
+        assert!(
+            answer.is_error && answer.text.contains("\"args\""),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(bed.said("show", &json!({})), "(no output)");
+    let unknown = bed.call("show", &json!({ "arg": "x", "y": 1 }));
+    assert!(
+        unknown.text.starts_with("validation error: "),
+        "{unknown:?}"
+    );
+}
+
+#[test]
+fn how_it_ends_is_told() {
+    let bed = Bed::new();
+    own(
+        &bed,
+        "end",
+        "#!/bin/bash\necho out; echo err >&2; case $1 in signal) kill -SEGV $$;; *) exit $1;; esac\n",
+        "Ends.",
+    );
+    for (how, last) in [("3", "exit code: 3"), ("signal", "exit code: 139")] {
+        let answer = bed.call("end", &json!({ "args": how }));
+        assert!(answer.is_error, "{answer:?}");
+        assert_eq!(answer.text, format!("out\nerr\n{last}"));
+    }
+    assert_eq!(bed.said("end", &json!({ "args": "0" })), "out\nerr");
+}
+
+#[test]
+fn help_is_asked_for_only_without_a_page_and_not_for_long() {
+    let bed = Bed::new();
+    let helps = "#!/bin/bash\necho \"$0 $*\" >> asked\nif [ \"$1\" = --help ]; then printf '\\n\\033[1m  Frobs\\u202e things.\\n'; else echo ran; fi\n";
+    own(&bed, "helps", helps, "");
+    own(&bed, "paged", helps, "Has a page.");
+    own(&bed, "blank", helps, " \n");
+    own(
+        &bed,
+        "hangs",
+        "#!/bin/bash\ntrap '' TERM\nif [ \"$1\" = --help ]; then sleep 1000; else echo ran; fi\n",
+        "",
+    );
+    own(
+        &bed,
+        "floods",
+        "#!/bin/bash\nif [ \"$1\" = --help ]; then yes; else echo ran; fi\n",
+        "",
+    );
+    own(&bed, "fails", "#!/bin/bash\nexit 1\n", "");
+    let begun = Instant::now();
+    let (tools, beside) = bed.tools();
+    assert!(
+        begun.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(beside, "");
+    let described = |name: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name);
+        tool.unwrap()["description"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(described("helps"), "[1m  Frobs things.");
+    assert_eq!(described("paged"), "Has a page.");
+    assert_eq!(described("hangs"), "Command-line tool: hangs");
+    assert_eq!(described("fails"), "Command-line tool: fails");
+    assert_eq!(described("blank"), "Command-line tool: blank");
+    assert_eq!(described("floods"), "y");
+    let asked = std::fs::read_to_string(bed.work("asked")).unwrap();
+    assert_eq!(asked.lines().count(), 1, "{asked}");
+    assert!(asked.trim_end().ends_with("tools/helps --help"), "{asked}");
+    assert_eq!(bed.said("hangs", &json!({})), "ran");
+    bed.nobody_left();
+}
+
+#[test]
+fn what_is_a_tool_and_what_is_not() {
+    let bed = Bed::new();
+    own(&bed, "a b;c.sh", "#!/bin/bash\necho odd\n", "");
+    bed.file(&format!("{OWN}/a b;c.md"), "By its stem.");
+    own(&bed, "ünï.py", "#!/bin/bash\necho unicode\n", "Unicode.");
+    own(
+        &bed,
+        "both.sh",
+        "#!/bin/bash\necho both\n",
+        "The whole name.",
+    );
+    bed.file(&format!("{OWN}/both.md"), "The stem.");
+    own(
+        &bed,
+        "broken",
+        "#!/bin/bash\n",
+        "---\ndescription: [unclosed\n---\n",
+    );
+    own(
+        &bed,
+        "wrong",
+        "#!/bin/bash\n",
+        "---\ndescription: d\nparameters: 5\n---\n",
+    );
+    own(
+        &bed,
+        "bomb",
+        "#!/bin/bash\n",
+        "---\ndescription: d\nparameters: {$ref: 'http://127.0.0.1:9/'}\n---\n",
+    );
+    own(
+        &bed,
+        "plain",
+        "#!/bin/bash\necho plain\n",
+        "# Plain\n\nNo front matter.\n",
+    );
+    own(&bed, ".hidden", "#!/bin/bash\n", "");
+    bed.file(&format!("{OWN}/no_bit"), "#!/bin/bash\n");
+    std::fs::create_dir(bed.path(&format!("{OWN}/folder"))).unwrap();
+    std::os::unix::fs::symlink("/nowhere", bed.path(&format!("{OWN}/dangling"))).unwrap();
+    let (tools, beside) = bed.tools();
+    let described = |name: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name);
+        tool.map(|tool| tool["description"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(described("a_b_c").as_deref(), Some("By its stem."));
+    assert_eq!(described("_n_").as_deref(), Some("Unicode."));
+    assert_eq!(described("both").as_deref(), Some("The whole name."));
+    assert_eq!(described("plain").as_deref(), Some("Plain"));
+    for none in [
+        "broken", "wrong", "bomb", ".hidden", "hidden", "no_bit", "folder", "dangling",
+    ] {
+        assert_eq!(described(none), None, "{none}");
+    }
+    for named in [
+        "broken.md: its front matter is no YAML",
+        "wrong.md: parameters must be",
+        "the tool bomb is left out",
+    ] {
+        assert!(beside.contains(named), "{named}\n{beside}");
+    }
+    assert_eq!(bed.said("a_b_c", &json!({})), "odd");
+}
+
+#[test]
+fn a_child_in_the_background_does_not_delay_the_reply_nor_outlive_it() {
+    let bed = Bed::new();
+    own(
+        &bed,
+        "leaves",
+        "#!/bin/bash\nsleep 1000 &\nsetsid sleep 1001 &\necho done\n",
+        "Leaves.",
+    );
+    let begun = Instant::now();
+    let said = bed.said("leaves", &json!({}));
+    assert!(said.starts_with("done"), "{said}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    bed.nobody_left();
+}
+
+#[test]
+fn long_output_is_cut_and_kept() {
+    let bed = Bed::new();
+    own(&bed, "long", "#!/bin/bash\nseq 1 200000\n", "Long.");
+    let mut session = bed.session(&[]);
+    let said = session.said("long", &json!({}));
+    assert!(
+        said.len() < 60_000 && said.contains("\n200000\n"),
+        "{}",
+        said.len()
+    );
+    let path = said
+        .split_whitespace()
+        .find(|word| word.contains("/outputs/"))
+        .unwrap();
+    let kept = std::fs::read_to_string(path.trim_matches([']', '['])).unwrap();
+    assert!(kept.starts_with("1\n2\n") && kept.ends_with("200000\n"));
+}
+
+#[test]
+fn one_that_hangs_is_ended_with_its_tree() {
+    let bed = Bed::new();
+    bed.configure(&json!({ "tools": { "timeout": 1 } }));
+    own(
+        &bed,
+        "hangs",
+        "#!/bin/bash\ntrap '' TERM\necho begun\nsetsid sleep 1000 &\nsleep 1000\n",
+        "Hangs.",
+    );
+    let begun = Instant::now();
+    let answer = bed.call("hangs", &json!({}));
+    assert!(
+        answer.is_error && answer.text.starts_with("begun\n"),
+        "{answer:?}"
+    );
+    assert!(
+        answer.text.contains("timed out after 1 second"),
+        "{answer:?}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    bed.nobody_left();
+}
+
+#[test]
+fn a_folder_with_very_many_files_is_bounded_and_it_is_told() {
+    let bed = Bed::new();
+    for n in 0..1000 {
+        bed.program(&format!("{OWN}/t{n:04}"), "#!/bin/bash\n");
+        bed.file(&format!("{OWN}/t{n:04}.md"), "d");
+    }
+    let (names, beside) = bed.names();
+    let own: Vec<_> = names.iter().filter(|name| name.starts_with('t')).collect();
+    assert_eq!(own.len(), 500, "{}", own.len());
+    assert_eq!(own[499], "t0499");
+    assert!(beside.contains("more than 500 tools"), "{beside}");
+}

@@ -1,0 +1,303 @@
+//! Lua modules in a `tools` folder are tools.
+
+use crate::bed::{Answer, Bed};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const OWN: &str = "home/.config/haft/tools";
+
+fn module(name: &str, body: &str) -> String {
+    format!(
+        "return {{\n name = '{name}', description = 'Tests.', system_prompt = 'Use {name} well.',\n input_schema = {{type = 'object', properties = {{}}}},\n execute = function(input)\n {body}\n end,\n}}\n"
+    )
+}
+
+fn own(bed: &Bed, file: &str, content: &str) {
+    bed.file(&format!("{OWN}/{file}"), content);
+}
+
+/// A module of the project, trusted.
+fn trusted(bed: &Bed, file: &str, content: &str) {
+    bed.file(&format!("work/tools/{file}"), content);
+    bed.done(&["trust", "--yes"]);
+}
+
+#[test]
+fn a_module_as_in_the_manual_is_a_tool() {
+    let bed = Bed::new();
+    own(
+        &bed,
+        "greet.lua",
+        r#"return {
+  name = "greet", description = "Greets somebody.", system_prompt = "Greet only people.",
+  input_schema = { type = "object", properties = { who = { type = "string" } }, required = { "who" } },
+  execute = function(input)
+    if input.who == "nobody" then return "there is nobody", true end
+    return "hello " .. input.who
+  end,
+}"#,
+    );
+    assert_eq!(bed.said("greet", &json!({ "who": "Ada ü" })), "hello Ada ü");
+    let failed = bed.call("greet", &json!({ "who": "nobody" }));
+    assert_eq!(
+        (failed.is_error, failed.text.as_str()),
+        (true, "there is nobody")
+    );
+    let missing = bed.call("greet", &json!({}));
+    assert!(
+        missing
+            .text
+            .starts_with("validation error: missing required parameter \"who\""),
+        "{missing:?}"
+    );
+    let prompt = bed.done(&["tools", "--prompt"]).out;
+    assert!(
+        prompt.contains("greet: Greets somebody.") && prompt.contains("Greet only people."),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn a_project_module_takes_the_place_of_a_built_in_only_when_trusted() {
+    let bed = Bed::new();
+    bed.file(
+        "work/tools/bash.lua",
+        module("bash", "return 'from Lua: ' .. tostring(input.command)"),
+    );
+    let echo = json!({ "command": "echo built in" });
+    let before = bed.call("bash", &echo);
+    assert_eq!(before.text, "built in");
+    assert!(
+        before.beside.contains("bash (lua)") && before.beside.contains("haft trust"),
+        "{before:?}"
+    );
+    let shown = bed.done(&["trust", "--yes"]);
+    assert!(
+        shown.out.contains("replaces the built-in tool bash"),
+        "{shown:?}"
+    );
+    let after = bed.call("bash", &echo);
+    assert_eq!(after.text, "from Lua: echo built in", "{after:?}");
+    let mut session = bed.session(&[]);
+    assert_eq!(session.said("bash", &echo), "from Lua: echo built in");
+    let many = session
+        .tools()
+        .iter()
+        .filter(|tool| tool["name"] == "bash")
+        .count();
+    assert_eq!(many, 1);
+}
+
+#[test]
+fn a_module_replaces_only_what_its_file_is_named_after() {
+    // Who says yes sees the names of files; a module must not be another inside.
+    let bed = Bed::new();
+    bed.file(
+        "work/tools/innocent.lua",
+        module("bash", "return 'hijacked'"),
+    );
+    bed.file("work/tools/read.lua", module("write", "return 'hijacked'"));
+    bed.file("work/a.txt", "here");
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("bash", &json!({ "command": "echo fine" })), "fine");
+    assert_eq!(bed.said("read", &json!({ "path": "a.txt" })), "here");
+    let wrote = bed.said("write", &json!({ "path": "b.txt", "content": "x" }));
+    assert!(wrote.starts_with("Successfully wrote"), "{wrote}");
+    let (_, beside) = bed.names();
+    for name in ["bash", "write"] {
+        assert!(
+            beside.contains(&format!("its tool \"{name}\" is left out")),
+            "{beside}"
+        );
+    }
+}
+
+#[test]
+fn other_tools_are_called_under_the_same_rules() {
+    let bed = Bed::new();
+    bed.file("work/a.txt", "content");
+    bed.file("outside/o.txt", "x");
+    own(
+        &bed,
+        "reader.lua",
+        &module(
+            "reader",
+            "local text, failed = haft.call('read', {path = input.path}); return tostring(text) .. '|' .. tostring(failed)",
+        ),
+    );
+    own(
+        &bed,
+        "writer.lua",
+        &module(
+            "writer",
+            "local text = haft.call('write', {path = input.path, content = 'x'}); return text",
+        ),
+    );
+    own(
+        &bed,
+        "again.lua",
+        &module("again", "local text = haft.call('again', {}); return text"),
+    );
+    let said = bed.said("reader", &json!({ "path": "a.txt" }));
+    assert!(said.starts_with("content|"), "{said}");
+    bed.call("writer", &json!({ "path": bed.path("outside/new.txt") }));
+    assert!(!bed.path("outside/new.txt").exists());
+    bed.configure(&json!({ "policy": [{ "deny": "read" }] }));
+    let denied = bed.call("reader", &json!({ "path": "a.txt" }));
+    assert!(
+        !denied.text.contains("content") && denied.text.contains("denied"),
+        "{denied:?}"
+    );
+    let begun = Instant::now();
+    let recursion = bed.call("again", &json!({}));
+    assert!(
+        recursion.text.contains("again") && recursion.text.len() < 2_000,
+        "{recursion:?}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn nothing_a_module_does_is_without_bounds() {
+    let bed = Bed::new();
+    bed.configure(&json!({ "tools": { "timeout": 2 } }));
+    let bombs = [
+        ("loop", "while true do end"),
+        (
+            "memory",
+            "local t = {} for i = 1, 1e10 do t[i] = ('x'):rep(1e6) .. i end",
+        ),
+        ("huge", "return ('x'):rep(1e10)"),
+        (
+            "pattern",
+            "return ('a'):rep(200):find(('a-'):rep(40) .. 'b')",
+        ),
+        ("deep", "local function f() return f() + 1 end return f()"),
+        (
+            "catches",
+            "while true do pcall(function() while true do end end) end",
+        ),
+        (
+            "coroutine",
+            "local function f() return coroutine.wrap(f)() end return f()",
+        ),
+        ("answer", "return ('y'):rep(3e7)"),
+    ];
+    for (name, body) in bombs {
+        own(&bed, &format!("{name}.lua"), &module(name, body));
+    }
+    own(&bed, "fine.lua", &module("fine", "return 'fine'"));
+    let mut session = bed.session(&[]);
+    let asked: Vec<(&str, u64)> = bombs
+        .iter()
+        .map(|(name, _)| (*name, session.ask(name, &json!({}))))
+        .collect();
+    let begun = Instant::now();
+    for (name, number) in asked {
+        let Answer { is_error, text, .. } = session.answer(number);
+        assert!(is_error || name == "answer", "{name}: {text}");
+        assert!(text.len() < 60_000, "{name}: {}", text.len());
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(session.said("fine", &json!({})), "fine");
+    assert!(session.peak() < 400 << 10, "{} KiB", session.peak());
+}
+
+#[test]
+fn a_project_module_has_nothing_of_the_machine_and_a_persons_has_all() {
+    let probe = "local names = {'io', 'os.execute', 'os.exit', 'os.remove', 'os.getenv', 'dofile', 'loadfile', 'require', 'package', 'debug.getregistry', 'os.rename', 'os.tmpname'}\n local found = {}\n for _, name in ipairs(names) do\n local value = _G\n for part in name:gmatch('[^.]+') do value = type(value) == 'table' and value[part] or nil end\n if value ~= nil then found[#found + 1] = name end\n end\n return 'found: ' .. table.concat(found, ' ')";
+    let bed = Bed::new();
+    own(&bed, "mine.lua", &module("mine", probe));
+    own(
+        &bed,
+        "files.lua",
+        &module(
+            "files",
+            "local f = io.open('made.txt', 'w'); f:write('x'); f:close(); return tostring(os.getenv('HOME') ~= nil)",
+        ),
+    );
+    trusted(&bed, "theirs.lua", &module("theirs", probe));
+    assert_eq!(bed.said("theirs", &json!({})), "found:");
+    let mine = bed.said("mine", &json!({}));
+    for name in ["io", "os.execute", "os.getenv", "dofile", "require"] {
+        assert!(mine.contains(name), "{mine}");
+    }
+    assert!(!mine.contains("debug.getregistry"), "{mine}");
+    assert_eq!(bed.said("files", &json!({})), "true");
+    assert!(bed.work("made.txt").exists());
+}
+
+#[test]
+fn a_module_that_is_none_is_named_and_the_others_load() {
+    let bed = Bed::new();
+    for (file, content) in [
+        ("syntax.lua", "return {{{ name = "),
+        ("number.lua", "return 5"),
+        ("nothing.lua", "local x = 1"),
+        (
+            "nameless.lua",
+            "return {description = 'd', input_schema = {}, execute = function() end}",
+        ),
+        (
+            "inert.lua",
+            "return {name = 'inert', description = 'd', input_schema = {type = 'object'}, execute = 5}",
+        ),
+        ("raises.lua", "error('at load')"),
+        ("loops.lua", "while true do end"),
+        ("bytes.lua", "\u{1b}Lua"),
+        ("empty.lua", ""),
+    ] {
+        own(&bed, file, content);
+    }
+    own(&bed, "fine.lua", &module("fine", "return 'fine'"));
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"fine".to_owned()), "{names:?}");
+    for name in [
+        "syntax", "number", "nothing", "nameless", "inert", "raises", "loops", "bytes", "empty",
+    ] {
+        let line = beside
+            .lines()
+            .find(|line| line.contains(&format!("{name}.lua")));
+        assert!(
+            line.is_some_and(|line| line.contains("cannot be used")),
+            "{name}:\n{beside}"
+        );
+    }
+    assert!(!beside.contains('\u{1b}'));
+}
+
+#[test]
+fn beside_a_program_of_its_name_the_module_wins() {
+    let bed = Bed::new();
+    own(&bed, "both.lua", &module("both", "return 'lua'"));
+    bed.program(&format!("{OWN}/both"), "#!/bin/bash\necho program\n");
+    bed.program(&format!("{OWN}/both.sh"), "#!/bin/bash\necho program\n");
+    let answer = bed.call("both", &json!({}));
+    assert_eq!(answer.text, "lua");
+    for other in ["tools/both is left out", "tools/both.sh is left out"] {
+        assert!(answer.beside.contains(other), "{answer:?}");
+    }
+}
+
+#[test]
+fn of_three_tiers_the_later_wins() {
+    let bed = Bed::new();
+    bed.file("work/a.txt", "built in");
+    let read = json!({ "path": "a.txt" });
+    assert_eq!(bed.said("read", &read), "built in");
+    own(&bed, "read.lua", &module("read", "return 'person'"));
+    own(&bed, "mine.lua", &module("mine", "return 'person'"));
+    assert_eq!(bed.said("read", &read), "person");
+    trusted(&bed, "read.lua", &module("read", "return 'project'"));
+    bed.program("work/tools/mine", "#!/bin/bash\necho project\n");
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("read", &read), "project");
+    assert_eq!(bed.said("mine", &json!({})), "project");
+    bed.done(&["trust", "--revoke"]);
+    assert_eq!(bed.said("read", &read), "person");
+    assert_eq!(bed.said("mine", &json!({})), "person");
+}

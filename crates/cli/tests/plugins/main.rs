@@ -1,0 +1,26 @@
+//! Tools that are other programs, through the built binary: plugins in every
+//! protocol, programs, Lua modules; what they are kept from, what they cannot break,
+//! and that nothing of a project runs before somebody said yes to it.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test prepares its own folders and fails by panicking"
+)]
+
+mod arguments;
+mod bed;
+mod confined;
+mod crashes;
+mod environment;
+mod executables;
+mod floods;
+mod lua;
+mod names;
+mod policy;
+mod protocols;
+mod schemas;
+mod second;
+mod session;
+mod stale;
+mod trust;

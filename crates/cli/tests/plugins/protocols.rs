@@ -1,0 +1,253 @@
+//! How plugins introduce themselves and answer, in every shape there is.
+
+use crate::bed::Bed;
+use serde_json::{Value, json};
+
+const ECHO: &str = r#"text(message["name"] + " " + json.dumps(message["params"], sort_keys=True))"#;
+
+/// A plugin whose answer to `describe` is made by this.
+fn describing(answer: &str) -> Bed {
+    let body = format!(
+        "for message in lines():\n  if message['type'] == 'describe':\n    {answer}\n  elif message['type'] == 'call': {ECHO}"
+    );
+    Bed::with(&[("p", &body)])
+}
+
+#[test]
+fn a_definition_comes_in_every_shape() {
+    for answer in [
+        "say(tool('one'))",
+        "say({'tools': [tool('one'), tool('two')]})",
+        "say({'type': 'init', 'tools': [tool('one')]})",
+        // Pretty-printed, with the lines of Windows, behind a banner, with blank lines.
+        "raw(json.dumps(tool('one'), indent=2) + '\\n')",
+        "raw(json.dumps({'tools': [tool('one')]}, indent=4).replace('\\n', '\\r\\n') + '\\r\\n')",
+        "raw('Loading model...\\n[info] {ready}\\n\\n42\\n\"x\"\\n'); say(tool('one'))",
+        "raw('{debug} starting\\n'); say({'name': 'one', 'description': 'd'})",
+        "raw(json.dumps(tool('one')) + '\\r\\n')",
+        // Without parameters, or under their other name.
+        "say({'name': 'one', 'description': 'd'})",
+        "say({'name': 'one'})",
+        "say({'name': 'one', 'description': 'd', 'input_schema': {'type': 'object'}})",
+        "say({'name': 'one', 'description': 'd', 'parameters': None})",
+    ] {
+        let bed = describing(answer);
+        let said = bed.said("one", &json!({ "a": "ü→🙂" }));
+        assert_eq!(said, r#"one {"a": "\u00fc\u2192\ud83d\ude42"}"#, "{answer}");
+        assert_eq!(bed.noted("starts", "p").len(), 1, "{answer}");
+        let first = bed.noted("got", "p")[0].clone();
+        assert_eq!(first, r#"{"type":"describe","protocol":2}"#);
+    }
+}
+
+#[test]
+fn one_plugin_brings_several_tools_and_is_told_which_is_called() {
+    let bed = describing("say({'tools': [tool('one'), tool('two')]})");
+    assert_eq!(bed.said("one", &json!({})), "one {}");
+    assert_eq!(bed.said("two", &json!({})), "two {}");
+}
+
+#[test]
+fn one_that_knows_only_init_is_asked_so_and_started_anew() {
+    for refusal in [
+        "say({'error': {'code': -1, 'message': 'unknown type: describe'}})",
+        "say({'content': [{'type': 'text', 'text': 'unknown'}], 'error': True})",
+        "say({'type': 'error', 'message': 'unknown'})",
+    ] {
+        let body = format!(
+            "for message in lines():\n  if message['type'] == 'init': say({{'type': 'init', 'tools': [tool('one')]}})\n  elif message['type'] == 'call': text('fine', type='result', call_id=message['call_id'])\n  else: {refusal}"
+        );
+        let bed = Bed::with(&[("p", &body)]);
+        let ran = bed.done(&["call", "one"]);
+        assert_eq!(ran.out, "fine\n", "{refusal}");
+        let got = bed.noted("got", "p");
+        let kinds: Vec<Value> = got
+            .iter()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone())
+            .collect();
+        assert_eq!(kinds, ["describe", "init", "init", "call"], "{refusal}");
+        assert_eq!(bed.noted("starts", "p").len(), 2, "{refusal}");
+    }
+}
+
+#[test]
+fn one_that_ignores_describe_or_is_slow_is_in_step_afterwards() {
+    let slow = "serve(tool('slow'), lambda m: text('slow ' + m['params']['n']))"
+        .replace("serve(", "time.sleep(1.5)\nserve(");
+    let ignores = r"
+for message in lines():
+  if message['type'] == 'init': say({'type': 'init', 'tools': [tool('init_only')]})
+  elif message['type'] == 'call': text('init ' + message['params']['n'])
+";
+    let bed = Bed::with(&[("slow", &slow), ("init", ignores)]);
+    let mut session = bed.session(&[]);
+    for n in ["a", "b", "c"] {
+        let arguments = json!({ "n": n });
+        assert_eq!(session.said("slow", &arguments), format!("slow {n}"));
+        assert_eq!(session.said("init_only", &arguments), format!("init {n}"));
+    }
+    let last = bed.noted("starts", "slow").len();
+    assert_eq!(last, 2, "asked twice, so it was started anew");
+}
+
+#[test]
+fn a_pinned_protocol_is_the_only_one_that_is_spoken() {
+    let body = r"
+for message in lines():
+  if message['type'] == 'init': say({'type': 'init', 'tools': [tool('one')]})
+  elif message['type'] == 'call': text('fine')
+  else: os._exit(3)
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut entry = bed.plugin("p");
+    entry["protocol"] = "init".into();
+    bed.configure(&json!({ "tools": { "plugins": [entry] } }));
+    assert_eq!(bed.said("one", &json!({})), "fine");
+    assert_eq!(bed.noted("got", "p")[0], r#"{"type":"init","tools":[]}"#);
+}
+
+#[test]
+fn a_call_is_one_plain_line() {
+    let properties =
+        "{'a': {'type': 'string'}, 'b': {'type': ['string', 'null']}, 'c': {'type': 'integer'}}";
+    let bed = Bed::with(&[(
+        "p",
+        &format!("serve(tool('one', {properties}), lambda m: text('ok'))"),
+    )]);
+    let mut session = bed.session(&[]);
+    session.said(
+        "one",
+        &json!({ "a": "</ü>\n\"\\\u{7f}/", "b": null, "c": null }),
+    );
+    session.said("one", &json!({}));
+    let got = bed.noted("got", "p");
+    let call: Value = serde_json::from_str(&got[1]).unwrap();
+    let id = call["call_id"].as_str().unwrap();
+    assert!(!id.is_empty());
+    assert_eq!(
+        got[1],
+        format!(
+            r#"{{"type":"call","name":"one","call_id":"{id}","params":{{"a":"</ü>\n\"\\{}/"}}}}"#,
+            '\u{7f}'
+        )
+    );
+    assert_eq!(bed.calls("p")[1]["params"], json!({}));
+    assert_ne!(bed.calls("p")[0]["call_id"], bed.calls("p")[1]["call_id"]);
+}
+
+#[test]
+fn a_reply_is_taken_in_every_shape() {
+    let body = r"
+def call(m):
+    how = m['params']['how']
+    hello = {'type': 'text', 'text': 'hello'}
+    if how == 'echoed': text('hello', call_id=m['call_id'])
+    if how == 'plain': text('hello')
+    if how == 'error': text('hello', error=True)
+    if how == 'is_error': text('hello', is_error=True)
+    if how == 'words': say({'error': 'hello'})
+    if how == 'object': say({'error': {'message': 'hello'}})
+    if how == 'kind': say({'type': 'error', 'message': 'hello', 'call_id': m['call_id']})
+    if how == 'blocks': say({'content': [{'type': 'text', 'text': 'hel'}, {'type': 'text', 'text': 'lo'}]})
+    if how == 'string': say({'content': 'hello'})
+    if how == 'result': say({'type': 'result', 'call_id': m['call_id'], 'content': [hello], 'is_error': False})
+    if how == 'pretty': raw(json.dumps({'content': [hello], 'error': False}, indent=2) + '\n')
+    if how == 'noise': raw('debug: x\n{not json}\n[]\n'); text('hello')
+    if how == 'bytes': sys.stdout.buffer.write(b'{\x22content\x22:\x22hel\xff\x22}\n'); sys.stdout.flush()
+    if how == 'control': raw('{\x22content\x22:\x22a\x01\tb\x22}\n')
+    if how == 'empty': say({'type': 'result', 'call_id': m['call_id']})
+    if how == 'nothing': say({'content': [], 'error': False})
+serve(tool('one'), call)
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut session = bed.session(&[]);
+    for (how, is_error, text) in [
+        ("echoed", false, "hello"),
+        ("plain", false, "hello"),
+        ("error", true, "hello"),
+        ("is_error", true, "hello"),
+        ("words", true, "hello"),
+        ("object", true, "hello"),
+        ("kind", true, "hello"),
+        ("blocks", false, "hello"),
+        ("string", false, "hello"),
+        ("result", false, "hello"),
+        ("pretty", false, "hello"),
+        ("noise", false, "hello"),
+        ("bytes", false, "hel\u{fffd}"),
+        ("control", false, "a\u{1}\tb"),
+        ("empty", false, ""),
+        ("nothing", false, ""),
+        ("plain", false, "hello"),
+    ] {
+        let answer = session.call("one", &json!({ "how": how }));
+        assert_eq!(
+            (answer.is_error, answer.text.as_str()),
+            (is_error, text),
+            "{how}"
+        );
+    }
+    assert_eq!(
+        bed.noted("starts", "p").len(),
+        1,
+        "none of it was a failure"
+    );
+}
+
+#[test]
+fn pictures_arrive_as_pictures() {
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let body = format!(
+        "serve(tool('one'), lambda m: say({{'content': [{{'type': 'text', 'text': 'a'}}, {{'type': 'image', 'data': '{png}', m['params']['key']: 'image/png'}}, {{'type': 'text', 'text': 'b'}}]}}))"
+    );
+    let bed = Bed::with(&[("p", &body)]);
+    let mut session = bed.session(&[]);
+    for key in ["mimeType", "mime_type", "media_type"] {
+        let number = session.ask("one", &json!({ "key": key }));
+        let reply = session.reply(number);
+        assert_eq!(
+            reply["result"]["content"],
+            json!([
+                { "type": "text", "text": "a" },
+                { "type": "image", "data": png, "mimeType": "image/png" },
+                { "type": "text", "text": "b" },
+            ]),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn a_long_message_on_many_lines_is_read_in_time() {
+    let body = r"
+rows = [{'n': n} for n in range(60000)]
+serve(tool('one'), lambda m: raw(json.dumps({'content': 'long', 'details': {'rows': rows}}, indent=1) + '\n'))
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut session = bed.session(&[]);
+    let begun = std::time::Instant::now();
+    assert_eq!(session.said("one", &json!({})), "long");
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn plugins_in_bash_with_sed_work_as_in_the_manual() {
+    let bed = Bed::new();
+    bed.program(
+        "plugins/sh",
+        r#"#!/bin/bash
+while IFS= read -r line; do
+  case "$line" in
+    *'"type":"describe"'*) printf '{"name":"sys","description":"d","parameters":{"type":"object","properties":{"section":{"type":"string"}}}}\n' ;;
+    *'"type":"call"'*) section=$(sed -n 's/.*"section":"\([^"]*\)".*/\1/p' <<<"$line")
+      printf '{"content":[{"type":"text","text":"section=%s"}],"error":false}\n' "$section" ;;
+  esac
+done
+"#,
+    );
+    bed.configure(&json!({ "tools": { "plugins": [bed.plugin("sh")] } }));
+    assert_eq!(
+        bed.said("sys", &json!({ "section": "a/b ü" })),
+        "section=a/b ü"
+    );
+}

@@ -1,0 +1,138 @@
+//! The second protocol: updates, calls at once, cancelling, details.
+
+use crate::bed::{Bed, within};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const SECOND: &str = r"
+import threading
+lock = threading.Lock()
+def locked(message):
+    with lock: say(message)
+waiting = []
+def call(m):
+    how, id = m['params'].get('how'), m['call_id']
+    block = lambda words: [{'type': 'text', 'text': words}]
+    if how == 'updates':
+        for n in range(3):
+            locked({'type': 'update', 'call_id': id, 'content': block('step %d' % n)})
+        locked({'type': 'result', 'call_id': id, 'content': block('done'), 'details': {'rows': 3}})
+    elif how == 'together':
+        # Nobody is answered before all twenty are here; then the last one first.
+        waiting.append(m)
+        if len(waiting) == 20:
+            for one in reversed(waiting):
+                locked({'type': 'result', 'call_id': one['call_id'], 'content': block('n=%d' % one['params']['n'])})
+    elif how == 'hang': open('hangs', 'w').close()
+    elif how == 'crash':
+        waiting.append(m)
+        if len(waiting) == 6: os._exit(3)
+    else: locked({'type': 'result', 'call_id': id, 'content': block('fine'), 'error': how == 'fail'})
+for message in lines():
+    if message['type'] == 'describe': say(tool('one', protocol=2))
+    elif message['type'] == 'call': call(message)
+    elif message['type'] == 'cancel' and not os.path.exists('deaf'):
+        say({'type': 'result', 'call_id': message['call_id'], 'content': 'LATE', 'error': True})
+";
+
+#[test]
+fn updates_arrive_as_progress_and_details_stay_with_the_host() {
+    let bed = Bed::with(&[("p", SECOND)]);
+    let mut session = bed.session(&[]);
+    let number = session.ask("one", &json!({ "how": "updates" }));
+    let reply = session.reply(number);
+    assert_eq!(
+        reply["result"]["content"],
+        json!([{ "type": "text", "text": "done" }])
+    );
+    let told: Vec<&Value> = session
+        .told
+        .iter()
+        .filter(|message| message["params"]["progressToken"] == number)
+        .collect();
+    let words = told
+        .iter()
+        .map(|message| message["params"]["message"].as_str().unwrap_or_default());
+    let words: String = words.collect::<Vec<_>>().join("|");
+    assert!(!told.is_empty() && words.contains("step"), "{told:?}");
+    let ran = bed.done(&["call", "one", "how=updates", "--json"]);
+    let reply: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(reply["details"]["rows"], 3, "{reply}");
+    assert!(session.call("one", &json!({ "how": "fail" })).is_error);
+}
+
+#[test]
+fn twenty_calls_at_once_are_told_apart_by_their_ids() {
+    let bed = Bed::with(&[("p", SECOND)]);
+    let mut session = bed.session(&[]);
+    let asked: Vec<_> = (0..20)
+        .map(|n| session.ask("one", &json!({ "how": "together", "n": n })))
+        .collect();
+    for (n, number) in asked.into_iter().enumerate() {
+        assert_eq!(session.answer(number).text, format!("n={n}"));
+    }
+    assert_eq!(bed.noted("starts", "p").len(), 1);
+}
+
+#[test]
+fn a_cancelled_call_is_told_to_the_plugin_which_goes_on() {
+    let bed = Bed::with(&[("p", SECOND)]);
+    let mut session = bed.session(&[]);
+    let number = session.ask("one", &json!({ "how": "hang" }));
+    assert!(within(Duration::from_secs(10), || bed
+        .work("hangs")
+        .exists()));
+    session.cancel(number);
+    let is_told = within(Duration::from_secs(5), || {
+        let got = bed.noted("got", "p");
+        got.iter().any(|line| line.contains(r#""type":"cancel""#))
+    });
+    assert!(is_told, "{:?}", bed.noted("got", "p"));
+    let id = bed.calls("p")[0]["call_id"].clone();
+    let got = bed.noted("got", "p");
+    let cancel = got.iter().find(|line| line.contains("cancel")).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(cancel).unwrap(),
+        json!({ "type": "cancel", "call_id": id })
+    );
+    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(
+        bed.noted("starts", "p").len(),
+        1,
+        "it answered, and may live"
+    );
+}
+
+#[test]
+fn one_that_does_not_heed_a_cancelled_call_is_ended() {
+    let bed = Bed::with(&[("p", SECOND)]);
+    bed.file("work/deaf", "");
+    let mut session = bed.session(&[]);
+    let number = session.ask("one", &json!({ "how": "hang" }));
+    assert!(within(Duration::from_secs(10), || bed
+        .work("hangs")
+        .exists()));
+    session.cancel(number);
+    bed.gone_within("p", Duration::from_secs(6));
+    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(bed.noted("starts", "p").len(), 2);
+}
+
+#[test]
+fn a_crash_under_many_calls_is_one_crash() {
+    let bed = Bed::with(&[("p", SECOND)]);
+    let mut session = bed.session(&[]);
+    let asked: Vec<_> = (0..6)
+        .map(|_| session.ask("one", &json!({ "how": "crash" })))
+        .collect();
+    for number in asked {
+        let answer = session.answer(number);
+        assert!(
+            answer.is_error && answer.text.contains("exited (code 3)"),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(bed.noted("starts", "p").len(), 2);
+}

@@ -1,0 +1,166 @@
+//! A call that nobody waits for any more: its answer reaches nobody, and nothing of
+//! it stays.
+
+use crate::bed::{Bed, alive, within};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Answers its first call late, and the others at once.
+const LATE: &str = r"
+done = os.path.exists('late-' + me)
+def call(m):
+    ids = {'call_id': m['call_id']} if m['params'].get('ids') else {}
+    if m['params'].get('late'):
+        open('late-' + me, 'w').close()
+        time.sleep(1.3)
+        text('LATE', **ids)
+    else:
+        text('mine ' + m['params']['n'], **ids)
+serve(tool('one'), call)
+";
+
+fn timing_out(plugins: &[(&str, &str)]) -> Bed {
+    let bed = Bed::with(plugins);
+    let all: Vec<_> = plugins.iter().map(|(name, _)| bed.plugin(name)).collect();
+    bed.configure(&json!({ "tools": { "plugins": all, "timeout": 1 } }));
+    bed
+}
+
+#[test]
+fn an_answer_after_the_time_limit_reaches_nobody() {
+    for ids in [false, true] {
+        let bed = timing_out(&[("p", LATE)]);
+        let mut session = bed.session(&[]);
+        let begun = Instant::now();
+        let slow = session.ask("one", &json!({ "late": true, "ids": ids }));
+        let next = session.ask("one", &json!({ "n": "0", "ids": ids }));
+        let late = session.answer(slow);
+        let took = begun.elapsed();
+        assert!(
+            late.is_error && late.text.contains("timed out after 1 second"),
+            "{late:?}"
+        );
+        assert!(took < Duration::from_millis(2_400), "{took:?}");
+        // One that waited for its turn meanwhile had the same time.
+        let waited = session.answer(next);
+        assert!(waited.is_error || waited.text == "mine 0", "{waited:?}");
+        for n in ["1", "2", "3"] {
+            let said = session.said("one", &json!({ "n": n, "ids": ids }));
+            assert_eq!(said, format!("mine {n}"));
+        }
+    }
+}
+
+#[test]
+fn an_answer_after_a_cancelled_request_reaches_nobody() {
+    for ids in [false, true] {
+        let bed = Bed::with(&[("p", LATE)]);
+        let mut session = bed.session(&[]);
+        let slow = session.ask("one", &json!({ "late": true, "ids": ids }));
+        let began = within(Duration::from_secs(10), || bed.work("late-p").exists());
+        assert!(began, "the call did not arrive");
+        session.cancel(slow);
+        for n in ["1", "2", "3"] {
+            let said = session.said("one", &json!({ "n": n, "ids": ids }));
+            assert_eq!(said, format!("mine {n}"));
+        }
+    }
+}
+
+/// Hangs, deaf to everything, with children that are no better.
+const DEAF: &str = r"
+import subprocess
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def call(m):
+    if not m['params'].get('hang'): return text('alive')
+    deaf = 'trap \x22\x22 TERM INT HUP; while :; do sleep 1; done'
+    subprocess.Popen(['setsid', 'bash', '-c', deaf, 'GRANDCHILD', os.getcwd()])
+    subprocess.Popen(['setsid', 'bash', '-c', 'bash -c \x22' + 'sleep 1000; :' + '\x22 GRANDCHILD ' + os.getcwd() + ' & disown; exit'], stdout=subprocess.DEVNULL)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open('hung', 'w').close()
+            time.sleep(1000)
+        os._exit(0)
+    time.sleep(1000)
+serve(tool('one'), call)
+";
+
+#[test]
+fn the_tree_of_one_that_hangs_is_dead_soon_and_the_next_call_works() {
+    for cancels in [false, true] {
+        let bed = if cancels {
+            Bed::with(&[("p", DEAF)])
+        } else {
+            timing_out(&[("p", DEAF)])
+        };
+        let mut session = bed.session(&[]);
+        assert_eq!(session.said("one", &json!({})), "alive");
+        let first = bed.noted("starts", "p");
+        let hanging = session.ask("one", &json!({ "hang": true }));
+        let began = within(Duration::from_secs(10), || bed.work("hung").exists());
+        assert!(began, "the tree did not grow");
+        if cancels {
+            session.cancel(hanging);
+        } else {
+            assert!(session.answer(hanging).is_error);
+        }
+        let mut left = Vec::new();
+        let gone = within(Duration::from_secs(2), || {
+            left = alive(&bed.path(""));
+            left.retain(|line| line.contains("GRANDCHILD") || line.contains("plugins/p"));
+            left.is_empty()
+        });
+        assert!(gone, "{left:#?}");
+        assert_eq!(session.said("one", &json!({})), "alive");
+        assert_eq!(bed.noted("starts", "p").len(), first.len() + 1);
+        drop(session);
+        bed.nobody_left();
+    }
+}
+
+#[test]
+fn fifty_calls_at_once_are_all_answered_in_step() {
+    let bed = Bed::with(&[(
+        "p",
+        "serve(tool('one'), lambda m: text('n=' + str(m['params']['n'])))",
+    )]);
+    let mut session = bed.session(&[]);
+    let asked: Vec<_> = (0..50)
+        .map(|n| session.ask("one", &json!({ "n": n })))
+        .collect();
+    for (n, number) in asked.into_iter().enumerate() {
+        let answer = session.answer(number);
+        assert_eq!(answer.text, format!("n={n}"), "{answer:?}");
+    }
+    assert_eq!(bed.noted("starts", "p").len(), 1);
+}
+
+#[test]
+fn calls_at_once_beside_one_that_is_cancelled_keep_their_own_answers() {
+    let body = r"
+def call(m):
+    n = m['params']['n']
+    if n == 'slow':
+        open('slow', 'w').close()
+        time.sleep(0.4)
+    text('n=' + n)
+serve(tool('one'), call)
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut session = bed.session(&[]);
+    for round in 0..3 {
+        let _ = std::fs::remove_file(bed.work("slow"));
+        let slow = session.ask("one", &json!({ "n": "slow" }));
+        let asked: Vec<_> = (0..8)
+            .map(|n| session.ask("one", &json!({ "n": n.to_string() })))
+            .collect();
+        let began = within(Duration::from_secs(10), || bed.work("slow").exists());
+        assert!(began, "round {round}");
+        session.cancel(slow);
+        for (n, number) in asked.into_iter().enumerate() {
+            let answer = session.answer(number);
+            assert_eq!(answer.text, format!("n={n}"), "round {round}: {answer:?}");
+        }
+    }
+}

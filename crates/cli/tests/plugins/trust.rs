@@ -1,0 +1,449 @@
+//! Nothing of a project runs before a person said yes to exactly that.
+
+use crate::bed::{Bed, ran};
+use serde_json::json;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+/// A project with something of every kind, each of which leaves a canary when it runs.
+fn hostile() -> Bed {
+    let bed = Bed::new();
+    let canary = |name: &str| format!("#!/bin/bash\ntouch canary-{name}\n");
+    let plugin = format!(
+        "{}while read -r line; do case $line in *describe*) echo '{{\"name\":\"evil_plugin\"}}';; *) echo '{{\"content\":\"evil '$1'\"}}';; esac; done\n",
+        canary("plugin")
+    );
+    bed.program("work/evil_plugin", plugin);
+    bed.program(
+        "work/tools/evil_program",
+        format!("{}echo ran\n", canary("program")),
+    );
+    bed.program(
+        "work/tools/paged",
+        format!("{}echo paged\n", canary("paged")),
+    );
+    bed.file("work/tools/paged.md", "Has a page.");
+    // What Lua can do at load: say something.
+    bed.file("work/tools/evil_lua.lua", "error('CANARY OF LUA')");
+    bed.project(&json!({ "tools": { "plugins": [{ "path": "./evil_plugin", "args": ["one"] }] } }));
+    bed
+}
+
+fn canaries(bed: &Bed) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(bed.work("")).unwrap().flatten();
+    let names = entries.map(|entry| entry.path());
+    names
+        .filter(|path| path.to_string_lossy().contains("canary-"))
+        .collect()
+}
+
+#[test]
+fn nothing_runs_before_somebody_said_yes() {
+    let bed = hostile();
+    for args in [
+        &["tools"][..],
+        &["tools", "--json"],
+        &["tools", "--prompt"],
+        &["call", "bash", "echo=x"],
+        &["call", "evil_plugin"],
+        &["call", "evil_program"],
+        &["call", "paged"],
+        &["why", "bash", "{\"command\":\"ls\"}"],
+        &["doctor"],
+        &["config", "show"],
+        &["trust"],
+        &["--help"],
+        &["help", "tools"],
+        &[],
+    ] {
+        let ran = bed.haft(args);
+        assert_eq!(canaries(&bed), [PathBuf::new(); 0], "{args:?}");
+        assert!(!ran.err.contains("CANARY OF LUA"), "{args:?}: {ran:?}");
+    }
+    let mut session = bed.session(&[]);
+    let names: Vec<String> = session
+        .tools()
+        .iter()
+        .map(|tool| tool["name"].to_string())
+        .collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.contains("evil") || name.contains("paged")),
+        "{names:?}"
+    );
+    session.said("bash", &json!({ "command": "echo hello" }));
+    let beside = session.beside();
+    for item in [
+        "evil_plugin (plugin)",
+        "evil_program (program)",
+        "paged (program)",
+        "evil_lua (lua)",
+    ] {
+        assert!(beside.contains(item), "{item}: {beside}");
+    }
+    drop(session);
+    assert_eq!(canaries(&bed), [PathBuf::new(); 0]);
+    assert_eq!(bed.haft(&["call", "evil_plugin"]).code, Some(2));
+}
+
+#[test]
+fn without_a_person_nothing_becomes_trusted() {
+    let bed = hostile();
+    let ran = bed.haft(&["trust"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("nobody is here to say yes") && ran.err.contains("haft trust --yes"),
+        "{ran:?}"
+    );
+    // It was shown, with what would run.
+    for shown in [
+        "plugin evil_plugin (new",
+        "program evil_program (new",
+        "lua evil_lua (new",
+        "tools/evil_lua.lua",
+    ] {
+        assert!(ran.out.contains(shown), "{shown}: {ran:?}");
+    }
+    assert!(!bed.path("home/.local/state/haft/trust.json").exists());
+    let mut piped = bed.command(&["trust"]);
+    piped.stdin(std::fs::File::open(bed.file("yes", "y\ny\n")).unwrap());
+    assert_eq!(ran_code(&mut piped), Some(2));
+    assert_eq!(bed.haft(&["call", "evil_program"]).code, Some(2));
+    assert_eq!(canaries(&bed), [PathBuf::new(); 0]);
+}
+
+fn ran_code(command: &mut std::process::Command) -> Option<i32> {
+    ran(command).code
+}
+
+#[test]
+fn what_was_trusted_runs_until_it_changes() {
+    let bed = hostile();
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("evil_plugin", &json!({})), "evil one");
+    assert_eq!(bed.said("evil_program", &json!({})), "ran");
+    assert_eq!(bed.said("paged", &json!({})), "paged");
+    let again = bed.done(&["trust"]);
+    assert!(
+        again.out.contains("All of it is trusted already"),
+        "{again:?}"
+    );
+
+    // The arguments of a plugin.
+    bed.project(&json!({ "tools": { "plugins": [{ "path": "./evil_plugin", "args": ["two"] }] } }));
+    let ran = bed.haft(&["call", "evil_plugin"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("evil_plugin (plugin, changed)"), "{ran:?}");
+    assert_eq!(bed.said("evil_program", &json!({})), "ran");
+    let shown = bed.done(&["trust", "--yes"]);
+    assert!(
+        shown.out.contains("plugin evil_plugin (changed"),
+        "{shown:?}"
+    );
+    assert_eq!(bed.said("evil_plugin", &json!({})), "evil two");
+
+    // Its environment, its file, a program, the page of a program, a module.
+    bed.project(&json!({ "tools": { "plugins": [{ "path": "./evil_plugin", "args": ["two"], "env": { "A": "b" } }] } }));
+    assert!(bed.names().1.contains("evil_plugin (plugin, changed)"));
+    bed.done(&["trust", "--yes"]);
+    for (file, item) in [
+        ("evil_plugin", "evil_plugin (plugin, changed)"),
+        ("tools/evil_program", "evil_program (program, changed)"),
+        ("tools/paged.md", "paged (program, changed)"),
+        ("tools/evil_lua.lua", "evil_lua (lua, changed)"),
+    ] {
+        let path = bed.work(file);
+        let content = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{content}\n# changed\n")).unwrap();
+        let (_, beside) = bed.names();
+        assert!(beside.contains(item), "{item}: {beside}");
+        std::fs::write(&path, content).unwrap();
+        let (_, beside) = bed.names();
+        assert!(!beside.contains("not run"), "{item}: {beside}");
+    }
+
+    // A new page, a new tool.
+    bed.file("work/tools/evil_program.md", "---\ndescription: new\n---\n");
+    bed.file("work/tools/new.lua", "return {}");
+    let (_, beside) = bed.names();
+    assert!(
+        beside.contains("evil_program (program, changed)") && beside.contains("new (lua)"),
+        "{beside}"
+    );
+}
+
+#[test]
+fn the_script_that_a_plugin_is_belongs_to_it() {
+    let bed = Bed::new();
+    let script = "import sys\nfor line in sys.stdin:\n  print('{\"name\":\"one\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
+    bed.file("work/plugins/tool.py", script);
+    bed.project(
+        &json!({ "tools": { "plugins": [{ "path": "python3", "args": ["./plugins/tool.py"] }] } }),
+    );
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("one", &json!({})), "ran");
+    bed.file("work/plugins/tool.py", format!("{script}# more\n"));
+    assert_eq!(bed.haft(&["call", "one"]).code, Some(2));
+    let (_, beside) = bed.names();
+    assert!(beside.contains("tool (plugin, changed)"), "{beside}");
+}
+
+#[test]
+fn trust_for_once_and_trust_taken_back() {
+    let bed = hostile();
+    let ran = bed.done(&["--trust", "call", "evil_program"]);
+    assert_eq!(ran.out, "ran\n");
+    assert!(!bed.path("home/.local/state/haft/trust.json").exists());
+    assert_eq!(bed.haft(&["call", "evil_program"]).code, Some(2));
+    bed.done(&["trust", "--yes"]);
+    let file = bed.path("home/.local/state/haft/trust.json");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    bed.done(&["call", "evil_program"]);
+    bed.done(&["trust", "--revoke"]);
+    let ran = bed.haft(&["call", "evil_program"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn what_is_swapped_while_a_session_runs_is_not_started() {
+    let bed = hostile();
+    let plugin = "#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{\"name\":\"one\"}';; *crash*) exit 1;; *) echo '{\"content\":\"good\"}';; esac; done\n";
+    bed.program("work/evil_plugin", plugin);
+    bed.done(&["trust", "--yes"]);
+    let mut session = bed.session(&[]);
+    assert_eq!(session.said("one", &json!({})), "good");
+    bed.program("work/evil_plugin", plugin.replace("good", "SWAPPED"));
+    bed.program("work/tools/evil_program", "#!/bin/bash\necho SWAPPED\n");
+    assert!(
+        session
+            .call("one", &json!({ "how": "crash" }))
+            .text
+            .contains("exited (code 1)")
+    );
+    for tool in ["one", "evil_program"] {
+        let answer = session.call(tool, &json!({}));
+        assert!(
+            answer.is_error && !answer.text.contains("SWAPPED"),
+            "{tool}: {answer:?}"
+        );
+        assert!(
+            answer.text.contains("has changed since it was trusted"),
+            "{tool}: {answer:?}"
+        );
+    }
+    bed.program("work/evil_plugin", plugin);
+    assert_eq!(session.said("one", &json!({})), "good");
+}
+
+#[test]
+fn what_a_model_writes_is_not_loaded() {
+    let bed = hostile();
+    bed.done(&["trust", "--yes"]);
+    let mut session = bed.session(&[]);
+    let new = "return {name = 'new', description = 'd', input_schema = {type = 'object'}, execute = function() return 'ran' end}";
+    session.call("write", &json!({ "path": "tools/new.lua", "content": new }));
+    let config = session.call(
+        "write",
+        &json!({ "path": "haft.yaml", "content": "tools: {}" }),
+    );
+    assert!(config.is_error, "{config:?}");
+    let names = session.tools();
+    assert!(!names.iter().any(|tool| tool["name"] == "new"));
+    drop(session);
+    assert_eq!(bed.haft(&["call", "new"]).code, Some(2));
+}
+
+#[test]
+fn a_damaged_trust_file_is_no_trust_and_stays_as_it_is() {
+    for damaged in [
+        "{\"projects\": {",
+        "[1, 2]",
+        "\"text\"",
+        "",
+        "{\"projects\": [3]}",
+        "\u{0}\u{1}",
+    ] {
+        let bed = hostile();
+        let file = bed.file("home/.local/state/haft/trust.json", damaged);
+        assert_eq!(
+            bed.haft(&["call", "evil_program"]).code,
+            Some(2),
+            "{damaged:?}"
+        );
+        let ran = bed.haft(&["trust", "--yes"]);
+        assert_eq!(ran.code, Some(1), "{damaged:?}: {ran:?}");
+        assert!(ran.err.contains("is damaged"), "{damaged:?}: {ran:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), damaged);
+        assert_eq!(canaries(&bed), [PathBuf::new(); 0], "{damaged:?}");
+    }
+}
+
+#[test]
+fn trust_of_one_project_is_not_that_of_another() {
+    let bed = hostile();
+    bed.done(&["trust", "--yes"]);
+    let copy = bed.path("copy");
+    let mut command = std::process::Command::new("cp");
+    assert!(
+        command
+            .arg("-r")
+            .arg(bed.work(""))
+            .arg(&copy)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let there = copy.to_string_lossy().into_owned();
+    let ran = bed.haft(&["--dir", &there, "call", "evil_program"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    // By another way to the same folder it is the same.
+    symlink(bed.work(""), bed.path("link")).unwrap();
+    let link = bed.path("link").to_string_lossy().into_owned();
+    bed.done(&["--dir", &link, "call", "evil_program"]);
+}
+
+#[test]
+fn trust_at_once_for_two_projects_keeps_both() {
+    let bed = hostile();
+    let copies: Vec<String> = (0..6)
+        .map(|n| {
+            let copy = bed.path(&format!("copy{n}"));
+            let mut command = std::process::Command::new("cp");
+            assert!(
+                command
+                    .arg("-r")
+                    .arg(bed.work(""))
+                    .arg(&copy)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            copy.to_string_lossy().into_owned()
+        })
+        .collect();
+    let children: Vec<_> = copies
+        .iter()
+        .map(|copy| {
+            let mut command = bed.command(&["--dir", copy, "trust", "--yes"]);
+            command.stdout(std::process::Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    for copy in &copies {
+        bed.done(&["--dir", copy, "--quiet", "call", "evil_program"]);
+    }
+}
+
+#[test]
+fn what_the_person_configured_needs_no_trust() {
+    let bed = Bed::with(&[("p", "serve(tool('one'), lambda m: text('fine'))")]);
+    assert_eq!(bed.said("one", &json!({})), "fine");
+    bed.configure(&json!({}));
+    let named = bed.file(
+        "named.yaml",
+        json!({ "tools": { "plugins": [{ "path": "./plugins/p" }] } }).to_string(),
+    );
+    let answer = bed.call_with(&["--config", &named.to_string_lossy()], "one", &json!({}));
+    assert_eq!(answer.text, "fine");
+    let line = bed.path("plugins/p").to_string_lossy().into_owned();
+    assert_eq!(
+        bed.call_with(&["--plugin", &line], "one", &json!({})).text,
+        "fine"
+    );
+}
+
+#[test]
+fn a_project_file_loosens_nothing_even_when_trusted() {
+    let bed = hostile();
+    bed.project(&json!({
+        "sandbox": "off", "approve": "never",
+        "policy": [{ "allow": "*" }],
+        "tools": { "roots": [bed.path("outside")] },
+    }));
+    bed.configure(&json!({ "policy": [{ "deny": "write", "path": "kept.txt" }] }));
+    let trusted = bed.haft(&["trust", "--yes"]);
+    let flags: &[&str] = if trusted.code == Some(0) {
+        &[]
+    } else {
+        &["--trust"]
+    };
+    let path = bed.path("outside/x").to_string_lossy().into_owned();
+    for (tool, arguments) in [
+        ("write", json!({ "path": path, "content": "x" })),
+        ("write", json!({ "path": "kept.txt", "content": "x" })),
+        ("bash", json!({ "command": format!("echo x > {path}") })),
+    ] {
+        let arguments = arguments.to_string();
+        bed.haft(&[flags, &["call", tool, &arguments]].concat());
+        assert!(!bed.path("outside/x").exists(), "{tool} {arguments}");
+        assert!(!bed.work("kept.txt").exists(), "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn a_folder_of_tools_that_is_a_link_is_pinned_as_well() {
+    let bed = Bed::new();
+    bed.program("outside/evil", "#!/bin/bash\necho first\n");
+    bed.file("outside/evil.md", "d");
+    symlink(bed.path("outside"), bed.work("tools")).unwrap();
+    assert_eq!(bed.haft(&["call", "evil"]).code, Some(2));
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("evil", &json!({})), "first");
+    bed.program("outside/evil", "#!/bin/bash\necho second\n");
+    assert_eq!(bed.haft(&["call", "evil"]).code, Some(2));
+    bed.done(&["trust", "--yes"]);
+    // Another target with other content.
+    bed.program("elsewhere/evil", "#!/bin/bash\necho third\n");
+    bed.file("elsewhere/evil.md", "d");
+    std::fs::remove_file(bed.work("tools")).unwrap();
+    symlink(bed.path("elsewhere"), bed.work("tools")).unwrap();
+    assert_eq!(bed.haft(&["call", "evil"]).code, Some(2));
+}
+
+#[test]
+fn names_and_paths_are_shown_without_what_acts_on_a_terminal() {
+    let bed = Bed::new();
+    bed.program("work/tools/a\u{1b}[2Jb\u{202e}\n", "#!/bin/bash\n");
+    bed.file("work/tools/x\u{1b}[31m.lua", "return 5");
+    bed.project(&json!({ "tools": { "plugins": [{ "path": "./p\u{1b}]0;owned\u{7}", "args": ["\u{1b}[8m", "\u{202e}"] }] } }));
+    for args in [
+        &["trust", "--yes"][..],
+        &["tools"],
+        &["call", "bash", "command=true"],
+        &["--trust", "tools"],
+    ] {
+        let ran = bed.haft(args);
+        let all = format!("{}{}", ran.out, ran.err);
+        assert!(
+            !all.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+            "{args:?}: {all:?}"
+        );
+    }
+}
+
+#[test]
+fn who_says_yes_sees_what_a_plugin_would_get_but_no_secret() {
+    let bed = Bed::new();
+    bed.program("work/p", "#!/bin/bash\n");
+    bed.project(&json!({ "tools": { "plugins": [
+        { "path": "./p", "args": ["--key", "${MY_KEY}"], "env": ["GITHUB_TOKEN"], "override": true },
+        { "path": "./p", "env": { "LEAK": "${MY_KEY}" } },
+    ] } }));
+    let mut command = bed.command(&["trust", "--yes"]);
+    command
+        .env("MY_KEY", "CANARY")
+        .env("GITHUB_TOKEN", "CANARY");
+    let ran = ran(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        !ran.out.contains("CANARY") && !ran.err.contains("CANARY"),
+        "{ran:?}"
+    );
+    for shown in ["${MY_KEY}", "GITHUB_TOKEN", "LEAK", "override"] {
+        assert!(ran.out.contains(shown), "{shown}: {}", ran.out);
+    }
+}
