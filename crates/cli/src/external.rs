@@ -193,7 +193,74 @@ fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Pl
         first_line: None,
         log: log(&plugin.label, settings),
         check,
+        memory: memory(&item(plugin, settings), settings),
+        stamp: Some(stamp(item(plugin, settings).pin.files)),
     }
+}
+
+/// What a program said of itself is remembered for exactly what it is.
+fn memory(item: &Item, settings: &Settings) -> Option<Arc<dyn haft::Memory>> {
+    let folder = settings.folders.state.as_ref()?.join("plugins/known");
+    // One that runs nothing but a name from PATH may be another one tomorrow.
+    if item.pin.files.is_empty() {
+        return None;
+    }
+    Some(Arc::new(Known {
+        folder,
+        pin: item.pin.clone(),
+    }))
+}
+
+struct Known {
+    folder: PathBuf,
+    pin: Pin,
+}
+
+impl Known {
+    fn file(&self) -> Option<PathBuf> {
+        Some(self.folder.join(format!("{}.json", self.pin.hash().ok()?)))
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "haft's own file, outside every scope"
+)]
+impl haft::Memory for Known {
+    fn load(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&std::fs::read(self.file()?).ok()?).ok()
+    }
+
+    fn store(&self, introduction: &serde_json::Value) {
+        let write = || -> Option<()> {
+            haft::ops::private::folder(&self.folder).ok()?;
+            let file = self.file()?;
+            let new = file.with_extension(format!("new-{}", std::process::id()));
+            std::fs::write(&new, introduction.to_string()).ok()?;
+            std::fs::rename(&new, file).ok()
+        };
+        // What is not remembered is asked again.
+        let _ = write();
+    }
+}
+
+/// A number for the state of some files.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times and sizes of what is run; no content is read"
+)]
+fn stamp(files: Vec<PathBuf>) -> haft::Stamp {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    use std::os::unix::fs::MetadataExt;
+    Arc::new(move || {
+        let mut hasher = DefaultHasher::new();
+        for file in &files {
+            let data = std::fs::metadata(file).ok();
+            let data = data.map(|data| (data.ino(), data.size(), data.mtime(), data.mtime_nsec()));
+            data.hash(&mut hasher);
+        }
+        hasher.finish()
+    })
 }
 
 /// Where what a program says to its log is kept.
@@ -223,5 +290,8 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         first_line: Some(load.line()),
         log: log(&tool.name, settings),
         check,
+        memory: memory(&tool.item(), settings),
+        // Its source is in the first line: another one is another session's.
+        stamp: None,
     }
 }
