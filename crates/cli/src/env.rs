@@ -113,6 +113,22 @@ pub(crate) fn for_commands(granted: &[String]) -> Vec<(OsString, OsString)> {
     haft::ops::exec::environment::for_commands(std::env::vars_os(), granted)
 }
 
+/// What plugins see: what says where they are and how to speak to a person, and what
+/// was granted by name.
+pub(crate) fn for_plugins(granted: &[String]) -> Vec<(OsString, OsString)> {
+    const PLAIN: &[&str] = &[
+        "PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "TMPDIR",
+    ];
+    std::env::vars_os()
+        .filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            PLAIN.contains(&name.as_ref())
+                || name.starts_with("LC_")
+                || granted.iter().any(|granted| *granted == name)
+        })
+        .collect()
+}
+
 /// What ssh itself sees: all of it. None of it reaches the command.
 pub(crate) fn for_ssh() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()

@@ -2,4 +2,4 @@
 
 pub(crate) mod plugin;
 
-pub use plugin::{Plugin, Protocol};
+pub use plugin::{Plugin, Protocol, protocol};

@@ -40,7 +40,7 @@ pub use commands::Commands;
 pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
-pub use external::{Plugin, Protocol};
+pub use external::{Plugin, Protocol, protocol as plugin_protocol};
 pub use haft_ops as ops;
 pub use haft_ops::Access;
 pub use haft_ops::scope::Mode;

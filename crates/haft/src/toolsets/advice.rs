@@ -36,7 +36,11 @@ pub(super) fn in_temp(path: &str) -> bool {
 /// The lines that a text begins on, each once: `line 3`, `lines 2, 5`.
 pub(super) fn on_lines(lines: &[usize], count: usize) -> String {
     // At most twenty are known.
-    let more = if lines.len() >= 20 && count > 20 { ", …" } else { "" };
+    let more = if lines.len() >= 20 && count > 20 {
+        ", …"
+    } else {
+        ""
+    };
     let mut each = lines.to_vec();
     each.dedup();
     match each.as_slice() {
