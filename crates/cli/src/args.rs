@@ -1,5 +1,7 @@
 //! The command line as people type it. A doc comment here is the help text.
 
+pub(crate) mod plugin;
+
 use crate::{config, log};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -154,6 +156,19 @@ pub(crate) enum Command {
         after_help = "Examples:\n  haft mcp\n  haft mcp --preset readonly"
     )]
     Mcp,
+    /// Test a plugin, begin one, or read what plugins logged.
+    #[command(
+        verbatim_doc_comment,
+        subcommand_required = true,
+        arg_required_else_help = true,
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  haft plugin new python hello\n  \
+        haft plugin test python3 ./hello/tool.py"
+    )]
+    Plugin {
+        #[command(subcommand)]
+        command: plugin::Plugin,
+    },
     /// Write a commented haft.yaml into the work folder.
     #[command(
         verbatim_doc_comment,

@@ -4,4 +4,4 @@ pub(crate) mod executable;
 pub(crate) mod plugin;
 
 pub use executable::{Executable, Takes};
-pub use plugin::{Check, Memory, Plugin, Protocol, Stamp};
+pub use plugin::{Check, Memory, Plugin, Protocol, Stamp, protocol};

@@ -15,6 +15,10 @@ const COMMANDS: &[&[&str]] = &[
     &["config"],
     &["config", "show"],
     &["config", "schema"],
+    &["plugin"],
+    &["plugin", "test"],
+    &["plugin", "new"],
+    &["plugin", "log"],
     &["completions"],
     &["demo"],
     &["doctor"],
@@ -79,6 +83,10 @@ fn every_example_works() {
     let folder = Path::new(env!("CARGO_BIN_EXE_haft")).parent().unwrap();
     for command in COMMANDS {
         let scratch = Scratch::new();
+        // What an example looks at is there.
+        let logs = scratch.home(".local/state/haft/plugins");
+        std::fs::create_dir_all(&logs).unwrap();
+        std::fs::write(logs.join("weather.log"), "started\n").unwrap();
         let help = help(command);
         for example in examples(&help) {
             let output = Command::new("/bin/sh")

@@ -28,6 +28,13 @@ use tokio::time::Instant;
 
 pub(crate) use tool::tools;
 
+/// What a plugin writes, as the host understands it: for programs that test plugins.
+pub mod protocol {
+    pub use super::lines::{Arrived, Assembler, LONGEST};
+    pub use super::message::{Described, Introduction, Outcome, call_id, introduction, outcome};
+    pub use super::tool::{accepts, definition};
+}
+
 /// How many crashes in a row are borne.
 const CRASHES: u32 = 5;
 
