@@ -18,7 +18,8 @@ const TOP: &str = "\
 
 Flags, before or after the command (explained by `haft call --help`):
   --dir DIR  --config FILE  --toolset NAME  --preset NAME  --sandbox MODE
-  --network on|off  --approve WHEN  --log LEVEL  --quiet  --help  --version{after-help}";
+  --network on|off  --approve WHEN  --plugin CMD  --trust  --log LEVEL  --quiet
+  --help  --version{after-help}";
 
 /// Tools for language-model agents: run them, look at them, serve them.
 #[derive(Debug, Parser)]
