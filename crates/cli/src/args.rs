@@ -74,7 +74,7 @@ pub(crate) struct Shared {
     /// With the tools of this program too; may be repeated
     #[arg(long, global = true, value_name = "CMD ARGS")]
     pub(crate) plugin: Vec<String>,
-    /// Run what this folder brings, this once (see `haft trust`)
+    /// Run what this folder brings, this once
     #[arg(long, global = true)]
     pub(crate) trust: bool,
     /// Results and errors only

@@ -31,7 +31,7 @@ pub(crate) enum Plugin {
 
 #[derive(Debug, Args)]
 pub(crate) struct Test {
-    /// The program and its arguments; it is really run, and its tools called
+    /// The program and its arguments; it is really run
     #[arg(
         value_name = "CMD",
         required = true,
