@@ -9,7 +9,9 @@ fn schema() -> Value {
 fn fits(part: &str, message: &Value) -> bool {
     let mut schema = schema();
     schema["anyOf"] = json!([{ "$ref": format!("#/$defs/{part}") }]);
-    jsonschema::validator_for(&schema).unwrap().is_valid(message)
+    jsonschema::validator_for(&schema)
+        .unwrap()
+        .is_valid(message)
 }
 
 #[test]
