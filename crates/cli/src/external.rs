@@ -122,12 +122,16 @@ impl External {
     }
 }
 
-/// A check that a thing still is what it was when it was trusted.
+/// A check that a thing still is what it was when it was trusted, or is trusted as it
+/// is now.
 fn pinned(item: Item, settings: &Settings) -> Check {
-    let everything = settings.trust;
+    let (everything, project) = (settings.trust, settings.started.clone());
+    let state = settings.folders.state.clone();
     let known = item.pin.hash();
     Arc::new(move || {
-        if everything || item.pin.hash() == known && known.is_ok() {
+        let is_as_it_was = known.is_ok() && item.pin.hash() == known;
+        let trust = || Trust::load(state.as_deref(), &project, everything);
+        if is_as_it_was || trust().allows(&item) {
             return Ok(());
         }
         Err(format!(
