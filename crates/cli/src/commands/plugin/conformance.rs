@@ -92,7 +92,7 @@ fn conclude(
     if args.json {
         output::json(&report.as_json(words))?;
     } else {
-        let conclusion = report.conclusion(Paint::for_stdout(), !shared.quiet);
+        let conclusion = report.conclusion(Paint::for_stdout(), screen::width(), !shared.quiet);
         output::raw(&if shared.quiet {
             conclusion
         } else {
@@ -148,18 +148,19 @@ async fn talk(trial: &mut Trial, part: Part, given: &Given) -> Result<(), Stop> 
     if part == Part::Describe {
         return Ok(());
     }
-    let probe = calls::right(trial, given).await?;
+    let answered = calls::right(trial, given).await?;
     if part == Part::Calls {
         return Ok(());
     }
-    let Some(probe) = probe else {
+    // The fastest shows whether it is in step, the slowest is worth cancelling.
+    let (Some(probe), Some(slow)) = (answered.first(), answered.last()) else {
         trial.report.given_up = Some("no call was answered".to_owned());
         return Err(Stop);
     };
     calls::wrong_arguments(trial, given).await?;
-    calls::odd_lines(trial, &probe).await?;
+    calls::odd_lines(trial, probe).await?;
     if trial.report.is_second {
-        calls::second(trial, &probe).await?;
+        calls::second(trial, probe, slow).await?;
     }
     Ok(())
 }

@@ -24,10 +24,10 @@ pub(super) struct Probe {
 /// Calls that the person wants to be made, by tool.
 pub(super) type Given = Vec<(String, Value)>;
 
-/// Calls each tool as a model would.
-pub(super) async fn right(trial: &mut Trial, given: &Given) -> Result<Option<Probe>, Stop> {
+/// Calls each tool as a model would. Gives those that were answered, the fastest first.
+pub(super) async fn right(trial: &mut Trial, given: &Given) -> Result<Vec<Probe>, Stop> {
     trial.screen.section("Calls");
-    let mut fastest: Option<Probe> = None;
+    let mut probes = Vec::new();
     for definition in trial.tools.clone() {
         let name = definition.name.clone();
         let mut wanted: Vec<(String, Value)> = given
@@ -60,10 +60,8 @@ pub(super) async fn right(trial: &mut Trial, given: &Given) -> Result<Option<Pro
             let answer = trial.ask(&name, &arguments).await?;
             let check = trial.judge("call", format!("{name}, {title}"), &answer);
             trial.found(check);
-            if let Answer::Given { took, .. } = answer
-                && fastest.as_ref().is_none_or(|fastest| took < fastest.took)
-            {
-                fastest = Some(Probe {
+            if let Answer::Given { took, .. } = answer {
+                probes.push(Probe {
                     tool: name.clone(),
                     arguments,
                     took,
@@ -71,7 +69,8 @@ pub(super) async fn right(trial: &mut Trial, given: &Given) -> Result<Option<Pro
             }
         }
     }
-    Ok(fastest)
+    probes.sort_by_key(|probe| probe.took);
+    Ok(probes)
 }
 
 /// Calls each tool as no host should.
@@ -201,7 +200,7 @@ async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
 }
 
 /// Several calls at once, and a cancelled one: for plugins that say they can.
-pub(super) async fn second(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
+pub(super) async fn second(trial: &mut Trial, probe: &Probe, slow: &Probe) -> Result<(), Stop> {
     trial.screen.section("Protocol 2");
     trial.ready().await?;
     trial.sweep();
@@ -228,7 +227,7 @@ pub(super) async fn second(trial: &mut Trial, probe: &Probe) -> Result<(), Stop>
     if answered.len() < 2 {
         trial.talk = None;
     }
-    cancelled(trial, probe).await
+    cancelled(trial, slow).await
 }
 
 /// Cancels a call as soon as it was made.

@@ -69,17 +69,24 @@ impl Check {
         self
     }
 
-    /// One line, with its sign.
-    pub(super) fn line(&self, paint: Paint) -> String {
-        let mut line = format!("{} {}", sign(self.level, paint), visible(&self.title));
+    /// What it says behind its sign, in lines that fit.
+    pub(super) fn line(&self, paint: Paint, width: usize) -> String {
+        let mut line = visible(&self.title);
         let detail = visible(&self.detail).replace('\n', " ⏎ ");
         if !detail.is_empty() {
             line.push_str(&format!(": {detail}"));
         }
-        if let Some(took) = self.took {
-            line.push_str(&paint.dim(&format!(" ({})", duration(took))));
+        let took = self.took.map(|took| format!(" ({})", duration(took)));
+        let took = took.unwrap_or_default();
+        line.push_str(&took);
+        let mut lines = text::wrap(&line, width.saturating_sub(3)).join("\n  ");
+        // What is of less interest steps back, unless it was broken apart.
+        if !took.is_empty()
+            && let Some(rest) = lines.strip_suffix(&took)
+        {
+            lines = format!("{rest}{}", paint.dim(&took));
         }
-        line
+        format!("{} {lines}", sign(self.level, paint))
     }
 
     fn as_json(&self) -> Value {
@@ -146,7 +153,7 @@ impl Report {
     }
 
     /// The verdict, and what to do about everything that is not well.
-    pub(super) fn conclusion(&self, paint: Paint, with_warnings: bool) -> String {
+    pub(super) fn conclusion(&self, paint: Paint, width: usize, with_warnings: bool) -> String {
         let verdict = visible(&self.verdict());
         let mut out = if self.is_good() {
             paint.bold(&paint.green(&verdict))
@@ -162,15 +169,22 @@ impl Report {
         } else {
             &[Level::Failed]
         };
-        for check in levels.iter().flat_map(|level| self.at(*level)) {
-            out.push_str(&format!("\n{}\n", check.line(paint)));
-            for line in check
-                .fix
-                .iter()
-                .flat_map(|fix| text::wrap(&visible(fix), text::WIDTH - 2))
-            {
-                out.push_str(&format!("  {line}\n"));
+        let mut told: Vec<&Check> = levels.iter().flat_map(|level| self.at(*level)).collect();
+        // What has the same remedy is told together.
+        while let Some(first) = told.first().copied() {
+            let (same, others) = told
+                .into_iter()
+                .partition(|check| check.level == first.level && check.fix == first.fix);
+            told = others;
+            out.push('\n');
+            let same: Vec<&Check> = same;
+            for check in same {
+                out.push_str(&format!("{}\n", check.line(paint, width)));
             }
+            let Some(fix) = &first.fix else { continue };
+            let fix = text::wrap(&format!("Fix: {}", visible(fix)), text::WIDTH - 2).join("\n  ");
+            let fix = fix.replacen("Fix:", &paint.bold("Fix:"), 1);
+            out.push_str(&format!("  {fix}\n"));
         }
         out
     }

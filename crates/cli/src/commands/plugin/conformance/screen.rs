@@ -1,6 +1,6 @@
 //! What a person sees of the conversation while it goes on.
 
-use super::report::{Check, Level};
+use super::report::{Check, Level, counted};
 use crate::output::{self, Paint};
 use haft::ops::text::decode::visible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ impl Screen {
         let inner = Inner {
             is_shown,
             paint: Paint::for_stdout(),
-            width: output::width().map_or(WIDE, |width| width.max(40)),
+            width: width(),
             heard: 0,
             logged: 0,
         };
@@ -97,7 +97,7 @@ impl Screen {
     pub(super) fn check(&self, check: &Check) {
         let mut inner = self.lock();
         inner.settle();
-        let line = check.line(inner.paint);
+        let line = check.line(inner.paint, inner.width);
         inner.print(&format!("{line}\n"));
     }
 }
@@ -132,12 +132,17 @@ impl Inner {
             (self.logged, self.paint.yellow("!"), "stderr"),
         ] {
             if let Some(more) = count.checked_sub(MOST).filter(|more| *more > 0) {
-                let text = format!("… {more} more lines on {which}");
+                let text = format!("… {} on {which}", counted(more, "more line"));
                 self.print(&format!("  {sign} {}\n", self.paint.dim(&text)));
             }
         }
         (self.heard, self.logged) = (0, 0);
     }
+}
+
+/// How long a line may be.
+pub(super) fn width() -> usize {
+    output::width().map_or(WIDE, |width| width.max(40))
 }
 
 /// A line as it can be shown: harmless, and no longer than there is room.

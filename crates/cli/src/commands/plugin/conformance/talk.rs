@@ -6,7 +6,6 @@ use super::program::{Program, Unstartable};
 use super::screen::{Screen, shortened};
 use haft::plugin_protocol::{Arrived, Assembler, LONGEST};
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,8 +24,8 @@ const SAMPLE: usize = 100;
 /// How many messages wait to be looked at.
 const WAITING: usize = 1_000;
 
-/// How many of the last lines on stderr are kept.
-const LAST_WORDS: usize = 3;
+/// How much of the last line on stderr is told.
+const LAST_WORDS: usize = 120;
 
 /// What was seen besides messages, in all runs.
 #[derive(Debug, Default)]
@@ -44,9 +43,9 @@ pub(super) struct Tally {
     pub(super) is_babbling: bool,
     /// Lines that may be the beginning of a message.
     held: Vec<String>,
-    /// Bytes on stderr, and the last lines of this run.
+    /// Bytes on stderr, and the last line of this run.
     pub(super) logged: u64,
-    last_words: VecDeque<String>,
+    pub(super) last_words: String,
 }
 
 impl Tally {
@@ -62,12 +61,6 @@ impl Tally {
         for line in std::mem::take(&mut self.held) {
             self.note_noise(&line);
         }
-    }
-
-    /// The last it said, on a line.
-    pub(super) fn last_words(&self) -> String {
-        let lines: Vec<&str> = self.last_words.iter().map(String::as_str).collect();
-        lines.join("\n")
     }
 }
 
@@ -300,10 +293,7 @@ async fn log(error: impl AsyncRead + Unpin, screen: Screen, tallies: Tallies) {
         tally.logged += used as u64;
         if is_whole && !line.trim_ascii().is_empty() {
             screen.logged(&line);
-            if tally.last_words.len() == LAST_WORDS {
-                tally.last_words.pop_front();
-            }
-            tally.last_words.push_back(shortened(&line, 200));
+            tally.last_words = shortened(line.trim_ascii(), LAST_WORDS);
         }
         drop(tally);
         if is_whole {

@@ -298,9 +298,8 @@ impl Trial {
             None => "it closed its stdout, and runs on".to_owned(),
             Some(status) => ended(status),
         };
-        let words = tally.last_words();
-        if !words.is_empty() {
-            how.push_str(&format!("; its last words: {words}"));
+        if !tally.last_words.is_empty() {
+            how.push_str(&format!("; its last words: {}", tally.last_words));
         }
         how
     }
