@@ -1,5 +1,7 @@
 //! The command line as people type it. A doc comment here is the help text.
 
+pub(crate) mod plugin;
+
 use crate::{config, log};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -16,7 +18,8 @@ const TOP: &str = "\
 
 Flags, before or after the command (explained by `haft call --help`):
   --dir DIR  --config FILE  --toolset NAME  --preset NAME  --sandbox MODE
-  --network on|off  --approve WHEN  --log LEVEL  --quiet  --help  --version{after-help}";
+  --network on|off  --approve WHEN  --plugin CMD  --trust  --log LEVEL  --quiet
+  --help  --version{after-help}";
 
 /// Tools for language-model agents: run them, look at them, serve them.
 #[derive(Debug, Parser)]
@@ -71,7 +74,7 @@ pub(crate) struct Shared {
     /// With the tools of this program too; may be repeated
     #[arg(long, global = true, value_name = "CMD ARGS")]
     pub(crate) plugin: Vec<String>,
-    /// Run what this folder brings, this once (see `haft trust`)
+    /// Run what this folder brings, this once
     #[arg(long, global = true)]
     pub(crate) trust: bool,
     /// Results and errors only
@@ -154,6 +157,19 @@ pub(crate) enum Command {
         after_help = "Examples:\n  haft mcp\n  haft mcp --preset readonly"
     )]
     Mcp,
+    /// Test a plugin, begin one, or read what plugins logged.
+    #[command(
+        verbatim_doc_comment,
+        subcommand_required = true,
+        arg_required_else_help = true,
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  haft plugin new python hello\n  \
+        haft plugin test python3 ./hello/tool.py"
+    )]
+    Plugin {
+        #[command(subcommand)]
+        command: plugin::Plugin,
+    },
     /// Write a commented haft.yaml into the work folder.
     #[command(
         verbatim_doc_comment,

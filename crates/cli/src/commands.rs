@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod mcp;
+pub(crate) mod plugin;
 pub(crate) mod start;
 pub(crate) mod tools;
 pub(crate) mod trust;

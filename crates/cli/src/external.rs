@@ -23,6 +23,8 @@ pub(crate) struct External {
     pub(crate) plugins: Vec<Plugin>,
     pub(crate) programs: Vec<haft::Executable>,
     pub(crate) warnings: Vec<String>,
+    /// Files of theirs that lie where programs may not look otherwise.
+    pub(crate) readable: Vec<PathBuf>,
 }
 
 /// Everything of a project that would run.
@@ -64,6 +66,8 @@ pub(crate) fn load(settings: &Settings) -> External {
                 continue;
             }
             check = Some(pinned(item, settings));
+        } else {
+            external.readable.extend(own_files(plugin, settings));
         }
         external.plugins.push(program(plugin, check, settings));
     }
@@ -74,8 +78,12 @@ pub(crate) fn load(settings: &Settings) -> External {
         .as_ref()
         .map(|config| config.join("tools"));
     let (mut tools, problems) = own
-        .map(|own| folder::look(&own, Tier::Person))
+        .as_ref()
+        .map(|own| folder::look(own, Tier::Person))
         .unwrap_or_default();
+    if !tools.is_empty() {
+        external.readable.extend(own);
+    }
     external.warnings.extend(problems);
     let (project, problems) = folder::look(&settings.started.join("tools"), Tier::Project);
     external.warnings.extend(problems);
@@ -90,6 +98,10 @@ pub(crate) fn load(settings: &Settings) -> External {
     }
     for tool in tools {
         external.add(tool, settings);
+    }
+    // What runs modules of Lua is haft itself, wherever it is installed.
+    if !external.plugins.is_empty() {
+        external.readable.push(env::itself());
     }
     external.warnings.extend(said_of(&waiting));
     external
@@ -123,12 +135,16 @@ impl External {
     }
 }
 
-/// A check that a thing still is what it was when it was trusted.
+/// A check that a thing still is what it was when it was trusted, or is trusted as it
+/// is now.
 fn pinned(item: Item, settings: &Settings) -> Check {
-    let everything = settings.trust;
+    let (everything, project) = (settings.trust, settings.started.clone());
+    let state = settings.folders.state.clone();
     let known = item.pin.hash();
     Arc::new(move || {
-        if everything || item.pin.hash() == known && known.is_ok() {
+        let is_as_it_was = known.is_ok() && item.pin.hash() == known;
+        let trust = || Trust::load(state.as_deref(), &project, everything);
+        if is_as_it_was || trust().allows(&item) {
             return Ok(());
         }
         Err(format!(
@@ -136,6 +152,23 @@ fn pinned(item: Item, settings: &Settings) -> Check {
             item.name
         ))
     })
+}
+
+/// What a plugin of the person's has to read to run: its files, and what lies beside
+/// them in a folder of its own below haft's.
+fn own_files(plugin: &Configured, settings: &Settings) -> Vec<PathBuf> {
+    let config = settings.folders.config.as_deref();
+    let mut files = item(plugin, settings).pin.files;
+    let folders: Vec<PathBuf> = files
+        .iter()
+        .filter_map(|file| file.parent())
+        .filter(|folder| {
+            config.is_some_and(|config| folder.starts_with(config) && *folder != config)
+        })
+        .map(Path::to_owned)
+        .collect();
+    files.extend(folders);
+    files
 }
 
 fn item(plugin: &Configured, settings: &Settings) -> Item {
@@ -222,7 +255,74 @@ fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Pl
         first_line: None,
         log: log(&plugin.label, settings),
         check,
+        memory: memory(&item(plugin, settings), settings),
+        stamp: Some(stamp(item(plugin, settings).pin.files)),
     }
+}
+
+/// What a program said of itself is remembered for exactly what it is.
+fn memory(item: &Item, settings: &Settings) -> Option<Arc<dyn haft::Memory>> {
+    let folder = settings.folders.state.as_ref()?.join("plugins/known");
+    // One that runs nothing but a name from PATH may be another one tomorrow.
+    if item.pin.files.is_empty() {
+        return None;
+    }
+    Some(Arc::new(Known {
+        folder,
+        pin: item.pin.clone(),
+    }))
+}
+
+struct Known {
+    folder: PathBuf,
+    pin: Pin,
+}
+
+impl Known {
+    fn file(&self) -> Option<PathBuf> {
+        Some(self.folder.join(format!("{}.json", self.pin.hash().ok()?)))
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "haft's own file, outside every scope"
+)]
+impl haft::Memory for Known {
+    fn load(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&std::fs::read(self.file()?).ok()?).ok()
+    }
+
+    fn store(&self, introduction: &serde_json::Value) {
+        let write = || -> Option<()> {
+            haft::ops::private::folder(&self.folder).ok()?;
+            let file = self.file()?;
+            let new = file.with_extension(format!("new-{}", std::process::id()));
+            std::fs::write(&new, introduction.to_string()).ok()?;
+            std::fs::rename(&new, file).ok()
+        };
+        // What is not remembered is asked again.
+        let _ = write();
+    }
+}
+
+/// A number for the state of some files.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times and sizes of what is run; no content is read"
+)]
+fn stamp(files: Vec<PathBuf>) -> haft::Stamp {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    use std::os::unix::fs::MetadataExt;
+    Arc::new(move || {
+        let mut hasher = DefaultHasher::new();
+        for file in &files {
+            let data = std::fs::metadata(file).ok();
+            let data = data.map(|data| (data.ino(), data.size(), data.mtime(), data.mtime_nsec()));
+            data.hash(&mut hasher);
+        }
+        hasher.finish()
+    })
 }
 
 /// Where what a program says to its log is kept.
@@ -253,5 +353,8 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         first_line: Some(load.line()),
         log: log(&tool.name, settings),
         check,
+        memory: memory(&tool.item(), settings),
+        // Its source is in the first line: another one is another session's.
+        stamp: None,
     }
 }

@@ -58,6 +58,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Why(why)) => commands::why::run(shared, &why),
         Some(Command::Tools(tools)) => commands::tools::run(shared, &tools),
         Some(Command::Mcp) => commands::mcp::run(shared),
+        Some(Command::Plugin { command }) => commands::plugin::run(shared, &command),
         Some(Command::Init) => commands::init::run(shared),
         Some(Command::Config { command }) => commands::config::run(shared, &command),
         Some(Command::Trust(trust)) => commands::trust::run(shared, &trust),

@@ -12,6 +12,14 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// How many characters a line of the terminal has, if a person looks at stdout.
+pub(crate) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    // A terminal that was never told its size says 0.
+    let columns = usize::from(size.ws_col);
+    Some(if columns == 0 { 80 } else { columns })
+}
+
 /// Writes a result. On a terminal, what could act on it is made visible.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     let shown = if is_terminal() {
@@ -108,6 +116,14 @@ impl Paint {
 
     pub(crate) fn red(self, text: &str) -> String {
         self.with("31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.with("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.with("33", text)
     }
 
     pub(crate) fn cyan(self, text: &str) -> String {

@@ -74,7 +74,9 @@ pub(crate) fn build_with(
             output::note(warning);
         }
     }
-    builder = builder.programs_run(here(Network::On, &[]));
+    builder = builder
+        .programs_run(here(Network::On, &[]))
+        .programs_read(external.readable);
     for plugin in external.plugins {
         builder = builder.add_plugin(plugin);
     }

@@ -4,4 +4,4 @@ pub(crate) mod executable;
 pub(crate) mod plugin;
 
 pub use executable::{Executable, Takes};
-pub use plugin::{Check, Overrides, Plugin, Protocol};
+pub use plugin::{Check, Memory, Overrides, Plugin, Protocol, Stamp, protocol};

@@ -2,6 +2,7 @@
 
 use crate::{AnyTool, Definition, Tool, erase, schema};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::watch;
 
 /// A tool of that name is there already.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +14,7 @@ pub struct Duplicate(pub String);
 #[derive(Clone, Default)]
 pub struct Tools {
     entries: Arc<RwLock<Vec<Entry>>>,
+    changes: Arc<watch::Sender<u64>>,
 }
 
 /// A tool, and how its arguments are checked.
@@ -30,6 +32,16 @@ impl Entry {
 }
 
 impl Tools {
+    /// Wakes when tools have come or gone.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
     /// Adds a tool at the end.
     ///
     /// # Errors
@@ -61,6 +73,8 @@ impl Tools {
         }
         let checker = Arc::new(schema::Checker::new(&tool.definition().parameters, ranges));
         entries.push(Entry { tool, checker });
+        drop(entries);
+        self.changed();
         Ok(())
     }
 
@@ -79,6 +93,8 @@ impl Tools {
             Some(old) => *old = entry,
             None => entries.push(entry),
         }
+        drop(entries);
+        self.changed();
     }
 
     /// Takes a tool away; says whether it was there.
@@ -86,7 +102,12 @@ impl Tools {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let before = entries.len();
         entries.retain(|entry| entry.tool.definition().name != name);
-        entries.len() < before
+        let is_gone = entries.len() < before;
+        drop(entries);
+        if is_gone {
+            self.changed();
+        }
+        is_gone
     }
 
     /// A tool by its name.

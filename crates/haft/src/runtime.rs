@@ -4,6 +4,7 @@ mod approve;
 mod build;
 mod call;
 mod files;
+mod meet;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +16,7 @@ pub use files::{Backing, Disk, Naming};
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
 use crate::external::executable::Executable;
-use crate::external::plugin::{self, Host};
+use crate::external::plugin::Host;
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
 use crate::queue::{Queue, Ticket};
@@ -149,73 +150,6 @@ impl Runtime {
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
-    }
-
-    /// Starts the plugins, once, and adds their tools. What was wrong with some of
-    /// them is the answer: the others are there. Every call waits for it; who lists
-    /// tools before the first call should too.
-    pub async fn ready(&self) -> &[String] {
-        let session = &self.session;
-        if session.plugins.is_empty() && session.executables.is_empty() {
-            return &[];
-        }
-        session.met.get_or_init(|| self.meet()).await
-    }
-
-    /// The same, where it could make a difference to a call: a built-in tool does
-    /// not wait for programs that it has nothing to do with.
-    async fn ready_for(&self, tool: &str) {
-        let session = &self.session;
-        let may_change = session.plugins.iter().any(|host| host.overrides(tool))
-            || session
-                .executables
-                .iter()
-                .any(|program| program.definition.name == tool);
-        if may_change || session.tools.get(tool).is_none() {
-            self.ready().await;
-        }
-    }
-
-    async fn meet(&self) -> Vec<String> {
-        let session = &self.session;
-        let hosts = session.plugins.iter().map(Arc::clone);
-        // All at once, and their tools in the order of the configuration.
-        let met = futures::future::join_all(hosts.map(plugin::tools)).await;
-        let mut problems = Vec::new();
-        for (host, met) in session.plugins.iter().zip(met) {
-            let (tools, wrong) = match met {
-                Ok(met) => met,
-                Err(error) => {
-                    problems.push(error.to_string());
-                    continue;
-                }
-            };
-            problems.extend(wrong);
-            for tool in tools {
-                let name = tool.definition().name.clone();
-                let known = session.tools.get(&name).is_some();
-                if known && !host.overrides(&name) {
-                    problems.push(format!(
-                        "plugin {}: its tool \"{name}\" is left out, because there is one of that name (`override: true` puts it in its place)",
-                        host.label()
-                    ));
-                } else {
-                    session.tools.replace(tool);
-                }
-            }
-        }
-        let programs = session.executables.iter().cloned();
-        let described = programs.map(|program| {
-            program.described(session.programs.as_deref(), session.scope.work_dir())
-        });
-        for program in futures::future::join_all(described).await {
-            let name = program.definition.name.clone();
-            match program.tool() {
-                Ok(tool) => session.tools.replace(tool),
-                Err(error) => problems.push(format!("the tool {name} is left out: {error}")),
-            }
-        }
-        problems
     }
 
     /// Calls a tool and waits for its reply. A failure is a reply too.

@@ -85,6 +85,12 @@ fn a_tree_of_backends() {
 }
 
 #[test]
+fn use_a_plugin() {
+    let text = output("use_a_plugin");
+    assert!(text.contains("mean: 2.0000"), "{text}");
+}
+
+#[test]
 fn run_a_command() {
     let text = output("run_a_command");
     assert!(

@@ -170,6 +170,15 @@ impl Server {
         );
         let transport = Transport::new(reader, outbox, Arc::clone(&link));
         let changes = self.changed.watch();
+        let told = self.changed.clone();
+        let mut tools = self.runtime.tools().changes();
+        // What comes and goes by itself is told as well.
+        let follow = async move {
+            while tools.changed().await.is_ok() {
+                told.notify();
+            }
+            std::future::pending::<()>().await;
+        };
         // rmcp's own opening would end at the first stray notification, and
         // fixes one life cycle for the connection; the gate checks each request.
         let service = serve_directly_with_ct(
@@ -183,6 +192,7 @@ impl Server {
         let quit = tokio::select! {
             quit = &mut ended => quit,
             () = announce(changes, peer) => ended.await,
+            () = follow => ended.await,
             () = link.wind_down(&shutdown) => ended.await,
         };
         // A client that does not read cannot keep us.

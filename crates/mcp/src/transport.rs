@@ -126,6 +126,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
         };
         if let Err(error) = parsed {
             let refusal = Refusal::new(ErrorCode::PARSE_ERROR, format!("parse error: {error}"));
+            let refusal = refusal.of(decode::id_of(text).as_ref());
             self.push(refusal.to_bytes());
         }
     }

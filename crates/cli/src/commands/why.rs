@@ -24,6 +24,13 @@ pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
         })?;
     }
     if runtime.tools().get(&args.tool).is_none() {
+        // A program may bring it.
+        signals::block_on(async {
+            session::ready(&runtime, settings.quiet).await;
+            Ok(())
+        })?;
+    }
+    if runtime.tools().get(&args.tool).is_none() {
         return Err(session::unknown_tool(&runtime, &args.tool));
     }
     let given = match arguments::parse(&args.arguments)? {

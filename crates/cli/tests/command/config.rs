@@ -244,7 +244,7 @@ fn the_value_of_a_variable_is_never_shown() {
 #[test]
 fn keys_of_later_versions_are_taken_and_named_once() {
     let scratch = Scratch::new();
-    scratch.file("haft.yaml", "model: m\nprovider: anthropic\nmax_cost: 1.5\ntools:\n  plugins: [{path: ./p.py}]\n  web: {enabled: true}\nskills: []\nmax_turns: 3\n");
+    scratch.file("haft.yaml", "model: m\nprovider: anthropic\nmax_cost: 1.5\ntools:\n  mcp: {a: {command: x}}\n  web: {enabled: true}\nskills: []\nmax_turns: 3\n");
     scratch.user("subagents: []\n");
     let ended = scratch.haft(&["tools"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -252,7 +252,7 @@ fn keys_of_later_versions_are_taken_and_named_once() {
     assert_eq!(lines.len(), 2, "{ended:?}");
     assert_eq!(
         lines[0],
-        "haft.yaml: not used by this version: model, provider, max_cost, tools.plugins, tools.web, skills, max_turns"
+        "haft.yaml: not used by this version: model, provider, max_cost, tools.mcp, tools.web, skills, max_turns"
     );
     assert!(
         lines[1].ends_with(": not used by this version: subagents"),
@@ -333,6 +333,6 @@ fn init_writes_once_and_every_line_of_it_is_valid() {
     scratch.file("haft.yaml", used);
     assert_eq!(
         scratch.shown("log", &[], &[]),
-        (json!("warn"), "haft.yaml:22".to_owned())
+        (json!("warn"), "haft.yaml:23".to_owned())
     );
 }

@@ -14,7 +14,9 @@ const PYTHON: &str = r#"#!/usr/bin/env python3
 import json, os, signal, sys, time
 me = os.path.basename(sys.argv[0])
 def note(file, text):
-    with open(file + "-" + me, "a") as out: out.write(text + "\n")
+    try:
+        with open(file + "-" + me, "a") as out: out.write(text + "\n")
+    except OSError: pass
 note("starts", str(os.getpid()))
 def raw(text):
     sys.stdout.write(text)

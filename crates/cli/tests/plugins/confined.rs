@@ -64,6 +64,38 @@ fn a_plugin_keeps_to_the_rules_of_commands_and_has_the_network() {
     );
 }
 
+#[test]
+fn what_lies_in_the_config_folder_can_run_and_the_settings_stay_closed() {
+    let bed = Bed::new();
+    let settings = bed.path("home/.config/haft/haft.yaml");
+    let helper = "def attempt(path):\n    try: return open(path).read()\n    except OSError: return 'closed'\n";
+    let serves = |name: &str| {
+        let settings = settings.display();
+        format!("serve(tool('{name}'), lambda m: text(attempt('{settings}')))")
+    };
+    let script = |body: &str| std::fs::read_to_string(bed.python("draft", body)).unwrap();
+    let alone = script(&format!("{helper}{}", serves("alone")));
+    bed.program("home/.config/haft/alone", &alone);
+    // One that needs what lies beside it.
+    let beside = format!("from helper import attempt\n{}", serves("beside"));
+    bed.program("home/.config/haft/plugins/beside", script(&beside));
+    bed.file("home/.config/haft/plugins/helper.py", helper);
+    let own = "home/.config/haft/tools";
+    let program = format!("#!/bin/bash\ncat {} || echo closed\n", settings.display());
+    bed.program(&format!("{own}/program"), program);
+    bed.file(&format!("{own}/program.md"), "d");
+    let module = "return {name = 'module', description = 'd', input_schema = {type = 'object'}, execute = function() return 'closed' end}";
+    bed.file(&format!("{own}/module.lua"), module);
+    bed.configure(&json!({ "tools": { "plugins": ["./alone", "./plugins/beside"] } }));
+    for mode in ["workspace", "strict", "read-only"] {
+        for tool in ["alone", "beside", "program", "module"] {
+            let answer = bed.call_with(&["--sandbox", mode], tool, &json!({}));
+            assert!(!answer.is_error, "{mode} {tool}: {answer:?}");
+            assert!(answer.text.ends_with("closed"), "{mode} {tool}: {answer:?}");
+        }
+    }
+}
+
 const FAMILY: &str = r"
 import subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

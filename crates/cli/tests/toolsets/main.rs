@@ -12,6 +12,7 @@ mod backends;
 mod channels;
 mod equal;
 mod projects;
+mod reload;
 mod session;
 mod shared;
 mod spellings;

@@ -114,6 +114,7 @@ impl Bed {
             stdout: BufReader::new(child.stdout.take().unwrap()),
             child,
             number: 0,
+            told: Vec::new(),
         };
         let client = json!({ "name": "test", "version": "1" });
         session.request(
@@ -130,6 +131,8 @@ pub(crate) struct Session {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     number: u64,
+    /// The notifications that came meanwhile.
+    pub(crate) told: Vec<String>,
 }
 
 impl Session {
@@ -147,6 +150,9 @@ impl Session {
             let message: Value = serde_json::from_str(&line).unwrap();
             if message["id"] == number {
                 return message["result"].clone();
+            }
+            if let Some(method) = message["method"].as_str() {
+                self.told.push(method.to_owned());
             }
         }
     }

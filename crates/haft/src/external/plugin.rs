@@ -9,6 +9,7 @@ mod introduce;
 mod lines;
 mod message;
 mod process;
+mod remember;
 mod tool;
 
 use crate::Error;
@@ -16,15 +17,24 @@ use haft_ops::exec::{self, Exec, Surroundings};
 use haft_ops::executor::{Disk, Exit, Input, Keep, Program, Prompts, Streams, When};
 use message::Described;
 use process::{Over, Process};
+use remember::Remembered;
+use serde_json::Value;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 pub(super) use message::clean;
 pub(crate) use tool::tools;
+
+/// What a plugin writes, as the host understands it: for programs that test plugins.
+pub mod protocol {
+    pub use super::lines::{Arrived, Assembler, LONGEST};
+    pub use super::message::{Described, Introduction, Outcome, call_id, introduction, outcome};
+    pub use super::tool::{accepts, definition};
+}
 
 /// How many crashes in a row are borne.
 const CRASHES: u32 = 5;
@@ -59,6 +69,11 @@ pub struct Plugin {
     pub log: Option<PathBuf>,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
+    /// What is remembered of it: then it is only started when it is called.
+    pub memory: Option<Arc<dyn Memory>>,
+    /// A number that is another one when its files have changed: then it is started
+    /// anew.
+    pub stamp: Option<Stamp>,
 }
 
 /// Which tools of a plugin take the place of others with their names.
@@ -71,6 +86,17 @@ pub enum Overrides {
     /// Every one.
     Any,
 }
+
+/// What a plugin said of itself, kept for as long as it is what it was.
+pub trait Memory: Send + Sync {
+    /// What is remembered.
+    fn load(&self) -> Option<Value>;
+    /// Remembers it.
+    fn store(&self, introduction: &Value);
+}
+
+/// Tells one state of some files from another.
+pub type Stamp = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Which protocol a plugin speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +124,8 @@ impl Plugin {
             first_line: None,
             log: None,
             check: None,
+            memory: None,
+            stamp: None,
         }
     }
 }
@@ -110,6 +138,8 @@ pub(crate) struct Host {
     slot: Mutex<Slot>,
     /// One call at a time, for those that can do no more.
     turn: Mutex<()>,
+    /// The tools that it has in the session.
+    names: std::sync::Mutex<Vec<String>>,
 }
 
 struct Slot {
@@ -136,7 +166,17 @@ impl Host {
                 crashed: None,
             }),
             turn: Mutex::new(()),
+            names: std::sync::Mutex::default(),
         }
+    }
+
+    pub(crate) fn take_names(&self) -> Vec<String> {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *names)
+    }
+
+    pub(crate) fn set_names(&self, names: Vec<String>) {
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     pub(crate) fn label(&self) -> &str {
@@ -152,14 +192,45 @@ impl Host {
         }
     }
 
-    /// Starts it and asks which tools it has.
+    /// Says which tools it has: from memory, or by starting and asking it.
     async fn introduce(&self) -> Result<Vec<Described>, Error> {
         let mut slot = self.slot.lock().await;
+        let remembered = self.plugin.memory.as_ref().and_then(|memory| memory.load());
+        if let Some(known) = remembered.and_then(|known| Remembered::read(&known)) {
+            slot.protocol = known.protocol;
+            slot.is_second = known.introduction.is_second;
+            return Ok(known.introduction.tools);
+        }
         let met = introduce::meet(self, slot.protocol).await?;
         slot.protocol = met.protocol;
         slot.is_second = met.introduction.is_second;
         slot.process = Some(Arc::new(met.process));
-        Ok(met.introduction.tools)
+        let known = Remembered {
+            protocol: met.protocol,
+            introduction: met.introduction,
+        };
+        if let Some(memory) = &self.plugin.memory {
+            memory.store(&known.written());
+        }
+        Ok(known.introduction.tools)
+    }
+
+    /// The state of its files.
+    pub(crate) fn stamp(&self) -> Option<u64> {
+        self.plugin.stamp.as_ref().map(|stamp| stamp())
+    }
+
+    /// Its files have changed: what runs is ended, and what it did before is past.
+    pub(crate) async fn renew(&self) {
+        let mut slot = self.slot.lock().await;
+        let old = slot.process.take();
+        slot.crashes = 0;
+        slot.crashed = None;
+        slot.protocol = self.plugin.protocol;
+        drop(slot);
+        if let Some(old) = old {
+            old.end().await;
+        }
     }
 
     /// The process to call, started if there is none.

@@ -102,6 +102,7 @@ pub struct Builder {
     executables: Vec<Executable>,
     rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
+    programs_read: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
 }
 
@@ -149,6 +150,7 @@ impl Builder {
             executables: Vec::new(),
             rules_begin: None,
             programs_run: None,
+            programs_read: Vec::new(),
             messenger: None,
         }
     }
@@ -309,6 +311,14 @@ impl Builder {
         self
     }
 
+    /// What programs may read that are tools or bring some, wherever it lies: their
+    /// own files, in a folder that is closed otherwise.
+    #[must_use]
+    pub fn programs_read(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.programs_read.extend(paths);
+        self
+    }
+
     /// Who sends messages; without it, nobody does.
     #[must_use]
     pub fn messenger(mut self, messenger: Arc<dyn Messenger>) -> Self {
@@ -438,6 +448,7 @@ impl Builder {
             outputs: outputs.clone(),
             state: self.folders.state,
             plugins: self.programs_run.or_else(|| self.commands.clone()),
+            programs_read: self.programs_read,
             commands: self.commands,
         };
         let Files {

@@ -89,6 +89,8 @@ pub(super) struct Ground {
     pub(super) commands: Option<Commands>,
     /// How plugins are run, when there are any.
     pub(super) plugins: Option<Commands>,
+    /// What plugins may read wherever it lies: themselves.
+    pub(super) programs_read: Vec<PathBuf>,
 }
 
 /// The files of a session.
@@ -268,12 +270,16 @@ impl Ground {
             ..self.places
         };
         let moved = self.moved;
-        let surroundings = |commands: Commands| {
-            let made = commands.surroundings(&places, moved.clone());
+        let surroundings = |commands: Commands, places: &Places| {
+            let made = commands.surroundings(places, moved.clone());
             made.map_err(|_| BuildError::NoState)
         };
-        let commands = self.commands.map(surroundings).transpose()?;
-        let plugins = self.plugins.map(surroundings).transpose()?;
+        let commands = self.commands.map(|commands| surroundings(commands, &places));
+        let commands = commands.transpose()?;
+        let mut for_plugins = places.clone();
+        for_plugins.readable.extend(self.programs_read);
+        let plugins = self.plugins.map(|plugins| surroundings(plugins, &for_plugins));
+        let plugins = plugins.transpose()?;
         Ok((commands, plugins.map(|run| (run, places.work_dir.clone()))))
     }
 }

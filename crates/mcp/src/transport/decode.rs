@@ -64,6 +64,17 @@ fn unfit(id: Option<&Value>, message: &str) -> Decoded {
     Decoded::Refused(Refusal::new(ErrorCode::INVALID_PARAMS, message).of(id))
 }
 
+/// The id of a message that cannot be read as a whole: what is nested too deeply or
+/// has half a character in it still belongs to a call that somebody waits for.
+pub(crate) fn id_of(text: &[u8]) -> Option<Value> {
+    #[derive(Deserialize)]
+    struct Envelope {
+        id: Value,
+    }
+    let envelope: Envelope = serde_json::from_slice(text).ok()?;
+    Some(envelope.id)
+}
+
 /// Decodes one message.
 pub(crate) fn decode(value: Value) -> Decoded {
     let Value::Object(mut message) = value else {
@@ -164,4 +175,23 @@ fn body(method: String, params: Option<JsonObject>) -> Value {
         body.insert("params".to_owned(), Value::Object(params));
     }
     Value::Object(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_message_that_cannot_be_read_is_known() {
+        let deep = format!(
+            "{{\"id\":7,\"params\":{}{}}}",
+            "[".repeat(500),
+            "]".repeat(500)
+        );
+        assert_eq!(id_of(deep.as_bytes()), Some(json!(7)));
+        let half = br#"{"params":{"a":"\ud800"},"id":"x"}"#;
+        assert!(serde_json::from_slice::<Value>(half).is_err());
+        assert_eq!(id_of(half), Some(json!("x")));
+        assert_eq!(id_of(b"{\"id\":7"), None);
+    }
 }

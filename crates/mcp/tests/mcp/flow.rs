@@ -161,8 +161,8 @@ async fn the_client_is_told_when_the_tools_change() {
     let result = client.initialize("2025-11-25").await;
     assert_eq!(result["capabilities"]["tools"]["listChanged"], true);
     client.alive().await;
+    // Nobody has to say so.
     bench.runtime.tools().add_any(late()).expect("a new name");
-    client.changed.notify();
     assert_eq!(
         client.receive().await["method"],
         "notifications/tools/list_changed"
@@ -171,6 +171,11 @@ async fn the_client_is_told_when_the_tools_change() {
     assert_eq!(
         client.receive().await["result"]["content"][0]["text"],
         "late"
+    );
+    client.changed.notify();
+    assert_eq!(
+        client.receive().await["method"],
+        "notifications/tools/list_changed"
     );
 }
 

@@ -27,13 +27,19 @@ async fn what_is_no_json_is_a_parse_error() {
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"",
         b"{\"jsonrpc\":\"2.0\"}}",
         b"\xff\xfe\x00",
-        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
         b"\x00",
         &bomb,
         &deep,
     ];
     for line in lines {
         refused(&mut client, line, -32700, Value::Null).await;
+    }
+    // What can be told whose it is is answered to who waits for it.
+    for line in [
+        &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"[..],
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\ud800"}}"#,
+    ] {
+        refused(&mut client, line, -32700, json!(1)).await;
     }
     assert_eq!(client.end().await, [Value::Null; 0]);
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// No message is longer.
-pub(super) const LONGEST: usize = 16 << 20;
+pub const LONGEST: usize = 16 << 20;
 
 /// Nor has one more others inside each other than can be read.
 pub(super) const DEEPEST: usize = 120;
@@ -15,7 +15,8 @@ const TOLD: usize = 300;
 
 /// Something a plugin wrote.
 #[derive(Debug, PartialEq)]
-pub(super) enum Arrived {
+pub enum Arrived {
+    /// A message.
     Message(Map<String, Value>),
     /// The beginning of a line that is no message.
     Noise(String),
@@ -28,6 +29,12 @@ pub(super) enum Arrived {
 pub(super) struct Messages<R> {
     reader: R,
     line: Vec<u8>,
+    assembler: Assembler,
+}
+
+/// Makes messages of lines.
+#[derive(Debug, Default)]
+pub struct Assembler {
     /// The lines of a message that goes on.
     begun: Vec<u8>,
     /// What of them is still open.
@@ -39,8 +46,7 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
         Self {
             reader,
             line: Vec::new(),
-            begun: Vec::new(),
-            shape: Shape::default(),
+            assembler: Assembler::default(),
         }
     }
 
@@ -52,7 +58,7 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
                 Line::TooLong => return Some(Arrived::TooLong),
                 Line::Whole => {}
             }
-            if let Some(arrived) = self.take() {
+            if let Some(arrived) = self.assembler.take(&self.line) {
                 return Some(arrived);
             }
         }
@@ -85,10 +91,12 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
             }
         }
     }
+}
 
-    /// What the line makes, with those before it; nothing while a message goes on.
-    fn take(&mut self) -> Option<Arrived> {
-        let line = self.line.trim_ascii();
+impl Assembler {
+    /// What a line makes, with those before it; nothing while a message goes on.
+    pub fn take(&mut self, line: &[u8]) -> Option<Arrived> {
+        let line = line.trim_ascii();
         if line.is_empty() {
             return None;
         }
@@ -141,8 +149,8 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
 }
 
 /// How far a text in JSON is from its end.
-#[derive(Default)]
-struct Shape {
+#[derive(Debug, Default)]
+pub(super) struct Shape {
     depth: usize,
     deepest: usize,
     in_string: bool,

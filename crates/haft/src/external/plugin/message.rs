@@ -8,25 +8,31 @@ const LONG_TEXT: usize = 16_000;
 
 /// What a plugin said of itself.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Introduction {
-    pub(super) tools: Vec<Described>,
+pub struct Introduction {
+    /// The tools that have a name.
+    pub tools: Vec<Described>,
     /// Whether it speaks the second protocol.
-    pub(super) is_second: bool,
+    pub is_second: bool,
     /// Whether it answered `init` rather than `describe`.
-    pub(super) is_init: bool,
+    pub is_init: bool,
 }
 
 /// One tool as it described it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Described {
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) parameters: Value,
-    pub(super) guidance: Option<String>,
+pub struct Described {
+    /// What it is called.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The schema of its arguments.
+    pub parameters: Value,
+    /// Advice for the prompt.
+    pub guidance: Option<String>,
 }
 
 /// The introduction that a message is, if it is one.
-pub(super) fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
+#[must_use]
+pub fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
     let is_second =
         |object: &Map<String, Value>| object.get("protocol").and_then(Value::as_u64) == Some(2);
     if let Some(Value::Array(tools)) = message.get("tools") {
@@ -108,15 +114,20 @@ pub(in crate::external) fn clean(text: &str) -> String {
 
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Outcome {
-    pub(super) call_id: Option<String>,
-    pub(super) content: Vec<Content>,
-    pub(super) is_error: bool,
-    pub(super) details: Map<String, Value>,
+pub struct Outcome {
+    /// Whose call it answers, if it says so.
+    pub call_id: Option<String>,
+    /// What it says.
+    pub content: Vec<Content>,
+    /// Whether that is an error.
+    pub is_error: bool,
+    /// What it says to the host alone.
+    pub details: Map<String, Value>,
 }
 
 /// The outcome that a message is, if it is one.
-pub(super) fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
+#[must_use]
+pub fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
     let flag = |name: &str| message.get(name).is_some_and(is_true);
     let kind = message.get("type").and_then(Value::as_str);
     let is_failure = matches!(kind, Some("error" | "invalid"));
@@ -153,7 +164,8 @@ pub(super) fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
 }
 
 /// Whose call a message is about.
-pub(super) fn call_id(message: &Map<String, Value>) -> Option<String> {
+#[must_use]
+pub fn call_id(message: &Map<String, Value>) -> Option<String> {
     match message.get("call_id") {
         Some(Value::String(id)) if !id.is_empty() => Some(id.clone()),
         Some(Value::Number(id)) => Some(id.to_string()),

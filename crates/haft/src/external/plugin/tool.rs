@@ -46,8 +46,12 @@ pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec
     Ok((tools, problems))
 }
 
-/// What a model sees, once it is sure that it can.
-fn definition(described: Described) -> Result<Definition, String> {
+/// What a model sees of a tool, once it is sure that it can.
+///
+/// # Errors
+///
+/// Says what is wrong with its name or its schema.
+pub fn definition(described: Described) -> Result<Definition, String> {
     let Described {
         name,
         description,
@@ -81,6 +85,18 @@ fn definition(described: Described) -> Result<Definition, String> {
         parameters,
         guidance,
     })
+}
+
+/// Whether a tool would be called with these arguments.
+///
+/// # Errors
+///
+/// Says what its schema has against them.
+pub fn accepts(definition: &Definition, arguments: &Value) -> Result<(), String> {
+    schema::Checker::new(&definition.parameters, schema::Ranges::Refuse)
+        .prepare(arguments.clone())
+        .map(|_| ())
+        .map_err(|error| error.to_string())
 }
 
 struct PluginTool {

@@ -1,0 +1,133 @@
+//! Whether messages look as they should. The host takes more than this; but what it
+//! has to guess, another host may guess otherwise.
+
+use serde_json::{Map, Value};
+
+/// What is wrong with the content of a message.
+pub(super) fn content(message: &Map<String, Value>) -> Vec<String> {
+    let blocks = match message.get("content") {
+        Some(Value::Array(blocks)) => blocks,
+        Some(other) => return vec![format!("content is {}, not an array", kind(other))],
+        None => return vec!["there is no content".to_owned()],
+    };
+    blocks.iter().filter_map(block).collect()
+}
+
+/// What is wrong with a result.
+pub(super) fn result(message: &Map<String, Value>) -> Vec<String> {
+    let mut problems = content(message);
+    for flag in ["error", "is_error"] {
+        match message.get(flag) {
+            None | Some(Value::Bool(_) | Value::Null) => {}
+            Some(other) => problems.push(format!("{flag} is {}, not true or false", kind(other))),
+        }
+    }
+    if let Some(kind) = message.get("type")
+        && kind != "result"
+    {
+        problems.push(format!("type is {kind}, not \"result\""));
+    }
+    problems
+}
+
+fn block(block: &Value) -> Option<String> {
+    let Value::Object(fields) = block else {
+        return Some(format!(
+            "a block of content is {}, not an object",
+            kind(block)
+        ));
+    };
+    let is_text = |name: &str| fields.get(name).is_some_and(Value::is_string);
+    match fields.get("type").and_then(Value::as_str) {
+        Some("text") if is_text("text") => None,
+        Some("text") => Some("a text block has no text that is a string".to_owned()),
+        Some("image") if !is_text("data") => Some("an image block has no data".to_owned()),
+        Some("image")
+            if !["mimeType", "mime_type", "media_type"]
+                .into_iter()
+                .any(is_text) =>
+        {
+            Some("an image block has no mimeType".to_owned())
+        }
+        Some("image") => {
+            let data = fields
+                .get("data")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let is_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+            (!data.chars().all(is_code)).then(|| "the data of an image is not base64".to_owned())
+        }
+        Some(other) => Some(format!(
+            "a block has the type \"{other}\", not text or image"
+        )),
+        None => Some("a block of content has no type".to_owned()),
+    }
+}
+
+/// What a value is, in words.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn problems(message: Value) -> Vec<String> {
+        result(message.as_object().unwrap())
+    }
+
+    #[test]
+    fn good_results_have_no_problems() {
+        for message in [
+            json!({ "content": [{ "type": "text", "text": "x" }] }),
+            json!({ "content": [], "error": false }),
+            json!({ "type": "result", "call_id": "a", "content": [{ "type": "image", "data": "QQ==", "mime_type": "image/png" }], "is_error": true }),
+        ] {
+            assert_eq!(problems(message.clone()), Vec::<String>::new(), "{message}");
+        }
+    }
+
+    #[test]
+    fn each_problem_is_named() {
+        for (message, words) in [
+            (
+                json!({ "content": "x" }),
+                "content is a string, not an array",
+            ),
+            (json!({ "error": "x" }), "no content"),
+            (json!({ "content": ["x"] }), "a string, not an object"),
+            (json!({ "content": [{ "text": "x" }] }), "no type"),
+            (
+                json!({ "content": [{ "type": "text", "text": 1 }] }),
+                "no text",
+            ),
+            (
+                json!({ "content": [{ "type": "image", "data": "QQ==" }] }),
+                "mimeType",
+            ),
+            (
+                json!({ "content": [{ "type": "image", "data": "*", "mimeType": "a/b" }] }),
+                "base64",
+            ),
+            (
+                json!({ "content": [], "error": "yes" }),
+                "not true or false",
+            ),
+        ] {
+            let found = problems(message.clone());
+            assert!(
+                found.iter().any(|found| found.contains(words)),
+                "{message} {found:?}"
+            );
+        }
+    }
+}

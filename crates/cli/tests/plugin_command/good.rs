@@ -1,0 +1,207 @@
+//! Plugins that are well.
+
+use crate::bed::{Bed, GOOD, python};
+
+#[test]
+fn a_small_plugin_is_good_and_every_line_is_shown() {
+    let ended = Bed::new().test(&python(GOOD));
+    ended.is_good("good: 1 tool, 20 checks passed");
+    for line in [
+        "  → {\"type\":\"describe\",\"protocol\":2}\n",
+        "  ← {\"name\": \"shout\", ",
+        "\n✓ it starts and stays\n",
+        "\n✓ it introduces itself: the protocol describe (",
+        "\n✓ the definition of shout: 1 parameter, 1 required\n",
+        "  → {\"type\":\"call\",\"name\":\"shout\",\"call_id\":\"test-1\",\"params\":{\"text\":\"example\"}}\n",
+        "\n✓ shout, with what is required: answered (",
+        "\n✓ shout, without \"text\": answered with an error, which is fine: text must be a string (",
+        "\n✓ shout, with a wrong type of \"text\": ",
+        "\n✓ shout, with an unknown parameter: answered, which is fine (",
+        "  → (an empty line)\n",
+        "\n✓ an empty line: ignored, and the next call is answered",
+        "\\x0d\n",
+        "\n✓ a text of 100 KB: answered (",
+        "\n✓ it ends when stdin does: it exited with code 0 (",
+        "\n✓ nothing of it is left running\n",
+        "\n✓ nothing but messages on stdout\n",
+        "\n✓ it repeats call_id: no, and it need not\n",
+    ] {
+        ended.has(line);
+    }
+    assert!(!ended.out.contains('\x1b'), "colours without a terminal");
+    assert!(
+        ended.out.lines().all(|line| line.chars().count() <= 310),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn a_simple_script_of_a_shell_is_good() {
+    let bed = Bed::new();
+    bed.file(
+        "tool.sh",
+        r#"#!/bin/bash
+while IFS= read -r line; do
+    case $line in
+        *'"type":"describe"'*)
+            echo '{"name":"now","description":"Tell the time.","parameters":{"type":"object","properties":{}}}' ;;
+        *'"type":"call"'*)
+            echo '{"content":[{"type":"text","text":"'"$(date +%T)"'"}],"error":false}' ;;
+    esac
+done
+"#,
+    );
+    let ended = bed.haft(&["plugin", "test", "bash", "tool.sh"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    assert!(
+        ended.verdict().starts_with("good: 1 tool, "),
+        "{}",
+        ended.out
+    );
+    ended.has("now, without arguments: answered");
+    ended.has("a message of an unknown type: ignored, and the next call is answered");
+}
+
+#[test]
+fn several_tools_and_optional_parameters_are_all_tried() {
+    let program = python(
+        "\
+number = {'type': 'integer', 'description': 'A number', 'minimum': 5, 'maximum': 9}
+unit = {'type': 'string', 'description': 'A unit', 'enum': ['metre', 'mile']}
+list = {'type': 'array', 'description': 'A list', 'minItems': 2, 'items': {'type': 'number', 'exclusiveMinimum': 3}}
+word = {'type': 'string', 'description': 'A word', 'pattern': '^[0-9]{3}$'}
+schema = {'type': 'object', 'properties': {'number': number, 'unit': unit, 'list': list, 'word': word}, 'required': ['number']}
+if message['type'] == 'describe':
+    say({'tools': [{'name': 'one', 'description': 'First.', 'parameters': schema}, {'name': 'two', 'description': 'Second.', 'parameters': {'type': 'object', 'properties': {}}}]})
+else: say({'call_id': message.get('call_id', ''), **reply(message.get('name', ''), 'params' not in message or message.get('name') not in ('one', 'two'))})
+",
+    );
+    let ended = Bed::new().test(&program);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.has("\"params\":{\"number\":5}}");
+    ended.has("\"params\":{\"number\":5,\"unit\":\"metre\",\"list\":[4,4],\"word\":\"123\"}}");
+    ended.has("✓ one, with all parameters: answered");
+    ended.has("✓ two, without arguments: answered");
+    ended.has("⚠ one, without \"number\": answered as if nothing were wrong");
+    ended.has("✓ it repeats call_id\n");
+    assert!(
+        ended.verdict().starts_with("good: 2 tools, "),
+        "{}",
+        ended.out
+    );
+    assert!(ended.verdict().contains(" 2 warnings"), "{}", ended.out);
+    assert!(!ended.out.contains("would refuse"), "{}", ended.out);
+}
+
+#[test]
+fn the_init_protocol_is_found() {
+    let program = python(
+        "\
+if message['type'] == 'init': say({'type': 'init', 'tools': [DEFINITION]})
+elif message['type'] == 'call': say({'type': 'result', 'call_id': message['call_id'], 'is_error': False, **shout(message)})
+",
+    );
+    let ended = Bed::new().test(&program);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.has("  → {\"type\":\"init\",\"tools\":[]}\n");
+    ended.has("✓ it introduces itself: the protocol init (");
+    ended.has("once more, in the one it answers");
+}
+
+#[test]
+fn the_second_protocol_is_tried() {
+    let program = r#"
+import json, sys, threading
+lock = threading.Lock()
+def say(message):
+    with lock:
+        print(json.dumps(message), flush=True)
+def block(text): return [{"type": "text", "text": text}]
+stops = {}
+def work(message, stop):
+    say({"type": "update", "call_id": message["call_id"], "content": block("half")})
+    stopped = stop.wait(0.05)
+    say({"type": "result", "call_id": message["call_id"], "content": block("done"), "error": stopped})
+for line in sys.stdin:
+    try: message = json.loads(line)
+    except ValueError: continue
+    if message["type"] == "describe":
+        say({"protocol": 2, "name": "wait", "description": "Wait.", "parameters": {"type": "object", "properties": {}}})
+    elif message["type"] == "call":
+        stops[message["call_id"]] = threading.Event()
+        threading.Thread(target=work, args=(message, stops[message["call_id"]])).start()
+    elif message["type"] == "cancel":
+        stops[message["call_id"]].set()
+"#;
+    let ended = Bed::new().test(program);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    for line in [
+        "the protocol describe, version 2",
+        "✓ two calls at once: each is answered by its call_id",
+        "  → {\"type\":\"cancel\",\"call_id\":\"test-",
+        "✓ a call that is cancelled: answered",
+        "✓ the call after it: answered",
+        "✓ its updates: ",
+        "✓ it repeats call_id\n",
+    ] {
+        ended.has(line);
+    }
+}
+
+#[test]
+fn a_flood_on_stderr_holds_nothing_up() {
+    let program = python(&format!(
+        "sys.stderr.write('\\x1b[2Jx' * 40 + '\\n' + 'y\\n' * 100000)\n{GOOD}"
+    ));
+    let ended = Bed::new().test(&program);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.has("  ! \\x1b[2Jx");
+    ended.has(" more lines on stderr\n");
+    ended.has("⚠ its log on stderr: ");
+    assert!(ended.out.len() < 60_000, "{}", ended.out.len());
+}
+
+#[test]
+fn pretty_messages_are_understood_and_named() {
+    let program = python(GOOD).replace("json.dumps(message)", "json.dumps(message, indent=2)");
+    let ended = Bed::new().test(&program);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.has("⚠ one line of JSON for each message: ");
+    ended.has("Leave out indent=");
+}
+
+#[test]
+fn one_that_stays_when_stdin_ends_is_named_and_ended() {
+    let program = format!("{}\ntime.sleep(1000)\n", python(GOOD));
+    let ended = Bed::new().test(&program);
+    ended.is_good("good: 1 tool, 18 checks passed, 1 warning");
+    ended.has("⚠ it ends when stdin does: it still runs after 2 seconds, and is ended");
+}
+
+#[test]
+fn children_that_are_left_are_named_and_ended() {
+    let program = format!(
+        "import subprocess\nchild = subprocess.Popen(['sleep', '987'], start_new_session=True)\n{}",
+        python(GOOD)
+    );
+    let ended = Bed::new().test(&program);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.has("⚠ nothing of it is left running: ended by force: sleep 987 (");
+    let pid = ended
+        .out
+        .split("sleep 987 (")
+        .nth(1)
+        .unwrap()
+        .split(')')
+        .next()
+        .unwrap();
+    assert!(
+        !std::fs::exists(format!("/proc/{pid}/cwd")).unwrap() || {
+            // A zombie of a process that is gone has a name and no command line.
+            std::fs::read(format!("/proc/{pid}/cmdline"))
+                .unwrap_or_default()
+                .is_empty()
+        }
+    );
+}

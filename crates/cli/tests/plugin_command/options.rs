@@ -1,0 +1,184 @@
+//! The options of `haft plugin test`.
+
+use crate::bed::{Bed, GOOD, python};
+
+#[test]
+fn quiet_is_the_verdict_alone() {
+    let bed = Bed::new();
+    bed.file("tool.py", &python(GOOD));
+    let ended = bed.haft(&["plugin", "test", "--quiet", "python3", "tool.py"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "good: 1 tool, 20 checks passed\n")
+    );
+    bed.file("tool.py", &format!("print('hello')\n{}", python(GOOD)));
+    let ended = bed.haft(&["plugin", "test", "--quiet", "python3", "tool.py"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended
+            .out
+            .starts_with("bad: 1 of 20 checks failed\n\n✗ nothing but messages"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn json_is_a_report_for_programs() {
+    let bed = Bed::new();
+    bed.file("tool.py", &python(GOOD));
+    let ended = bed.haft(&["plugin", "test", "--json", "python3", "tool.py"]);
+    assert_eq!(ended.code, Some(0));
+    let report = ended.json();
+    assert_eq!(report["verdict"], "good");
+    assert_eq!(report["protocol"], "describe");
+    assert_eq!(report["version"], 1);
+    assert_eq!(report["tools"][0], "shout");
+    assert_eq!(report["passed"], 20);
+    assert_eq!(report["program"][1], "tool.py");
+    assert_eq!(report["checks"][1]["id"], "describe");
+    assert_eq!(report["checks"][1]["result"], "passed");
+    assert!(report["checks"][1]["ms"].as_f64().unwrap() > 0.0);
+    bed.file("tool.py", "raise SystemExit(4)");
+    let ended = bed.haft(&["plugin", "test", "--json", "python3", "tool.py"]);
+    assert_eq!(
+        (ended.code, &ended.json()["verdict"]),
+        (Some(1), &"bad".into())
+    );
+    assert!(
+        ended.json()["checks"][0]["fix"].is_string(),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn a_part_is_tried_alone() {
+    let bed = Bed::new();
+    bed.file("tool.py", &python(GOOD));
+    let ended = bed.haft(&["plugin", "test", "--only", "describe", "python3", "tool.py"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    assert!(!ended.out.contains("\"type\":\"call\""), "{}", ended.out);
+    let ended = bed.haft(&["plugin", "test", "--only", "calls", "python3", "tool.py"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.has("shout, with what is required");
+    assert!(!ended.out.contains("Odd lines"), "{}", ended.out);
+}
+
+#[test]
+fn calls_are_made_with_what_the_person_gives() {
+    let bed = Bed::new();
+    bed.file("tool.py", &python(GOOD));
+    let ended = bed.haft(&[
+        "plugin",
+        "test",
+        "--only",
+        "calls",
+        "--call",
+        "shout",
+        "{\"text\": \"one\"}",
+        "--call",
+        "shout",
+        "{\"text\": \"two\"}",
+        "python3",
+        "tool.py",
+    ]);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.has("\"params\":{\"text\":\"one\"}}");
+    ended.has("\"text\": \"TWO\"");
+    assert!(!ended.out.contains("example"), "{}", ended.out);
+    for (call, told) in [
+        (
+            ["shot", "{}"],
+            "error: --call shot: it has no such tool; did you mean \"shout\"?",
+        ),
+        (
+            ["shout", "[]"],
+            "error: --call shout: the arguments must be a JSON object",
+        ),
+        (["shout", "{"], "error: --call shout: no JSON"),
+    ] {
+        let ended = bed.haft(&[
+            "plugin", "test", "--quiet", "--call", call[0], call[1], "python3", "tool.py",
+        ]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.err.starts_with(told), "{ended:?}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let bed = Bed::new();
+    for args in [
+        &["plugin", "test"][..],
+        &["plugin"],
+        &["plugin", "test", "--only", "all", "true"],
+        &["plugin", "test", "--timeout", "0", "true"],
+        &["plugin", "test", "--tiemout", "1", "true"],
+        &["plugin", "nope"],
+    ] {
+        let ended = bed.haft(args);
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (Some(2), ""),
+            "{args:?} {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn arguments_of_the_program_are_its_own() {
+    let bed = Bed::new();
+    bed.file(
+        "tool.py",
+        &format!(
+            "import sys\nassert sys.argv[1:] == ['--quiet', '--json', '-h'], sys.argv\n{}",
+            python(GOOD)
+        ),
+    );
+    let ended = bed.haft(&[
+        "plugin", "test", "python3", "tool.py", "--quiet", "--json", "-h",
+    ]);
+    ended.is_good("good: 1 tool, 20 checks passed");
+}
+
+#[test]
+fn the_environment_is_the_one_that_plugins_get() {
+    let bed = Bed::new();
+    bed.file(
+        "tool.py",
+        &format!(
+            "import os\nassert 'SOME_KEY' in os.environ, 'no SOME_KEY'\n{}",
+            python(GOOD)
+        ),
+    );
+    let run = |args: &[&str]| {
+        let mut command = bed.command(args);
+        command.env("SOME_KEY", "secret");
+        crate::bed::Ended::from(command.output().unwrap())
+    };
+    run(&["plugin", "test", "python3", "tool.py"]).is_bad(&["no SOME_KEY", "--env"]);
+    run(&["plugin", "test", "--env", "SOME_KEY", "python3", "tool.py"])
+        .is_good("good: 1 tool, 20 checks passed");
+}
+
+#[test]
+fn an_interrupt_ends_the_program_too() {
+    let bed = Bed::new();
+    bed.file("tool.py", "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'ready')\ntime.sleep(1000)\n");
+    let mut child = bed
+        .command(&["plugin", "test", "python3", "tool.py"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let ready = bed.work("ready");
+    while !ready.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = std::fs::read_to_string(ready).unwrap();
+    let haft = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(haft, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    assert!(line.is_empty(), "{line:?}");
+}

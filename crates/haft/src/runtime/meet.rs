@@ -1,0 +1,126 @@
+//! Programs that are tools or bring some: they are met once, and again when their
+//! files change.
+
+use super::{Runtime, Session};
+use crate::external::plugin::{self, Host};
+use crate::{AnyTool, Error};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl Runtime {
+    /// Starts the plugins, once, and adds their tools. What was wrong with some of
+    /// them is the answer: the others are there. Every call waits for it; who lists
+    /// tools before the first call should too.
+    pub async fn ready(&self) -> &[String] {
+        let session = &self.session;
+        if session.plugins.is_empty() && session.executables.is_empty() {
+            return &[];
+        }
+        session.met.get_or_init(|| self.meet()).await
+    }
+
+    /// The same, where it could make a difference to a call: a built-in tool does
+    /// not wait for programs that it has nothing to do with.
+    pub(super) async fn ready_for(&self, tool: &str) {
+        let session = &self.session;
+        let may_change = session.plugins.iter().any(|host| host.overrides(tool))
+            || session
+                .executables
+                .iter()
+                .any(|program| program.definition.name == tool);
+        if may_change || session.tools.get(tool).is_none() {
+            self.ready().await;
+        }
+    }
+
+    async fn meet(&self) -> Vec<String> {
+        let session = &self.session;
+        // Before they are started: what changes meanwhile is seen as a change.
+        let stamps: Vec<_> = session.plugins.iter().map(|host| host.stamp()).collect();
+        let hosts = session.plugins.iter().map(Arc::clone);
+        // All at once, and their tools in the order of the configuration.
+        let met = futures::future::join_all(hosts.map(plugin::tools)).await;
+        let mut problems = Vec::new();
+        for (host, met) in session.plugins.iter().zip(met) {
+            problems.extend(session.take_in(host, met));
+        }
+        let programs = session.executables.iter().cloned();
+        let described = programs.map(|program| {
+            program.described(session.programs.as_deref(), session.scope.work_dir())
+        });
+        for program in futures::future::join_all(described).await {
+            let name = program.definition.name.clone();
+            match program.tool() {
+                Ok(tool) => session.tools.replace(tool),
+                Err(error) => problems.push(format!("the tool {name} is left out: {error}")),
+            }
+        }
+        if stamps.iter().any(Option::is_some) {
+            tokio::spawn(watch(Arc::downgrade(session), stamps));
+        }
+        problems
+    }
+}
+
+/// What came of meeting a plugin.
+type Met = Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), Error>;
+
+impl Session {
+    /// Puts the tools of a plugin in the place of those it had, and says what is wrong.
+    fn take_in(&self, host: &Host, met: Met) -> Vec<String> {
+        let (tools, mut problems) = match met {
+            Ok(met) => met,
+            Err(error) => (Vec::new(), vec![error.to_string()]),
+        };
+        let before = host.take_names();
+        let mut names = Vec::new();
+        for tool in tools {
+            let name = tool.definition().name.clone();
+            let is_others = self.tools.get(&name).is_some() && !before.contains(&name);
+            if is_others && !host.overrides(&name) || names.contains(&name) {
+                problems.push(format!(
+                    "plugin {}: its tool \"{name}\" is left out, because there is one of that name (`override: true` puts it in its place)",
+                    host.label()
+                ));
+                continue;
+            }
+            self.tools.replace(tool);
+            names.push(name);
+        }
+        for gone in before.iter().filter(|name| !names.contains(name)) {
+            self.tools.remove(gone);
+        }
+        host.set_names(names);
+        problems
+    }
+}
+
+/// Looks after the files of plugins, for as long as the session lives.
+async fn watch(session: Weak<Session>, mut stamps: Vec<Option<u64>>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(session) = session.upgrade() else {
+            return;
+        };
+        for (host, known) in session.plugins.iter().zip(&mut stamps) {
+            let now = host.stamp();
+            if now == *known {
+                continue;
+            }
+            // It may still be being written.
+            tokio::time::sleep(LOOK / 2).await;
+            if host.stamp() != now {
+                continue;
+            }
+            *known = now;
+            host.renew().await;
+            let met = plugin::tools(Arc::clone(host)).await;
+            for problem in session.take_in(host, met) {
+                tracing::warn!("{problem}");
+            }
+        }
+    }
+}
