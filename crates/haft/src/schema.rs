@@ -13,6 +13,7 @@ mod mend;
 mod names;
 mod notes;
 mod parse;
+mod references;
 #[cfg(test)]
 mod tests;
 mod validate;

@@ -72,7 +72,7 @@ fn an_argument_too_large_for_the_environment_comes_on_stdin() {
     );
     assert_eq!(
         said.split_whitespace().collect::<Vec<_>>(),
-        ["s", "0", "1000025"],
+        ["s", "0", "1000024"],
         "{said}"
     );
 }
@@ -142,7 +142,7 @@ fn how_it_ends_is_told() {
 #[test]
 fn help_is_asked_for_only_without_a_page_and_not_for_long() {
     let bed = Bed::new();
-    let helps = "#!/bin/bash\necho \"$0 $*\" >> asked\nif [ \"$1\" = --help ]; then printf '\\n\\033[1m  Frobs\\u202e things.\\n'; else echo ran; fi\n";
+    let helps = "#!/bin/bash\necho \"$0 $*\" >> asked\nif [ \"$1\" = --help ]; then printf '\\n\\033[1m  Frobs\\342\\200\\256 things.\\n'; else echo ran; fi\n";
     own(&bed, "helps", helps, "");
     own(&bed, "paged", helps, "Has a page.");
     own(&bed, "blank", helps, " \n");

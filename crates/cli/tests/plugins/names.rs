@@ -80,7 +80,7 @@ serve({'tools': [tool(name) for name in bad] + [{'description': 'nameless'}, 'te
 fn what_it_says_of_a_tool_is_short_and_hides_nothing() {
     let body = r"
 evil = '\x1b[2J\u202eevil\u200b\u2066 ' + 'x' * 10_000_000
-definition = tool('one', {'a': {'type': 'string', 'description': 'p\x1b[31m\u202eq'}}, description=evil, system_prompt=evil)
+definition = tool('one', {'a': {'type': 'string', 'description': 'p\x1b[31m\u202eq'}}, description=evil, system_prompt=evil[:100_000])
 serve(definition, lambda m: text('fine'))
 ";
     let bed = Bed::with(&[("p", body)]);

@@ -27,8 +27,9 @@ bombs = [
     one('kind', prop({'type': 'nonsense'})),
     one('pattern', prop({'type': 'string', 'pattern': '('})),
     one('text', 'string'),
+    one('grows', {'type': 'object', 'properties': {'a': {'$ref': '#/$defs/n0'}}, '$defs': dict([('n%d' % i, {'allOf': [{'$ref': '#/$defs/n%d' % (i + 1)}] * 10}) for i in range(12)] + [('n12', {'type': 'string'})])}),
 ]
-serve({'tools': bombs + [one('backtracks', prop({'type': 'string', 'pattern': '^(a+)+$'})), tool('good')]}, lambda m: text('fine'))
+serve({'tools': bombs + [one('node', {'type': 'object', 'properties': {'a': {'$ref': '#/$defs/n'}}, '$defs': {'n': {'type': 'object', 'properties': {'c': {'type': 'array', 'items': {'$ref': '#/$defs/n'}}}}}}), one('backtracks', prop({'type': 'string', 'pattern': '^(a+)+$'})), tool('good')]}, lambda m: text('fine'))
 ";
     let bed = Bed::with(&[
         ("p", body),
@@ -38,7 +39,7 @@ serve({'tools': bombs + [one('backtracks', prop({'type': 'string', 'pattern': '^
     assert!(ran.took < Duration::from_secs(6), "{:?}", ran.took);
     for name in [
         "whole", "empty", "remote", "local", "dynamic", "cycle", "deep", "large", "number", "list",
-        "kind", "pattern", "text",
+        "kind", "pattern", "text", "grows",
     ] {
         let wanted = format!("plugin p has a tool that cannot be used: tool \"{name}\"");
         assert!(ran.err.contains(&wanted), "{name}:\n{}", ran.err);
@@ -47,6 +48,8 @@ serve({'tools': bombs + [one('backtracks', prop({'type': 'string', 'pattern': '^
     assert!(ran.err.len() < 20_000, "{}", ran.err.len());
     let mut session = bed.session(&[]);
     assert_eq!(session.said("good", &json!({})), "fine");
+    let tree = json!({ "a": { "c": [{ "c": [] }] } });
+    assert_eq!(session.said("node", &tree), "fine");
     assert_eq!(session.said("other", &json!({})), "other");
     let begun = std::time::Instant::now();
     let answer = session.call(

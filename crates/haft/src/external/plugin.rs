@@ -285,8 +285,7 @@ impl Host {
 
     /// A process ended in the middle of a call, or has to be ended.
     async fn broke(&self, process: &Arc<Process>, over: Over) -> Error {
-        process.end().await;
-        let (status, words) = process.last_words().await;
+        let (status, words) = process.last_words(Some(over)).await;
         let mut slot = self.slot.lock().await;
         // Of several calls that it took with it one counts it, and not when it was
         // ended for the sake of another.

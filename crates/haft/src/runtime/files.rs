@@ -274,11 +274,15 @@ impl Ground {
             let made = commands.surroundings(places, moved.clone());
             made.map_err(|_| BuildError::NoState)
         };
-        let commands = self.commands.map(|commands| surroundings(commands, &places));
+        let commands = self
+            .commands
+            .map(|commands| surroundings(commands, &places));
         let commands = commands.transpose()?;
         let mut for_plugins = places.clone();
         for_plugins.readable.extend(self.programs_read);
-        let plugins = self.plugins.map(|plugins| surroundings(plugins, &for_plugins));
+        let plugins = self
+            .plugins
+            .map(|plugins| surroundings(plugins, &for_plugins));
         let plugins = plugins.transpose()?;
         Ok((commands, plugins.map(|run| (run, places.work_dir.clone()))))
     }

@@ -1,6 +1,7 @@
 //! Schemas fit for models and MCP: one flat object, nothing referenced, nothing
 //! nullable, in the order the fields were written.
 
+use super::references;
 use crate::Error;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -157,6 +158,9 @@ pub(crate) fn check(name: &str, schema: &Value) -> Result<(), Error> {
     }
     if schema.to_string().len() > MAX_BYTES {
         return refuse("is too large (at most 256KB)");
+    }
+    if let Err(reason) = references::check(schema) {
+        return refuse(reason);
     }
     match compile(schema) {
         Ok(_) => Ok(()),

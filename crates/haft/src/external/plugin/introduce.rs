@@ -44,6 +44,9 @@ pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> 
             introduction,
         });
     }
+    if matches!(first, Heard::Invalid(_)) {
+        return Err(silent(host, &process, &first).await);
+    }
     process.say(&question(Protocol::Init)).await;
     let second = loop {
         match hear(&mut introduced, deadline).await {
@@ -138,8 +141,7 @@ async fn silent(host: &Host, process: &Process, heard: &Heard) -> Error {
         return host.failed(format!("cannot be used: {words}"));
     }
     let over = process.over();
-    process.end().await;
-    let (status, words) = process.last_words().await;
+    let (status, words) = process.last_words(over).await;
     let how = match (over, status) {
         (Some(Over::Babbling), _) => "wrote no message, but a great deal else".to_owned(),
         (Some(Over::Ended), Some(haft_ops::executor::Exit::Code(code))) => {

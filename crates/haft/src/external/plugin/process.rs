@@ -16,6 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 /// How long a plugin has between the request to end and its death.
 const GRACE: Duration = Duration::from_millis(300);
 
+/// How long one that has closed its output has to end by itself.
+const BY_ITSELF: Duration = Duration::from_millis(500);
+
 /// How much noise is borne between two messages.
 const MOST_NOISE: usize = 10_000;
 
@@ -160,17 +163,21 @@ impl Process {
         self.running.kill(GRACE).await;
     }
 
-    /// How it ended, and the last it said to the log.
-    pub(super) async fn last_words(&self) -> (Option<Exit>, String) {
-        let mut end = self.running.end();
-        let ended = tokio::time::timeout(Duration::from_secs(1), end.wait_for(Option::is_some));
-        let status = match ended.await {
-            Ok(Ok(ended)) => ended.as_ref().and_then(|ended| match ended.as_ref() {
-                Ok(finished) => Some(finished.status),
-                Err(_) => None,
-            }),
-            _ => None,
-        };
+    /// How it ended, if it did so by itself, and the last it said to the log. After
+    /// that it and all it started are ended in any case.
+    pub(super) async fn last_words(&self, over: Option<Over>) -> (Option<Exit>, String) {
+        let mut status = None;
+        if over == Some(Over::Ended) {
+            let mut end = self.running.end();
+            let ended = tokio::time::timeout(BY_ITSELF, end.wait_for(Option::is_some)).await;
+            if let Ok(Ok(ended)) = ended {
+                let ended = ended
+                    .as_ref()
+                    .and_then(|ended| ended.as_ref().as_ref().ok());
+                status = ended.map(|finished| finished.status);
+            }
+        }
+        self.end().await;
         let log = self.running.log(Stream::Error);
         let words = log
             .and_then(|log| log.tail(LAST_WORDS).ok())

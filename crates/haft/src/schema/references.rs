@@ -1,0 +1,154 @@
+//! What references in a schema come to when they are followed: a few lines can stand
+//! for more parts than anybody could check.
+
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// How many parts a schema may have with every reference followed.
+const MOST: u64 = 100_000;
+
+/// How many steps a chain of parts and references may have.
+const LONGEST: usize = 200;
+
+/// What is checked of the same value, and not of a part of it.
+const IN_PLACE: [&str; 10] = [
+    "$ref",
+    "$dynamicRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+];
+
+/// What is checked only where something refers to it, or is no schema.
+const ASIDE: [&str; 6] = [
+    "$defs",
+    "definitions",
+    "enum",
+    "const",
+    "default",
+    "examples",
+];
+
+/// Says why a schema is more than it seems.
+pub(super) fn check(schema: &Value) -> Result<(), &'static str> {
+    let mut walk = Walk {
+        root: schema,
+        known: HashMap::new(),
+        open: Vec::new(),
+    };
+    match walk.parts(schema, true)? {
+        parts if parts > MOST => Err("has too many parts, with its references followed"),
+        _ => Ok(()),
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    known: HashMap<*const Value, u64>,
+    /// The way here, and whether each step went into a part of the value.
+    open: Vec<(*const Value, bool)>,
+}
+
+impl<'a> Walk<'a> {
+    fn parts(&mut self, schema: &'a Value, is_inside: bool) -> Result<u64, &'static str> {
+        let here = std::ptr::from_ref(schema);
+        if let Some(parts) = self.known.get(&here) {
+            return Ok(*parts);
+        }
+        if let Some(at) = self.open.iter().position(|(open, _)| *open == here) {
+            let mut since = self.open.iter().skip(at + 1);
+            // A tree refers to itself from inside. In place it never ends.
+            return if is_inside || since.any(|(_, is_inside)| *is_inside) {
+                Ok(1)
+            } else {
+                Err("refers to itself without end ($ref)")
+            };
+        }
+        if self.open.len() > LONGEST {
+            return Err("has references that lead too far ($ref)");
+        }
+        self.open.push((here, is_inside));
+        let mut parts: u64 = 1;
+        match schema {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    parts = parts.saturating_add(self.field(key, value)?);
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    parts = parts.saturating_add(self.parts(item, false)?);
+                }
+            }
+            _ => {}
+        }
+        self.open.pop();
+        self.known.insert(here, parts);
+        Ok(parts)
+    }
+
+    fn field(&mut self, key: &str, value: &'a Value) -> Result<u64, &'static str> {
+        let is_inside = !IN_PLACE.contains(&key);
+        match value {
+            Value::String(reference) if key == "$ref" || key == "$dynamicRef" => {
+                let target = reference.strip_prefix('#').unwrap_or_default();
+                self.root
+                    .pointer(target)
+                    .map_or(Ok(1), |target| self.parts(target, false))
+            }
+            Value::Object(_) | Value::Array(_) if !ASIDE.contains(&key) => {
+                self.parts(value, is_inside)
+            }
+            _ => Ok(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_tree_may_refer_to_itself_and_nothing_else_may() {
+        let node = json!({ "type": "object", "properties": { "children": { "type": "array", "items": { "$ref": "#/$defs/node" } } } });
+        let tree =
+            json!({ "properties": { "a": { "$ref": "#/$defs/node" } }, "$defs": { "node": node } });
+        assert_eq!(check(&tree), Ok(()));
+        let cycle = json!({
+            "properties": { "a": { "$ref": "#/$defs/a" } },
+            "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/b" }] }, "b": { "$ref": "#/$defs/a" } },
+        });
+        assert_eq!(check(&cycle), Err("refers to itself without end ($ref)"));
+    }
+
+    #[test]
+    fn few_lines_that_stand_for_very_many_are_refused() {
+        let mut definitions = serde_json::Map::new();
+        for at in 0..12 {
+            let next = json!({ "$ref": format!("#/$defs/n{}", at + 1) });
+            definitions.insert(format!("n{at}"), json!({ "allOf": vec![next; 10] }));
+        }
+        definitions.insert("n12".into(), json!({ "type": "string" }));
+        let bomb = json!({ "properties": { "a": { "$ref": "#/$defs/n0" } }, "$defs": definitions });
+        assert_eq!(
+            check(&bomb),
+            Err("has too many parts, with its references followed")
+        );
+        let mut chain = serde_json::Map::new();
+        for at in 0..5_000 {
+            let next = json!({ "$ref": format!("#/$defs/n{}", at + 1) });
+            chain.insert(format!("n{at}"), next);
+        }
+        let chain = json!({ "properties": { "a": { "$ref": "#/$defs/n0" } }, "$defs": chain });
+        assert_eq!(
+            check(&chain),
+            Err("has references that lead too far ($ref)")
+        );
+    }
+}
