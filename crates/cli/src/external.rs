@@ -177,7 +177,12 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
         .into_iter()
         .filter(|path| file(path))
         .collect();
-    for word in &plugin.arguments {
+    let words = plugin.arguments.iter().flat_map(|word| {
+        // `--script=./tool.py` names a file as well.
+        let value = word.split_once('=').map(|(_, value)| value);
+        [Some(word.as_str()), value].into_iter().flatten()
+    });
+    for word in words {
         // As the program would find it, and as its file may mean it.
         for folder in [&settings.work_dir, &plugin.folder] {
             let path = folder.join(word);
@@ -192,6 +197,10 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
         plugin.written_arguments(),
     ]
     .concat();
+    let mut remarks = remarks(plugin);
+    if files.is_empty() {
+        remarks.push("none of its files is known: they may change unnoticed".to_owned());
+    }
     let program = haft::ops::scope::real(&plugin.program);
     let program = program.as_ref().unwrap_or(&plugin.program);
     Item {
@@ -205,20 +214,19 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
             ),
             files,
         },
-        remarks: remarks(plugin),
+        remarks,
     }
 }
 
-/// What a plugin would get and may replace.
+/// What a plugin would get and may replace, as it is written.
 fn remarks(plugin: &Configured) -> Vec<String> {
-    let values = plugin.environment.values.iter().map(|(name, _)| name);
-    let names: Vec<&str> = plugin
-        .environment
-        .names
-        .iter()
-        .chain(values)
-        .map(String::as_str)
-        .collect();
+    let own = plugin.environment.names.iter().cloned();
+    let written = |name: &String| match &plugin.written["env"][name] {
+        serde_json::Value::String(text) => format!("{name}={text}"),
+        _ => name.clone(),
+    };
+    let made = plugin.environment.values.iter();
+    let names: Vec<String> = own.chain(made.map(|(name, _)| written(name))).collect();
     let sees =
         (!names.is_empty()).then(|| format!("sees of the environment: {}", names.join(", ")));
     let replaces = plugin

@@ -5,7 +5,7 @@ mod live;
 mod notes;
 
 pub(crate) use live::{Live, PACE};
-pub(crate) use notes::{details, notes, touched};
+pub(crate) use notes::{details, notes, notes_within, touched};
 
 use haft_ops::exec::{Elsewhere, Sandbox, Surroundings};
 use haft_ops::executor::Executor;

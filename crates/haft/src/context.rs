@@ -257,6 +257,12 @@ impl Context {
         Some(sandbox.request())
     }
 
+    /// The same for programs that are tools.
+    pub(crate) fn programs_request(&self) -> Option<&Request> {
+        let sandbox = self.session.programs.as_ref()?.sandbox.as_ref()?;
+        Some(sandbox.request())
+    }
+
     /// Shows what there is so far, while the call goes on.
     pub fn update(&self, reply: impl Into<Reply>) {
         (self.updates)(reply.into().content());

@@ -140,6 +140,48 @@ fn nothing_outlives_haft_however_it_ends() {
 }
 
 #[test]
+fn a_call_that_is_interrupted_leaves_nobody() {
+    let body = FAMILY.replace(
+        "text('started')",
+        "open('begun', 'w').close(); time.sleep(1000)",
+    );
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let bed = Bed::with(&[("p", &body)]);
+        let mut child = bed.command(&["call", "one"]).spawn().unwrap();
+        assert!(within(Duration::from_secs(10), || bed
+            .work("begun")
+            .exists()));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        child.wait().unwrap();
+        bed.nobody_left();
+    }
+}
+
+#[test]
+fn a_program_keeps_to_the_rules_of_commands() {
+    let bed = Bed::new();
+    bed.file("home/.ssh/id_ed25519", "CANARY");
+    let script = format!(
+        "#!/bin/bash\ncat {}\necho x > {}\necho inside > made && echo done\n",
+        bed.path("home/.ssh/id_ed25519").display(),
+        bed.path("outside/x").display()
+    );
+    bed.program("home/.config/haft/tools/prog", script);
+    bed.file("home/.config/haft/tools/prog.md", "d");
+    let said = bed.said("prog", &json!({}));
+    assert!(
+        said.contains("\ndone\n") && !said.contains("CANARY"),
+        "{said}"
+    );
+    // It has the network, whatever commands have.
+    assert!(
+        said.contains("refused by the sandbox") && !said.contains("no network"),
+        "{said}"
+    );
+    assert!(!bed.path("outside/x").exists() && bed.work("made").exists());
+}
+
+#[test]
 fn one_call_from_the_command_line_leaves_nobody() {
     let bed = Bed::with(&[("p", FAMILY)]);
     assert_eq!(bed.said("one", &json!({})), "started");

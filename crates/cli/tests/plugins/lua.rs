@@ -232,6 +232,15 @@ fn a_project_module_has_nothing_of_the_machine_and_a_persons_has_all() {
 }
 
 #[test]
+fn bytecode_is_not_loaded() {
+    let bed = Bed::new();
+    let body = "local code = string.dump and string.dump(function() return 1 end) or 'none'\n return tostring(load(code, 'x', 'b')) .. tostring(load(code))";
+    trusted(&bed, "loads.lua", &module("loads", body));
+    let answer = bed.call("loads", &json!({}));
+    assert!(!answer.text.contains("function"), "{answer:?}");
+}
+
+#[test]
 fn a_module_that_is_none_is_named_and_the_others_load() {
     let bed = Bed::new();
     for (file, content) in [

@@ -251,3 +251,52 @@ done
         "section=a/b ü"
     );
 }
+
+#[test]
+fn noise_is_named_in_the_log_of_haft() {
+    let bed = describing("raw('Loading model...\\n'); say(tool('one'))");
+    let ran = bed.done(&["--log", "info", "call", "one"]);
+    assert!(ran.err.contains("Loading model..."), "{ran:?}");
+}
+
+#[test]
+fn every_toolset_has_plugins_and_says_in_its_own_way_what_is_wrong() {
+    let body = "serve(tool('one', {'a': {'type': 'string'}}), lambda m: text('fine') if m['params'].get('a') else os._exit(5))";
+    for (toolset, wrong, crash) in [
+        (
+            "standard",
+            "validation error: unknown parameter \"b\"",
+            "plugin p exited (code 5)",
+        ),
+        (
+            "ah",
+            "validation error: unknown parameter \"b\"",
+            "error: plugin p exited (code 5)",
+        ),
+        (
+            "workspace",
+            "{\"success\":false,\"error\":\"validation error: unknown parameter",
+            "{\"success\":false,\"error\":\"plugin p exited (code 5)",
+        ),
+        (
+            "deepagents",
+            "{\"status\":\"error\",\"message\":\"validation error: unknown parameter",
+            "{\"status\":\"error\",\"message\":\"plugin p exited (code 5)",
+        ),
+    ] {
+        let bed = Bed::with(&[("p", body)]);
+        let mut session = bed.session(&["--toolset", toolset]);
+        assert_eq!(
+            session.said("one", &json!({ "a": "x" })),
+            "fine",
+            "{toolset}"
+        );
+        for (arguments, first) in [(json!({ "b": 1 }), wrong), (json!({}), crash)] {
+            let answer = session.call("one", &arguments);
+            assert!(
+                answer.is_error && answer.text.starts_with(first),
+                "{toolset}: {answer:?}"
+            );
+        }
+    }
+}

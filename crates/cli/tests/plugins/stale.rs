@@ -164,3 +164,27 @@ serve(tool('one'), call)
         }
     }
 }
+
+#[test]
+fn twenty_plugins_answer_for_themselves() {
+    let bed = Bed::new();
+    let mut all = Vec::new();
+    for n in 0..20 {
+        let name = format!("p{n}");
+        bed.program(
+            &format!("plugins/{name}"),
+            format!("#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{{\"name\":\"{name}\"}}';; *) echo '{{\"content\":\"from {name}\"}}';; esac; done\n"),
+        );
+        all.push(bed.plugin(&name));
+    }
+    bed.configure(&json!({ "tools": { "plugins": all } }));
+    let mut session = bed.session(&[]);
+    let asked: Vec<_> = (0..40)
+        .map(|n| session.ask(&format!("p{}", n % 20), &json!({})))
+        .collect();
+    for (n, number) in asked.into_iter().enumerate() {
+        assert_eq!(session.answer(number).text, format!("from p{}", n % 20));
+    }
+    drop(session);
+    bed.nobody_left();
+}

@@ -443,7 +443,36 @@ fn who_says_yes_sees_what_a_plugin_would_get_but_no_secret() {
         !ran.out.contains("CANARY") && !ran.err.contains("CANARY"),
         "{ran:?}"
     );
-    for shown in ["${MY_KEY}", "GITHUB_TOKEN", "LEAK", "override"] {
+    for shown in [
+        "--key ",
+        "${MY_KEY}",
+        "GITHUB_TOKEN",
+        "LEAK=${MY_KEY}",
+        "override: true",
+    ] {
         assert!(ran.out.contains(shown), "{shown}: {}", ran.out);
     }
+}
+
+#[test]
+fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
+    let bed = Bed::new();
+    let script = "for line in __import__('sys').stdin:\n  print('{\"name\":\"one\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
+    bed.file("work/tool.py", script);
+    let runs = "import sys; exec(open(sys.argv[1].split('=')[1]).read())";
+    bed.project(&json!({ "tools": { "plugins": [
+        { "path": "python3", "args": ["-c", runs, "--script=tool.py"] },
+        { "path": "make", "args": ["plugin"] },
+    ] } }));
+    let shown = bed.done(&["trust", "--yes"]).out;
+    assert_eq!(
+        shown.matches("none of its files is known").count(),
+        1,
+        "{shown}"
+    );
+    assert_eq!(bed.said("one", &json!({})), "ran");
+    bed.file("work/tool.py", format!("{script}# more\n"));
+    let ran = bed.haft(&["call", "one"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("changed)"), "{ran:?}");
 }

@@ -2,7 +2,7 @@
 
 use crate::{Context, Reply};
 use haft_ops::exec::{Confined, Done, Touched};
-use haft_ops::executor::sandbox::{Enforcement, Network};
+use haft_ops::executor::sandbox::{Enforcement, Network, Request};
 use haft_ops::executor::{Ended, Exit};
 use haft_ops::scope::{Reading, Writing};
 use haft_ops::text::decode::lossy;
@@ -43,6 +43,11 @@ const CODES: [&str; 12] = [
 /// Notes in brackets, each a line: what was left running, what was touched, and
 /// whether the sandbox is the likely reason for what went wrong.
 pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
+    notes_within(done, cx, cx.sandbox_request())
+}
+
+/// The same of a program that is confined in its own way.
+pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(question) = &done.finished.waiting_for_input {
         notes.push(format!(
@@ -87,15 +92,14 @@ pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
         notes.push(format!(
             "[this may have been refused by the sandbox ({}): {}]",
             level(enforcement),
-            bounds(cx)
+            bounds(cx, request)
         ));
     }
     notes
 }
 
 /// What commands may reach, in one line.
-fn bounds(cx: &Context) -> String {
-    let request = cx.sandbox_request();
+fn bounds(cx: &Context, request: Option<&Request>) -> String {
     // The rules of commands: file tools may have stricter ones.
     let rules = request.map_or_else(|| cx.scope().rules(), |request| request.rules);
     let writing = match rules.writing {
@@ -108,7 +112,7 @@ fn bounds(cx: &Context) -> String {
             };
             format!(
                 "only the work folder{roots} and $TMPDIR can be written, but for protected places ({})",
-                protected(cx)
+                protected(cx, request)
             )
         }
     };
@@ -126,11 +130,9 @@ fn bounds(cx: &Context) -> String {
 }
 
 /// What is protected, by name: what is always, and the person's list.
-fn protected(cx: &Context) -> String {
+fn protected(cx: &Context, request: Option<&Request>) -> String {
     let mut names = vec!["config and hooks of git".to_owned(), "haft.yaml".to_owned()];
-    let listed = cx
-        .sandbox_request()
-        .map(|request| request.protect.as_slice());
+    let listed = request.map(|request| request.protect.as_slice());
     for path in listed.unwrap_or_default() {
         let name = cx.shown(path);
         if !name.starts_with('/') && !names.contains(&name) {

@@ -232,7 +232,7 @@ impl AnyTool for Executable {
 
 fn reply(done: &Done, limit: Duration, cx: &Context) -> Reply {
     let said = cx.said(&done.finished.output, &OUTPUT);
-    let mut below = commands::notes(done, cx);
+    let mut below = commands::notes_within(done, cx, cx.programs_request());
     let is_cut = said.note.is_some();
     below.extend(said.note);
     let end = match (done.finished.ended, done.finished.status) {

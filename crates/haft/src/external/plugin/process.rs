@@ -133,11 +133,13 @@ impl Process {
         self.is_retired.load(Ordering::SeqCst)
     }
 
-    /// Writes one line. What cannot be written is heard as silence.
-    pub(super) async fn say(&self, message: &Value) {
+    /// Writes one line. Says whether it was written: what could not be was read by
+    /// nobody, as a line is only whole with its end.
+    pub(super) async fn say(&self, message: &Value) -> bool {
         let mut line = message.to_string();
         line.push('\n');
-        let _ = self.input.lock().await.write_all(line.as_bytes()).await;
+        let mut input = self.input.lock().await;
+        input.write_all(line.as_bytes()).await.is_ok()
     }
 
     /// Somebody waits for the answer to a call from now on.

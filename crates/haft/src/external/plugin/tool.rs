@@ -2,7 +2,7 @@
 
 use super::Host;
 use super::message::{Described, Outcome};
-use super::process::{Caller, Meanwhile, Process};
+use super::process::{Caller, Meanwhile, Over, Process};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -153,26 +153,39 @@ impl Host {
         params: Value,
         cx: &Context,
     ) -> Result<Reply, Error> {
-        let mut turn = Some(self.turn.lock().await);
-        let (process, is_second) = self.process().await?;
-        if is_second {
-            turn = None;
-        }
-        let (answer, answered) = oneshot::channel();
-        let (meanwhile, mut said) = mpsc::unbounded_channel();
-        process.expect(cx.call_id(), Caller { answer, meanwhile });
-        let mut flight = Flight {
-            host: Arc::clone(self),
-            process: Arc::clone(&process),
-            call_id: cx.call_id().to_owned(),
-            is_second,
-            landed: false,
-        };
         let call = json!({
             "type": "call", "name": name, "call_id": cx.call_id(), "params": without_nulls(params),
         });
-        process.say(&call).await;
-        let mut answered = answered;
+        let mut turn = Some(self.turn.lock().await);
+        let mut is_again = false;
+        let (process, mut flight, mut answered, mut said) = loop {
+            let (process, is_second) = self.process().await?;
+            if is_second {
+                turn = None;
+            }
+            let (answer, answered) = oneshot::channel();
+            let (meanwhile, said) = mpsc::unbounded_channel();
+            process.expect(cx.call_id(), Caller { answer, meanwhile });
+            let mut flight = Flight {
+                host: Arc::clone(self),
+                process: Arc::clone(&process),
+                call_id: cx.call_id().to_owned(),
+                heeds: false,
+                landed: false,
+            };
+            if process.say(&call).await {
+                flight.heeds = is_second;
+                break (process, flight, answered, said);
+            }
+            // It had ended before it could read the call: another one gets it, once.
+            flight.landed = true;
+            process.forget(cx.call_id());
+            let failure = self.broke(&process, Over::Ended).await;
+            if is_again {
+                return Err(failure);
+            }
+            is_again = true;
+        };
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -239,7 +252,8 @@ struct Flight {
     host: Arc<Host>,
     process: Arc<Process>,
     call_id: String,
-    is_second: bool,
+    /// Whether it has been sent to one that knows what to cancel is.
+    heeds: bool,
     landed: bool,
 }
 
@@ -249,16 +263,16 @@ impl Drop for Flight {
             return;
         }
         // At once: whoever waits for this call's turn gets it next.
-        if !self.is_second {
+        if !self.heeds {
             self.process.retire();
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         let (host, process) = (Arc::clone(&self.host), Arc::clone(&self.process));
-        let (call_id, is_second) = (std::mem::take(&mut self.call_id), self.is_second);
+        let (call_id, heeds) = (std::mem::take(&mut self.call_id), self.heeds);
         runtime.spawn(async move {
-            if is_second {
+            if heeds {
                 let cancel = json!({ "type": "cancel", "call_id": call_id });
                 process.say(&cancel).await;
                 tokio::time::sleep(CANCELLED).await;
