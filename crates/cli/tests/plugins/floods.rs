@@ -46,7 +46,7 @@ fn a_long_answer_arrives_cut_and_is_kept() {
     assert!(
         said.contains("399999") || said.contains("\n100\n"),
         "{}",
-        &said[..200]
+        said.len()
     );
     let path = said
         .split_whitespace()

@@ -29,6 +29,8 @@ fn hostile() -> Bed {
     bed
 }
 
+const NOTHING: [PathBuf; 0] = [];
+
 fn canaries(bed: &Bed) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(bed.work("")).unwrap().flatten();
     let names = entries.map(|entry| entry.path());
@@ -57,7 +59,7 @@ fn nothing_runs_before_somebody_said_yes() {
         &[],
     ] {
         let ran = bed.haft(args);
-        assert_eq!(canaries(&bed), [PathBuf::new(); 0], "{args:?}");
+        assert_eq!(canaries(&bed), NOTHING, "{args:?}");
         assert!(!ran.err.contains("CANARY OF LUA"), "{args:?}: {ran:?}");
     }
     let mut session = bed.session(&[]);
@@ -83,7 +85,7 @@ fn nothing_runs_before_somebody_said_yes() {
         assert!(beside.contains(item), "{item}: {beside}");
     }
     drop(session);
-    assert_eq!(canaries(&bed), [PathBuf::new(); 0]);
+    assert_eq!(canaries(&bed), NOTHING);
     assert_eq!(bed.haft(&["call", "evil_plugin"]).code, Some(2));
 }
 
@@ -110,7 +112,7 @@ fn without_a_person_nothing_becomes_trusted() {
     piped.stdin(std::fs::File::open(bed.file("yes", "y\ny\n")).unwrap());
     assert_eq!(ran_code(&mut piped), Some(2));
     assert_eq!(bed.haft(&["call", "evil_program"]).code, Some(2));
-    assert_eq!(canaries(&bed), [PathBuf::new(); 0]);
+    assert_eq!(canaries(&bed), NOTHING);
 }
 
 fn ran_code(command: &mut std::process::Command) -> Option<i32> {
@@ -276,7 +278,7 @@ fn a_damaged_trust_file_is_no_trust_and_stays_as_it_is() {
         assert_eq!(ran.code, Some(1), "{damaged:?}: {ran:?}");
         assert!(ran.err.contains("is damaged"), "{damaged:?}: {ran:?}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), damaged);
-        assert_eq!(canaries(&bed), [PathBuf::new(); 0], "{damaged:?}");
+        assert_eq!(canaries(&bed), NOTHING, "{damaged:?}");
     }
 }
 
