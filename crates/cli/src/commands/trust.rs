@@ -83,6 +83,8 @@ fn yes() -> Result<bool, Failure> {
     if !output::can_ask() {
         return Err(Failure::usage("nobody is here to say yes").hint("`haft trust --yes` says it"));
     }
+    // What was typed before the question is no answer to it.
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     output::prompt("\nTrust it? [y/N] ");
     let mut line = String::new();
     std::io::stdin()

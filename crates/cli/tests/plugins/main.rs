@@ -23,4 +23,5 @@ mod schemas;
 mod second;
 mod session;
 mod stale;
+mod terminal;
 mod trust;
