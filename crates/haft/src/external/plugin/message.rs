@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 /// The most that is taken of a description and of guidance, in characters.
 const LONG_TEXT: usize = 16_000;
 
+/// The most images that are taken of a reply.
+const MOST_IMAGES: usize = 20;
+
 /// What a plugin said of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Introduction {
@@ -189,8 +192,16 @@ pub(super) fn blocks(content: &Value) -> Vec<Content> {
         other => std::slice::from_ref(other),
     };
     let mut blocks: Vec<Content> = Vec::new();
+    let mut images = 0;
     for item in items {
-        match (block(item), blocks.last_mut()) {
+        let mut block = block(item);
+        if matches!(block, Some(Content::Image { .. })) {
+            images += 1;
+            if images > MOST_IMAGES {
+                block = None;
+            }
+        }
+        match (block, blocks.last_mut()) {
             (Some(Content::Text { text }), Some(Content::Text { text: before })) => {
                 before.push_str(&text);
             }
@@ -198,7 +209,34 @@ pub(super) fn blocks(content: &Value) -> Vec<Content> {
             (None, _) => {}
         }
     }
+    if images > MOST_IMAGES {
+        let text = format!(
+            "[{} more images were left out: a reply has at most {MOST_IMAGES}]",
+            images - MOST_IMAGES
+        );
+        blocks.push(Content::Text { text });
+    }
     blocks
+}
+
+/// A picture, if it can be one: who is sent another would refuse the whole reply.
+fn image(data: &str, media_type: &str) -> Option<Content> {
+    use base64::Engine;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let is_image = media_type
+        .strip_prefix("image/")
+        .is_some_and(|kind| !kind.is_empty() && kind.chars().all(plain));
+    // Lines of 76 characters are usual, too.
+    let data: String = data.split_ascii_whitespace().collect();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(&data);
+    if is_image && bytes.is_ok_and(|bytes| !bytes.is_empty()) {
+        let media_type = media_type.to_owned();
+        return Some(Content::Image { data, media_type });
+    }
+    let shown: String = media_type.escape_debug().take(60).collect();
+    Some(Content::Text {
+        text: format!("[an image of type \"{shown}\" that cannot be read was left out]"),
+    })
 }
 
 fn block(item: &Value) -> Option<Content> {
@@ -218,10 +256,7 @@ fn block(item: &Value) -> Option<Content> {
         let media_type = ["mimeType", "mime_type", "media_type"]
             .iter()
             .find_map(|name| string(name));
-        return Some(Content::Image {
-            data: string("data")?.to_owned(),
-            media_type: media_type.unwrap_or("image/png").to_owned(),
-        });
+        return image(string("data")?, media_type.unwrap_or("image/png"));
     }
     match object.get("text") {
         Some(Value::String(words)) => text(words),
