@@ -340,7 +340,6 @@ impl Runtime {
         {
             return ended.unwrap_or_else(|panic| Err(panicked(call, &*panic)));
         }
-        let mut task = AbortOnDrop(tokio::spawn(work));
         let over = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit + GRACE).await,
@@ -352,11 +351,21 @@ impl Runtime {
             // A tool that watches its token may still say what it has.
             tokio::time::sleep(GRACE).await;
         };
-        tokio::select! {
-            joined = &mut task.0 => match joined {
+        let only_waits = entry.tool.only_waits();
+        let ended = async {
+            if only_waits {
+                return work
+                    .await
+                    .unwrap_or_else(|panic| Err(panicked(call, &*panic)));
+            }
+            let mut task = AbortOnDrop(tokio::spawn(work));
+            match (&mut task.0).await {
                 Ok(ended) => ended.unwrap_or_else(|panic| Err(panicked(call, &*panic))),
                 Err(_) => Err(Error::Cancelled),
-            },
+            }
+        };
+        tokio::select! {
+            ended = ended => ended,
             () = over => Err(Error::TimedOut { after: limit.unwrap_or_default() }),
             () = cancelled => Err(Error::Cancelled),
         }

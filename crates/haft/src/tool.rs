@@ -129,6 +129,11 @@ pub trait AnyTool: Send + Sync {
     fn resources(&self, arguments: &Value) -> Vec<Resource>;
     /// How long a call may take.
     fn timeout(&self) -> Option<Duration>;
+    /// Whether a call does nothing but wait for somebody else: then it needs no task
+    /// of its own, which would take longer than the rest.
+    fn only_waits(&self) -> bool {
+        false
+    }
     /// Does it.
     fn call<'a>(&'a self, arguments: Value, cx: &'a Context)
     -> BoxFuture<'a, Result<Reply, Error>>;

@@ -121,6 +121,10 @@ impl AnyTool for PluginTool {
         Some(TIME)
     }
 
+    fn only_waits(&self) -> bool {
+        true
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Value,
