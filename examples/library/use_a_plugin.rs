@@ -3,7 +3,6 @@
 //!
 //! `cargo run -p haft --example use_a_plugin`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
-#![expect(clippy::disallowed_methods, reason = "a program knows its environment")]
 
 use haft::commands::Place;
 use haft::ops::executor::Itself;
