@@ -647,7 +647,10 @@ async fn a_console_shows_and_does_not_act() {
         .await
         .expect("sent");
     let shown = String::from_utf8(paper.0.lock().expect("paper").clone()).expect("UTF-8");
-    assert_eq!(shown, "[screen → me] hi\\x1b]0;x\\x07\nthere\\u{202e}\n");
+    assert_eq!(
+        shown,
+        "[screen → me] hi\\x1b]0;x\\x07\n  | there\\u{202e}\n"
+    );
     assert_eq!(channels.host("screen"), None);
 }
 
