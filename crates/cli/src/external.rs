@@ -14,6 +14,7 @@ use crate::trust::{Item, Pin, Trust};
 use folder::{Found, Tier};
 use haft::{Check, Overrides, Plugin, Protocol};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -171,6 +172,40 @@ fn own_files(plugin: &Configured, settings: &Settings) -> Vec<PathBuf> {
     files
 }
 
+/// What a script names in its first line belongs to it, when it is no program of the
+/// system.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what would be run is looked at before there is a scope"
+)]
+fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
+    let mut at = 0;
+    while let Some(script) = files.get(at) {
+        at += 1;
+        let mut begin = [0; 256];
+        let read = std::fs::File::open(script).and_then(|mut file| file.read(&mut begin));
+        let text = String::from_utf8_lossy(begin.get(..read.unwrap_or(0)).unwrap_or_default())
+            .into_owned();
+        let Some(line) = text.strip_prefix("#!").and_then(|rest| rest.lines().next()) else {
+            continue;
+        };
+        for word in line.split_whitespace() {
+            let path = work_dir.join(word);
+            let is_system = ["/usr/", "/bin/", "/sbin/"]
+                .iter()
+                .any(|system| path.starts_with(system));
+            if word.contains('/')
+                && !is_system
+                && is_file(&path)
+                && !files.contains(&path)
+                && at < 20
+            {
+                files.push(path);
+            }
+        }
+    }
+}
+
 fn item(plugin: &Configured, settings: &Settings) -> Item {
     let file = |path: &Path| path.is_absolute() && is_file(path);
     let mut files: Vec<PathBuf> = [plugin.program.clone()]
@@ -191,6 +226,13 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
             }
         }
     }
+    for (_, value) in &plugin.environment.values {
+        let path = settings.work_dir.join(value);
+        if file(&path) && !files.contains(&path) {
+            files.push(path);
+        }
+    }
+    add_interpreters(&mut files, &settings.work_dir);
     // As it is written: what a variable holds may be secret, and is not to be shown.
     let shown = [
         vec![plugin.program.display().to_string()],
@@ -263,6 +305,7 @@ fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Pl
         first_line: None,
         log: log(&plugin.label, settings),
         check,
+        is_guest: plugin.is_project,
         memory: memory(&item(plugin, settings), settings),
         stamp: Some(stamp(item(plugin, settings).pin.files)),
     }
@@ -361,6 +404,7 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         first_line: Some(load.line()),
         log: log(&tool.name, settings),
         check,
+        is_guest: tool.tier == Tier::Project,
         memory: memory(&tool.item(), settings),
         // Its source is in the first line: another one is another session's.
         stamp: None,

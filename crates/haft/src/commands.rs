@@ -125,6 +125,24 @@ impl Commands {
     }
 }
 
+impl Commands {
+    /// What they may reach over the network, as far as that is decided here.
+    pub(crate) fn network(&self) -> Network {
+        match &self.place {
+            Place::Here { network, .. } => *network,
+            Place::Elsewhere { .. } => Network::Off,
+        }
+    }
+
+    /// The same with another word on the network.
+    pub(crate) fn with_network(mut self, other: Network) -> Self {
+        if let Place::Here { network, .. } = &mut self.place {
+            *network = other;
+        }
+        self
+    }
+}
+
 /// Commands are confined, and there is no folder for their temporary files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoTemp;

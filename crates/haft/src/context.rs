@@ -174,12 +174,14 @@ impl Context {
     /// its own.
     pub(crate) async fn run_program(
         &self,
+        is_guest: bool,
         request: Exec,
         environment: Vec<(OsString, OsString)>,
     ) -> Result<Done, Error> {
         let programs = self.session.programs.as_ref().ok_or_else(|| {
             Error::failed("programs cannot be run: nobody has said how to start them")
         })?;
+        let programs = programs.of(is_guest);
         let surroundings = Surroundings {
             executor: Arc::clone(&programs.executor),
             environment,
@@ -258,8 +260,9 @@ impl Context {
     }
 
     /// The same for programs that are tools.
-    pub(crate) fn programs_request(&self) -> Option<&Request> {
-        let sandbox = self.session.programs.as_ref()?.sandbox.as_ref()?;
+    pub(crate) fn programs_request(&self, is_guest: bool) -> Option<&Request> {
+        let programs = self.session.programs.as_ref()?;
+        let sandbox = programs.of(is_guest).sandbox.as_ref()?;
         Some(sandbox.request())
     }
 

@@ -21,25 +21,31 @@ pub(crate) fn section(definitions: &[Definition], toolset: &Toolset) -> String {
             .join(" ");
         text.push_str(&format!("{}: {description}\n", definition.name));
     }
-    for definition in definitions {
-        if let Some(guidance) = definition
-            .guidance
-            .as_deref()
-            .map(str::trim)
-            .filter(|guidance| !guidance.is_empty())
-        {
-            text.push_str(&format!("\n## {}\n{guidance}\n", definition.name));
-        }
-    }
-    let advice = advice(definitions, toolset);
-    if !advice.is_empty() {
-        text.push_str(&format!("\n## {}\n{advice}\n", toolset.name));
+    let guidance = guidance(definitions, toolset);
+    if !guidance.is_empty() {
+        text.push_str(&format!("\n{guidance}\n"));
     }
     text
 }
 
+/// The guidance of the tools that have some, then that of the toolset.
+pub(crate) fn guidance(definitions: &[Definition], toolset: &Toolset) -> String {
+    let mut sections = Vec::new();
+    for definition in definitions {
+        let guidance = definition.guidance.as_deref().map(str::trim);
+        if let Some(guidance) = guidance.filter(|guidance| !guidance.is_empty()) {
+            sections.push(format!("## {}\n{guidance}", definition.name));
+        }
+    }
+    let advice = advice(definitions, toolset);
+    if !advice.is_empty() {
+        sections.push(format!("## {}\n{advice}", toolset.name));
+    }
+    sections.join("\n\n")
+}
+
 /// What a toolset says about its tools together, as far as they are there.
-pub(crate) fn advice(definitions: &[Definition], toolset: &Toolset) -> String {
+fn advice(definitions: &[Definition], toolset: &Toolset) -> String {
     let is_there = |tool: &str| definitions.iter().any(|definition| definition.name == tool);
     let advice: Vec<&str> = toolset
         .guidance

@@ -16,7 +16,7 @@ pub use files::{Backing, Disk, Naming};
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
 use crate::external::executable::Executable;
-use crate::external::plugin::Host;
+use crate::external::plugin::{Host, Programs};
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
 use crate::queue::{Queue, Ticket};
@@ -81,7 +81,7 @@ pub(crate) struct Session {
     events: AtomicU64,
     pub(crate) calls: AtomicU64,
     /// How programs are run that are or bring tools.
-    pub(crate) programs: Option<Arc<Surroundings>>,
+    pub(crate) programs: Option<Programs>,
     /// Programs that bring tools, and what was wrong with them once they were met.
     plugins: Vec<Arc<Host>>,
     /// Programs that are tools.
@@ -453,10 +453,11 @@ impl Runtime {
         prompt::section(&self.definitions(), &self.session.toolset)
     }
 
-    /// What the toolset says about its tools together, as far as they are there.
+    /// How to use the tools, beyond their descriptions: what each says, and what the
+    /// toolset says of them together.
     #[must_use]
     pub fn guidance(&self) -> String {
-        prompt::advice(&self.definitions(), &self.session.toolset)
+        prompt::guidance(&self.definitions(), &self.session.toolset)
     }
 
     /// The id of the session.

@@ -33,7 +33,12 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         let hash = item.pin.hash().map_err(Failure::failed)?;
         seen.push((item, hash));
     }
-    output::text(&format!("{folder} would run:\n\n{}", listed(&seen, &trust)))?;
+    output::raw(&format!(
+        "{folder} would run:
+
+{}",
+        listed(&seen, &trust)
+    ))?;
     if seen.iter().all(|(item, _)| trust.allows(item)) {
         output::text("\nAll of it is trusted already.\n")?;
         return Ok(Exit::Done);
@@ -44,7 +49,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     }
     trust.set(&seen)?;
     output::text(
-        "\nTrusted, as it is now. What changes is not run until it is looked at again.\n",
+        "\nTrusted, as it is now. When one of these files changes, it is not run until it is\nlooked at again; what they load is not watched. They have the network where\ncommands have it.\n",
     )?;
     Ok(Exit::Done)
 }
@@ -62,20 +67,25 @@ fn listed(seen: &[(Item, String)], trust: &Trust) -> String {
         out.push_str(&format!(
             "  {} {} ({state}, {short})\n      {}\n",
             item.kind,
-            style.bold(&visible(&item.name)),
-            visible(&item.shown)
+            style.bold(&on_a_line(&item.name)),
+            on_a_line(&item.shown)
         ));
         for file in &item.pin.files {
             out.push_str(&format!(
                 "      {}\n",
-                style.dim(&visible(&file.display().to_string()))
+                style.dim(&on_a_line(&file.display().to_string()))
             ));
         }
         for remark in &item.remarks {
-            out.push_str(&format!("      {}\n", visible(remark)));
+            out.push_str(&format!("      {}\n", on_a_line(remark)));
         }
     }
     out
+}
+
+/// A text that stays on its line, so that it cannot pass for another entry.
+fn on_a_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
 }
 
 /// Asks the person at this terminal.

@@ -156,6 +156,10 @@ impl Found {
     /// What it would run, for who has to say yes.
     pub(crate) fn item(&self) -> Item {
         let files = [Some(self.path.clone()), self.page.clone()];
+        let mut files: Vec<PathBuf> = files.into_iter().flatten().collect();
+        if let Some(project) = self.path.parent().and_then(Path::parent) {
+            super::add_interpreters(&mut files, project);
+        }
         Item {
             kind: match self.kind {
                 Kind::Lua => "lua",
@@ -165,7 +169,7 @@ impl Found {
             shown: self.shown.clone(),
             pin: Pin {
                 written: String::new(),
-                files: files.into_iter().flatten().collect(),
+                files,
             },
             remarks: Vec::new(),
         }
@@ -218,6 +222,7 @@ impl Found {
             takes,
             environment: env::for_programs(&[]),
             check,
+            is_guest: self.tier == Tier::Project,
         })
     }
 }

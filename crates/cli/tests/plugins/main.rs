@@ -15,6 +15,7 @@ mod crashes;
 mod environment;
 mod executables;
 mod floods;
+mod guests;
 mod lua;
 mod names;
 mod policy;

@@ -2,7 +2,7 @@
 //! standard input and by name in its environment, or as words.
 
 use crate::commands;
-use crate::external::plugin::{Check, clean};
+use crate::external::plugin::{Check, Programs, clean};
 use crate::truncate::{Keep, Limit};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
@@ -44,6 +44,9 @@ pub struct Executable {
     pub environment: Vec<(OsString, OsString)>,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
+    /// Whether it is a guest, as what a project brings is: then it has the network
+    /// only where commands have it.
+    pub is_guest: bool,
 }
 
 /// How a program gets its arguments.
@@ -79,7 +82,8 @@ impl Executable {
 
     /// The same with a description: one that has none is asked for help, once, as
     /// confined as its calls are and not for long.
-    pub(crate) async fn described(mut self, run: Option<&Surroundings>, dir: &Path) -> Self {
+    pub(crate) async fn described(mut self, programs: Option<&Programs>, dir: &Path) -> Self {
+        let run = programs.map(|programs| programs.of(self.is_guest));
         if !self.definition.description.is_empty() {
             return self;
         }
@@ -224,15 +228,15 @@ impl AnyTool for Executable {
             }
             let (request, environment) = self.request(&arguments, cx)?;
             let limit = request.limit.unwrap_or(TIME);
-            let done = cx.run_program(request, environment).await?;
-            Ok(reply(&done, limit, cx))
+            let done = cx.run_program(self.is_guest, request, environment).await?;
+            Ok(reply(&done, limit, self.is_guest, cx))
         })
     }
 }
 
-fn reply(done: &Done, limit: Duration, cx: &Context) -> Reply {
+fn reply(done: &Done, limit: Duration, is_guest: bool, cx: &Context) -> Reply {
     let said = cx.said(&done.finished.output, &OUTPUT);
-    let mut below = commands::notes_within(done, cx, cx.programs_request());
+    let mut below = commands::notes_within(done, cx, cx.programs_request(is_guest));
     let is_cut = said.note.is_some();
     below.extend(said.note);
     let end = match (done.finished.ended, done.finished.status) {

@@ -69,6 +69,9 @@ pub struct Plugin {
     pub log: Option<PathBuf>,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
+    /// Whether it is a guest, as what a project brings is: then it has the network
+    /// only where commands have it.
+    pub is_guest: bool,
     /// What is remembered of it: then it is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,
     /// A number that is another one when its files have changed: then it is started
@@ -124,9 +127,26 @@ impl Plugin {
             first_line: None,
             log: None,
             check: None,
+            is_guest: false,
             memory: None,
             stamp: None,
         }
+    }
+}
+
+/// How programs are run that are tools or bring some.
+pub(crate) struct Programs {
+    /// Those that the person chose, which keep the network.
+    pub(crate) own: Arc<Surroundings>,
+    /// Guests, which have it where commands do.
+    pub(crate) guests: Arc<Surroundings>,
+    /// Where they run.
+    pub(crate) dir: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn of(&self, is_guest: bool) -> &Arc<Surroundings> {
+        if is_guest { &self.guests } else { &self.own }
     }
 }
 
@@ -152,12 +172,12 @@ struct Slot {
 }
 
 impl Host {
-    pub(crate) fn new(plugin: Plugin, surroundings: Arc<Surroundings>, dir: PathBuf) -> Self {
+    pub(crate) fn new(plugin: Plugin, programs: &Programs) -> Self {
         let protocol = plugin.protocol;
         Self {
+            surroundings: Arc::clone(programs.of(plugin.is_guest)),
             plugin,
-            surroundings,
-            dir,
+            dir: programs.dir.clone(),
             slot: Mutex::new(Slot {
                 process: None,
                 protocol,
@@ -296,7 +316,8 @@ impl Host {
         drop(slot);
         let how = match (over, status) {
             (Over::Babbling, _) => {
-                "wrote more than 16MB without the end of a message, and was ended".to_owned()
+                "wrote more than 16MB, or 10,000 lines, that are no message, and was ended"
+                    .to_owned()
             }
             (Over::Ended, Some(Exit::Code(code))) => format!("exited (code {code})"),
             (Over::Ended, Some(Exit::Signal(signal))) => format!("exited (signal {signal})"),

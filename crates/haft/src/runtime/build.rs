@@ -457,7 +457,7 @@ impl Builder {
             surroundings,
             plugins,
         } = ground.files(backing, &toolset)?;
-        let programs = plugins.map(|(run, dir)| (Arc::new(run), dir));
+        let programs = plugins;
         let mut bases: Vec<PathBuf> = Vec::new();
         let begin = self.rules_begin.into_iter().chain([absolute(&dir)]);
         for base in begin.chain([scope.work_dir().to_owned()]) {
@@ -497,15 +497,15 @@ impl Builder {
             approval: self.approval.ready(),
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
-            programs: programs.as_ref().map(|(run, _)| Arc::clone(run)),
-            plugins: match programs {
+            plugins: match &programs {
                 None if !self.plugins.is_empty() => return Err(BuildError::NoPrograms),
                 None => Vec::new(),
-                Some((run, dir)) => {
-                    let host = |plugin| Arc::new(Host::new(plugin, Arc::clone(&run), dir.clone()));
+                Some(programs) => {
+                    let host = |plugin| Arc::new(Host::new(plugin, programs));
                     self.plugins.into_iter().map(host).collect()
                 }
             },
+            programs,
             executables: self.executables,
             met: tokio::sync::OnceCell::new(),
         };

@@ -2,10 +2,12 @@
 
 use super::build::{BuildError, absolute};
 use crate::commands::Commands;
+use crate::external::plugin::Programs;
 use crate::toolset::{Paths, Reach, Toolset};
 use haft_ops::backend::local::{Litter, Local};
 use haft_ops::backend::{Composite, Limited, Memory, Mount};
 use haft_ops::exec::Surroundings;
+use haft_ops::executor::sandbox::Network;
 use haft_ops::scope::{FileRules, Places, Reading, Seen, Writing};
 use haft_ops::{Backend, Scope, private};
 use std::path::{Component, Path, PathBuf};
@@ -99,7 +101,7 @@ pub(super) struct Files {
     pub(super) scope: Scope,
     pub(super) surroundings: Option<Surroundings>,
     /// How plugins are run, and where.
-    pub(super) plugins: Option<(Surroundings, PathBuf)>,
+    pub(super) plugins: Option<Programs>,
 }
 
 impl Ground {
@@ -270,6 +272,10 @@ impl Ground {
             ..self.places
         };
         let moved = self.moved;
+        let network = self
+            .commands
+            .as_ref()
+            .map_or(Network::Off, Commands::network);
         let surroundings = |commands: Commands, places: &Places| {
             let made = commands.surroundings(places, moved.clone());
             made.map_err(|_| BuildError::NoState)
@@ -280,16 +286,23 @@ impl Ground {
         let commands = commands.transpose()?;
         let mut for_plugins = places.clone();
         for_plugins.readable.extend(self.programs_read);
-        let plugins = self
-            .plugins
-            .map(|plugins| surroundings(plugins, &for_plugins));
-        let plugins = plugins.transpose()?;
-        Ok((commands, plugins.map(|run| (run, places.work_dir.clone()))))
+        let plugins = match self.plugins {
+            None => None,
+            Some(own) => Some(Programs {
+                guests: Arc::new(surroundings(
+                    own.clone().with_network(network),
+                    &for_plugins,
+                )?),
+                own: Arc::new(surroundings(own, &for_plugins)?),
+                dir: places.work_dir.clone(),
+            }),
+        };
+        Ok((commands, plugins))
     }
 }
 
-/// How commands are run; how plugins are, and where.
-type Run = (Option<Surroundings>, Option<(Surroundings, PathBuf)>);
+/// How commands are run; how programs are that are tools or bring some.
+type Run = (Option<Surroundings>, Option<Programs>);
 
 /// The outputs of the session: read, never written, and met by name only.
 fn kept(outputs: &Path) -> haft_ops::Result<Mount> {

@@ -48,9 +48,8 @@ impl Runtime {
             problems.extend(session.take_in(host, met));
         }
         let programs = session.executables.iter().cloned();
-        let described = programs.map(|program| {
-            program.described(session.programs.as_deref(), session.scope.work_dir())
-        });
+        let described = programs
+            .map(|program| program.described(session.programs.as_ref(), session.scope.work_dir()));
         for program in futures::future::join_all(described).await {
             let name = program.definition.name.clone();
             match program.tool() {

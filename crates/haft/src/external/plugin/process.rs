@@ -184,7 +184,11 @@ impl Process {
         let words = log
             .and_then(|log| log.tail(LAST_WORDS).ok())
             .unwrap_or_default();
-        (status, String::from_utf8_lossy(&words).trim().to_owned())
+        let words = String::from_utf8_lossy(&words).into_owned();
+        let plain = words
+            .chars()
+            .filter(|c| !c.is_control() || *c == '\n' || *c == '\t');
+        (status, plain.collect::<String>().trim().to_owned())
     }
 }
 
