@@ -220,7 +220,7 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
     for word in words {
         // As the program would find it, and as its file may mean it.
         for folder in [&settings.work_dir, &plugin.folder] {
-            let path = folder.join(word);
+            let path: PathBuf = folder.join(word).components().collect();
             if file(&path) && !files.contains(&path) {
                 files.push(path);
             }

@@ -312,10 +312,10 @@ impl Error {
 fn misspelt(how: crate::scope::spelling::Misspelling) -> &'static str {
     use crate::scope::spelling::Misspelling as M;
     match how {
-        M::Relative => "Path must be absolute",
-        M::Traversal => "Path traversal not allowed",
-        M::Home => "Home directory expansion not allowed",
-        M::Drive => "Windows absolute paths not allowed",
+        M::Relative => "not an absolute path",
+        M::Traversal => "a path that goes up",
+        M::Home => "a path from a home folder",
+        M::Drive => "a path from a drive",
     }
 }
 

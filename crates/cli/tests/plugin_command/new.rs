@@ -71,11 +71,6 @@ fn go_works() {
 }
 
 #[test]
-fn typescript_works() {
-    made_and_tested("typescript", "deno");
-}
-
-#[test]
 fn every_language_makes_its_files() {
     let bed = Bed::new();
     for (language, files) in [

@@ -38,14 +38,20 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
     let next = match error {
         E::NotAllowed { remedy, .. } => remedy.clone(),
         E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
-        E::Misspelt { how, .. } => match how {
-            Misspelling::Relative => "paths begin with /, which is the root of the workspace",
-            Misspelling::Traversal => "write the path without ..",
-            Misspelling::Home | Misspelling::Drive => {
-                "paths begin with /, which is the root of the workspace; nothing outside it can be named"
-            }
+        E::Misspelt { how, path } => {
+            let root = "paths begin with /, which is the root of the workspace";
+            let outside = format!("{root}; nothing outside it can be named");
+            let (what, next) = match how {
+                Misspelling::Relative => ("Path must be absolute", root.to_owned()),
+                Misspelling::Traversal => (
+                    "Path traversal not allowed",
+                    "write the path without ..".to_owned(),
+                ),
+                Misspelling::Home => ("Home directory expansion not allowed", outside),
+                Misspelling::Drive => ("Windows absolute paths not allowed", outside),
+            };
+            return (format!("{what}: {path}"), next);
         }
-        .to_owned(),
         E::NotFound { similar, .. } => {
             let next = if similar.is_empty() {
                 "use ls or glob to see what is there".to_owned()
@@ -59,7 +65,10 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             return (format!("Error: {what}"), next);
         }
         E::NotADirectory { .. } => {
-            return (format!("Error: {what}"), "a part of the path is a file".to_owned());
+            return (
+                format!("Error: {what}"),
+                "a part of the path is a file".to_owned(),
+            );
         }
         E::TooLarge { path, size, limit } => {
             return (
@@ -69,7 +78,10 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         }
         E::Binary { size, kind, .. } => {
             let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
-            let next = format!("it has {}{kind}; only text and images can be shown", format_size(*size));
+            let next = format!(
+                "it has {}{kind}; only text and images can be shown",
+                format_size(*size)
+            );
             return (format!("Error: {what}"), next);
         }
         E::NotRegular { .. } => "only regular files can be read and written".to_owned(),
@@ -77,7 +89,9 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             let what = format!("File already exists: {path}. Use edit_file to modify.");
             return (what, String::new());
         }
-        E::Encoding { .. } => "only text in an encoding that extends ASCII can be edited in place".to_owned(),
+        E::Encoding { .. } => {
+            "only text in an encoding that extends ASCII can be edited in place".to_owned()
+        }
         E::TextNotFound { lesson, .. } => {
             let what = "old_string not found in file content".to_owned();
             return (what, taught(lesson, "new_string"));
@@ -89,7 +103,10 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             return (what, format!("it begins on {}", on_lines(lines, *count)));
         }
         E::NoChange { .. } => {
-            return ("old_string and new_string are identical".to_owned(), String::new());
+            return (
+                "old_string and new_string are identical".to_owned(),
+                String::new(),
+            );
         }
         E::EmptyOld => {
             let what = "old_string must not be empty".to_owned();
@@ -99,7 +116,9 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::Contended { .. } | E::Locked { .. } => {
             "another program is writing it; try again".to_owned()
         }
-        E::CannotStart { refusal, detail, .. } => return cannot_start(what, *refusal, detail),
+        E::CannotStart {
+            refusal, detail, ..
+        } => return cannot_start(what, *refusal, detail),
         _ => String::new(),
     };
     (what, next)
