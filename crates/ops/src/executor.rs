@@ -28,7 +28,7 @@ pub use disk::Log;
 pub use hidden::{Itself, hidden};
 pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
-pub use running::{Conversation, Pulse, Running};
+pub use running::{Conversation, Pulse, Running, unread};
 #[cfg(target_os = "linux")]
 pub use ssh::{Ssh, Target};
 #[cfg(target_os = "linux")]

@@ -126,8 +126,24 @@ serve(tool('one'), call)
     let mut session = bed.session(&[]);
     for n in 1..=7 {
         assert_eq!(session.said("one", &json!({})), "fine", "{n}");
-        // Until it is gone a call would be taken for one that it died of.
         bed.gone("p");
+        assert_eq!(bed.noted("starts", "p").len(), n);
+    }
+}
+
+#[test]
+fn a_call_that_it_never_read_is_given_to_the_next_one() {
+    let body = r"
+def call(m):
+    text('fine')
+    time.sleep(0.3)
+    os._exit(0)
+serve(tool('one'), call)
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut session = bed.session(&[]);
+    for n in 1..=4 {
+        assert_eq!(session.said("one", &json!({})), "fine", "{n}");
         assert_eq!(bed.noted("starts", "p").len(), n);
     }
 }

@@ -100,3 +100,12 @@ impl Drop for Running {
         self.held.over().cancel();
     }
 }
+
+/// How many bytes lie in a pipe that nobody has taken out, which can be asked at its
+/// writing end and after its reader has ended.
+///
+/// # Errors
+/// Where the system cannot say.
+pub fn unread(pipe: impl std::os::fd::AsFd) -> std::io::Result<u64> {
+    Ok(rustix::io::ioctl_fionread(pipe)?)
+}

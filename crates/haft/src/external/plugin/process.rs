@@ -27,12 +27,23 @@ const LAST_WORDS: usize = 2_000;
 
 /// A running plugin. Dropping it ends the program and its children.
 pub(super) struct Process {
-    input: tokio::sync::Mutex<Sender>,
+    input: tokio::sync::Mutex<Input>,
     desk: Arc<Mutex<Desk>>,
     running: Running,
     /// Nobody may use it any more, although it has not ended yet.
     is_retired: AtomicBool,
 }
+
+/// Where lines for the plugin go.
+struct Input {
+    pipe: Sender,
+    /// How many bytes went in so far.
+    written: u64,
+}
+
+/// Where in the input a line ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End(u64);
 
 /// Who waits for what.
 #[derive(Default)]
@@ -106,7 +117,10 @@ impl Process {
             lock(&reading).close(over);
         });
         let process = Self {
-            input: tokio::sync::Mutex::new(talk.input),
+            input: tokio::sync::Mutex::new(Input {
+                pipe: talk.input,
+                written: 0,
+            }),
             desk,
             running: talk.running,
             is_retired: AtomicBool::new(false),
@@ -133,13 +147,23 @@ impl Process {
         self.is_retired.load(Ordering::SeqCst)
     }
 
-    /// Writes one line. Says whether it was written: what could not be was read by
-    /// nobody, as a line is only whole with its end.
-    pub(super) async fn say(&self, message: &Value) -> bool {
+    /// Writes one line, and says where it ends. What could not be written was read
+    /// by nobody, as a line is only whole with its end.
+    pub(super) async fn say(&self, message: &Value) -> Option<End> {
         let mut line = message.to_string();
         line.push('\n');
         let mut input = self.input.lock().await;
-        input.write_all(line.as_bytes()).await.is_ok()
+        input.pipe.write_all(line.as_bytes()).await.ok()?;
+        input.written += line.len() as u64;
+        Some(End(input.written))
+    }
+
+    /// Whether the program has taken a whole line out of its input. One that has
+    /// ended may have left it there, and then it did nothing of what the line asks.
+    pub(super) async fn has_read(&self, end: End) -> bool {
+        let input = self.input.lock().await;
+        let left = haft_ops::executor::unread(&input.pipe).unwrap_or(0);
+        input.written.saturating_sub(left) >= end.0
     }
 
     /// Somebody waits for the answer to a call from now on.

@@ -162,13 +162,13 @@ impl Host {
         });
         let mut turn = Some(self.turn.lock().await);
         let mut is_again = false;
-        let (process, mut flight, mut answered, mut said) = loop {
+        let reply = loop {
             let (process, is_second) = self.process().await?;
             if is_second {
                 turn = None;
             }
-            let (answer, answered) = oneshot::channel();
-            let (meanwhile, said) = mpsc::unbounded_channel();
+            let (answer, mut answered) = oneshot::channel();
+            let (meanwhile, mut said) = mpsc::unbounded_channel();
             process.expect(cx.call_id(), Caller { answer, meanwhile });
             let mut flight = Flight {
                 host: Arc::clone(self),
@@ -177,34 +177,42 @@ impl Host {
                 heeds: false,
                 landed: false,
             };
-            if process.say(&call).await {
-                flight.heeds = is_second;
-                break (process, flight, answered, said);
-            }
-            // It had ended before it could read the call: another one gets it, once.
+            let Some(end) = process.say(&call).await else {
+                flight.landed = true;
+                process.forget(cx.call_id());
+                let failure = self.broke(&process, Over::Ended).await;
+                if is_again {
+                    break Err(failure);
+                }
+                is_again = true;
+                continue;
+            };
+            flight.heeds = is_second;
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    Some(what) = said.recv() => self.meanwhile(what, &process, cx).await,
+                    outcome = &mut answered => break outcome,
+                }
+            };
             flight.landed = true;
-            process.forget(cx.call_id());
-            let failure = self.broke(&process, Over::Ended).await;
-            if is_again {
-                return Err(failure);
+            match outcome {
+                Ok(Ok(outcome)) => {
+                    self.answered().await;
+                    break Ok(reply(outcome));
+                }
+                Ok(Err(over)) => {
+                    let was_read = over != Over::Ended || process.has_read(end).await;
+                    let failure = self.broke(&process, over).await;
+                    if was_read || is_again {
+                        break Err(failure);
+                    }
+                    // It had ended before it could read the call: another one gets
+                    // it, once.
+                    is_again = true;
+                }
+                Err(_) => break Err(self.failed("gave no answer")),
             }
-            is_again = true;
-        };
-        let outcome = loop {
-            tokio::select! {
-                biased;
-                Some(what) = said.recv() => self.meanwhile(what, &process, cx).await,
-                outcome = &mut answered => break outcome,
-            }
-        };
-        flight.landed = true;
-        let reply = match outcome {
-            Ok(Ok(outcome)) => {
-                self.answered().await;
-                Ok(reply(outcome))
-            }
-            Ok(Err(over)) => Err(self.broke(&process, over).await),
-            Err(_) => Err(self.failed("gave no answer")),
         };
         // Not before what came of this call is known to the next.
         drop(turn);
