@@ -30,6 +30,7 @@
 mod database;
 mod files;
 mod problem;
+pub mod sessions;
 
 pub use database::{Database, OpenError};
 pub use files::{MAX_FILE, Store};

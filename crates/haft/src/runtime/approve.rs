@@ -48,9 +48,20 @@ pub struct Question {
 
 /// What they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Answer {
     /// Yes, this once.
     Approve,
+    /// Yes, with these arguments instead: an object, whose fields go over those of the
+    /// call. They are checked and judged as those were.
+    ApproveWith {
+        /// The fields that are others.
+        arguments: Value,
+    },
+    /// Yes, and to all calls of this session that the suggested rule allows.
+    Always,
+    /// Nobody can say now: the call is not made, and may be answered later.
+    Later,
     /// No.
     Reject {
         /// Why, if they say.
@@ -199,7 +210,8 @@ impl Runtime {
                 .catch_unwind()
                 .await;
             let reason = match answer {
-                Ok(Answer::Approve) => return Ok(()),
+                Ok(Answer::Approve | Answer::ApproveWith { .. } | Answer::Always) => return Ok(()),
+                Ok(Answer::Later) => Some("nobody could say yet".to_owned()),
                 Ok(Answer::Reject { reason }) => reason,
                 // A check that cannot run means no.
                 Err(_) => Some("the question could not be asked".to_owned()),

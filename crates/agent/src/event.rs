@@ -1,0 +1,128 @@
+//! What happens while an agent works. These are the lines of `haft run --json`.
+
+use crate::Usage;
+use serde::Serialize;
+
+/// Something that happened.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Event {
+    /// What.
+    #[serde(flatten)]
+    pub kind: EventKind,
+    /// In which session.
+    pub session: String,
+    /// The session of the agent that started this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Rises within a session, also when it is resumed.
+    pub seq: u64,
+    /// When, RFC 3339 in UTC.
+    pub time: String,
+}
+
+/// The kinds of events.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// Something of the agent's own.
+    Agent(AgentEvent),
+    /// Something of a tool call: `tool_start tool_update tool_end tool_denied
+    /// approval_needed`.
+    Tool(haft::EventKind),
+}
+
+/// What only an agent has.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AgentEvent {
+    /// It begins to work.
+    AgentStart {
+        /// Provider and model.
+        provider: String,
+        /// Provider and model.
+        model: String,
+    },
+    /// The model is asked.
+    TurnStart {
+        /// The number of the turn in this run, from 1.
+        turn: u64,
+    },
+    /// A piece of an answer.
+    MessageUpdate {
+        /// `text`, `reasoning` or `call` (the name of a tool that will be called).
+        kind: &'static str,
+        /// What came.
+        delta: String,
+    },
+    /// The conversation was made shorter.
+    Compaction {
+        /// Tokens before, estimated.
+        before: u64,
+        /// Tokens after, estimated.
+        after: u64,
+    },
+    /// The provider failed and is asked again.
+    Retry {
+        /// The number of this try, from 1.
+        attempt: u64,
+        /// How many there may be.
+        of: u64,
+        /// How long it waits first.
+        delay_ms: u64,
+        /// What failed.
+        reason: String,
+    },
+    /// The person said something while it worked.
+    Steering {
+        /// What.
+        text: String,
+    },
+    /// It has to stop.
+    TurnLimitReached {
+        /// Why.
+        reason: Limit,
+    },
+    /// An answer and the results of its calls are complete.
+    TurnEnd {
+        /// The number of the turn.
+        turn: u64,
+        /// What the answer took.
+        usage: Usage,
+        /// What it cost in USD, where the price is known.
+        cost: Option<f64>,
+    },
+    /// It has stopped working. Always the last.
+    AgentEnd {
+        /// `done failed limit approval interrupted`.
+        reason: &'static str,
+        /// The text of the last answer.
+        text: String,
+        /// What the run took.
+        usage: Usage,
+        /// What it cost in USD, where the price is known.
+        cost: Option<f64>,
+    },
+    /// It failed.
+    Error {
+        /// Why, and what to do.
+        message: String,
+    },
+}
+
+/// Why an agent has to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Limit {
+    /// So many turns.
+    MaxTurns,
+    /// So many tokens.
+    MaxTokens,
+    /// So much money.
+    MaxCost,
+    /// The same turn again and again.
+    Loop,
+}

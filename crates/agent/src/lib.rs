@@ -1,0 +1,15 @@
+//! The loop between a model and the tools: the model answers, its calls run, their
+//! results go back, until it has nothing more to call.
+//!
+//! A [`Model`] is whoever answers; everything below it (protocols, streams, keys) is
+//! behind that trait. A conversation is a list of [`Said`].
+
+mod event;
+mod message;
+mod model;
+mod usage;
+
+pub use event::{AgentEvent, Event, EventKind, Limit};
+pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult, Wire};
+pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
+pub use usage::{Price, Usage};
