@@ -1,8 +1,10 @@
 //! What a tool may use while it runs.
 
 use crate::commands::{Live, PACE};
+use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
-use crate::runtime::{Call, Runtime, Session};
+use crate::runtime::clock::Clock;
+use crate::runtime::{Answer, Call, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -32,7 +34,10 @@ pub struct Context {
     pub(crate) call_id: Arc<str>,
     pub(crate) session: Arc<Session>,
     pub(crate) cancel: CancellationToken,
-    pub(crate) deadline: Option<Instant>,
+    pub(crate) clock: Clock,
+    /// What a person said about the call before.
+    pub(crate) answer: Option<Answer>,
+    pub(crate) on_event: Option<Listener>,
     pub(crate) updates: UpdateSink,
     /// The paths that the policy has checked.
     pub(crate) allowed: Arc<[(FilePath, Access)]>,
@@ -125,13 +130,14 @@ impl Context {
     #[must_use]
     pub fn deadline(&self, own: Duration) -> Instant {
         let own = Instant::now() + own;
-        self.deadline.map_or(own, |deadline| deadline.min(own))
+        let deadline = self.clock.deadline();
+        deadline.map_or(own, |deadline| deadline.min(own))
     }
 
     /// How long `own` may last before the session says that it is over.
     #[must_use]
     pub fn time_left(&self, own: Duration) -> Duration {
-        self.deadline.map_or(own, |deadline| {
+        self.clock.deadline().map_or(own, |deadline| {
             own.min(deadline.saturating_duration_since(Instant::now()))
         })
     }
@@ -271,6 +277,28 @@ impl Context {
         (self.updates)(reply.into().content());
     }
 
+    /// Asks a person before something that the call is about to do. Time in which
+    /// they think is not the call's. Nobody there means no.
+    ///
+    /// # Errors
+    /// [`Error::Waiting`] when they can only say later: pass it on with `?`. The call
+    /// is made again then, from its beginning, so ask before anything is done.
+    pub async fn confirm(&self, question: impl Into<String>) -> Result<bool, Error> {
+        let runtime = Runtime {
+            session: Arc::clone(&self.session),
+        };
+        let _paused = self.clock.pause();
+        runtime.confirm(self, question.into()).await
+    }
+
+    /// The session that this call is part of, to make calls of one's own.
+    #[must_use]
+    pub fn runtime(&self) -> Runtime {
+        Runtime {
+            session: Arc::clone(&self.session),
+        }
+    }
+
     /// Calls another tool of this session on behalf of this call: under the same
     /// policy, with a record of its own, and ended with it.
     pub async fn call_tool(&self, tool: &str, arguments: Value) -> Reply {
@@ -284,6 +312,7 @@ impl Context {
             .id(format!("{}.{number}", self.call_id))
             .cancel(self.cancel.child_token());
         call.within = self.within.to_vec();
+        call.on_event.clone_from(&self.on_event);
         let runtime = Runtime {
             session: Arc::clone(&self.session),
         };

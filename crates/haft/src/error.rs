@@ -40,6 +40,12 @@ pub enum Error {
         /// What would change that, in a sentence.
         remedy: String,
     },
+    /// Nobody can say yet whether it may: the call is to be made again once they did.
+    #[error("waits for approval: {question}")]
+    Waiting {
+        /// What a person is asked.
+        question: String,
+    },
     /// The tool did not end in time and was stopped.
     #[error("timed out after {}", haft_ops::text::seconds(*after))]
     TimedOut {

@@ -3,9 +3,13 @@
 use crate::Content;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// Who is told of events.
-pub(crate) type EventSink = Box<dyn Fn(&Event) + Send + Sync>;
+pub(crate) type EventSink = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Who is told of the events of one call and of those it makes.
+pub(crate) type Listener = Arc<dyn Fn(&EventKind) + Send + Sync>;
 
 /// Something that happened.
 #[derive(Debug, Clone, Serialize)]
@@ -71,6 +75,9 @@ pub enum EventKind {
         tool: String,
         /// The arguments as they were repaired.
         arguments: Value,
+        /// What the tool itself asks, where it does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
     },
     /// A call was refused; the tool did not run.
     ToolDenied {

@@ -56,7 +56,7 @@ pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Reply};
 pub use runtime::{
     Answer, Approve, Approver, Backing, BuildError, Builder, Call, Disk, Explained, Folders,
-    Naming, Question, Runtime,
+    Naming, Narrow, Question, Runtime,
 };
 pub use schema::{Repair, parse_arguments};
 pub use state::State;

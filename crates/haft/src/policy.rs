@@ -118,7 +118,7 @@ impl Policy {
     }
 
     /// The same with one more rule, before all others of such a file.
-    fn with_first(&self, rule: Rule, whose: Whose) -> Self {
+    pub(crate) fn with_first(&self, rule: Rule, whose: Whose) -> Self {
         let mut with = self.clone();
         match with.files.iter_mut().find(|file| file.whose == whose) {
             Some(file) => file.rules.insert(0, rule),

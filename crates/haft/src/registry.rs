@@ -78,6 +78,20 @@ impl Tools {
         Ok(())
     }
 
+    /// All of them, as they are now.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.clone()
+    }
+
+    /// Adds a tool of another session at the end.
+    pub(crate) fn take(&self, entry: Entry) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.push(entry);
+        drop(entries);
+        self.changed();
+    }
+
     /// Puts a tool in the place of the one with its name, or at the end.
     pub fn replace(&self, tool: Arc<dyn AnyTool>) {
         let checker = Arc::new(schema::Checker::new(

@@ -49,6 +49,7 @@ pub struct Reply {
     /// Another limit than the toolset's.
     pub(crate) limit: Option<Limit>,
     pub(crate) is_final: bool,
+    pub(crate) is_pending: bool,
 }
 
 /// Who cuts a reply that is too long.
@@ -196,6 +197,13 @@ impl Reply {
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.is_final
+    }
+
+    /// Whether the call was not made, because nobody could say yet if it may: it can be
+    /// made again with their answer ([`crate::Call::answered`]).
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.is_pending
     }
 
     /// What only the host sees.

@@ -3,8 +3,10 @@
 mod approve;
 mod build;
 mod call;
+pub(crate) mod clock;
 mod files;
 mod meet;
+mod narrow;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +14,7 @@ pub use approve::{Answer, Approve, Approver, Explained, Question};
 pub use build::{BuildError, Builder, Folders};
 pub use call::Call;
 pub use files::{Backing, Disk, Naming};
+pub use narrow::Narrow;
 
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
@@ -24,6 +27,8 @@ use crate::registry::Entry;
 use crate::state::State;
 use crate::toolset::Paths;
 use crate::{Content, Definition, Error, Repair, Reply, Resource, Tools, Toolset, limit, prompt};
+use approve::Yes;
+use clock::Clock;
 use futures::{FutureExt, StreamExt};
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::Captured;
@@ -34,6 +39,7 @@ use haft_ops::text::limit::Limit;
 use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,17 +73,19 @@ pub(crate) struct Session {
     pub(crate) bases: Vec<PathBuf>,
     pub(crate) surroundings: Option<Surroundings>,
     /// Processes in the background, once there was one. They end with it.
-    processes: OnceLock<Processes>,
-    toolset: Toolset,
+    processes: Arc<OnceLock<Processes>>,
+    toolset: Arc<Toolset>,
     journal: Option<Arc<dyn Journal>>,
     pub(crate) spill: Option<Spill>,
-    pub(crate) state: State,
+    pub(crate) state: Arc<State>,
     pub(crate) messenger: Arc<dyn Messenger>,
     queue: Queue,
     timeout: Option<Duration>,
     concurrency: usize,
     watch: Option<EventSink>,
-    approval: approve::Approval,
+    pub(crate) approval: Arc<approve::Approval>,
+    /// Tools whose calls wait for a person, whatever the rules say.
+    interrupt_on: BTreeSet<String>,
     events: AtomicU64,
     pub(crate) calls: AtomicU64,
     /// How programs are run that are or bring tools.
@@ -214,12 +222,41 @@ impl Runtime {
         })
     }
 
+    /// Waits for a person's word, where somebody has to say yes first. With their
+    /// changes it is another call, that is checked and judged anew.
+    async fn approved(
+        &self,
+        call: &Call,
+        mut admitted: Admitted,
+    ) -> Result<(Admitted, Option<Value>), Error> {
+        let Some(question) = admitted.question.take() else {
+            return Ok((admitted, None));
+        };
+        match self.ask(call, question).await? {
+            Yes::AsAsked => Ok((admitted, None)),
+            Yes::With(changes) => {
+                let mut call = call.clone();
+                call.arguments = merged(&admitted.arguments, changes)?;
+                call.answer = Some(Answer::Approve);
+                drop(admitted);
+                let mut admitted = self.admit(&call)?;
+                admitted.question = None;
+                let arguments = admitted.arguments.clone();
+                Ok((admitted, Some(arguments)))
+            }
+        }
+    }
+
     /// Records, runs, limits, records again.
     async fn finish(&self, call: &Call, admitted: Result<Admitted, Error>) -> Reply {
         let begun = Instant::now();
         let session = &self.session;
-        let admitted = match admitted {
-            Ok(admitted) => admitted,
+        let approved = match admitted {
+            Ok(admitted) => self.approved(call, admitted).await,
+            Err(error) => Err(error),
+        };
+        let (admitted, changed) = match approved {
+            Ok(approved) => approved,
             Err(error) => return self.refuse(call, &error),
         };
         let Admitted {
@@ -228,13 +265,8 @@ impl Runtime {
             repairs,
             mut ticket,
             paths,
-            question,
+            question: _,
         } = admitted;
-        if let Some(question) = question
-            && let Err(error) = self.ask(call, question).await
-        {
-            return self.refuse(call, &error);
-        }
         tokio::select! {
             () = ticket.turn() => {}
             () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
@@ -250,7 +282,7 @@ impl Runtime {
                 return self.refuse(call, &Error::Fault(reason));
             }
         }
-        self.emit(|| EventKind::ToolStart {
+        self.emit(call, || EventKind::ToolStart {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             arguments: arguments.clone(),
@@ -260,6 +292,10 @@ impl Runtime {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
+        if let Some(changed) = changed {
+            let name = "changed_arguments".to_owned();
+            reply.details.insert(name, changed);
+        }
         if !repairs.is_empty() {
             reply.details.insert(
                 "repairs".to_owned(),
@@ -292,7 +328,7 @@ impl Runtime {
                     .insert("not_recorded".to_owned(), error.to_string().into());
             }
         }
-        self.emit(|| EventKind::ToolEnd {
+        self.emit(call, || EventKind::ToolEnd {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             is_error: reply.is_error,
@@ -317,6 +353,7 @@ impl Runtime {
             (Some(session), Some(own)) => Some(session.min(own)),
             (session, own) => session.or(own),
         };
+        let clock = Clock::new(limit);
         let stop = call.cancel.child_token();
         // However this ends, and if it is dropped, the tool is told.
         let _stopping = stop.clone().drop_guard();
@@ -324,7 +361,9 @@ impl Runtime {
             call_id: call.id.as_str().into(),
             session: Arc::clone(&self.session),
             cancel: stop.clone(),
-            deadline: limit.map(|limit| Instant::now() + limit),
+            clock: clock.clone(),
+            answer: call.answer.clone(),
+            on_event: call.on_event.clone(),
             updates: self.updates(call),
             allowed,
             within: call.within.iter().chain([&call.tool]).cloned().collect(),
@@ -340,12 +379,7 @@ impl Runtime {
         {
             return ended.unwrap_or_else(|panic| Err(panicked(call, &*panic)));
         }
-        let over = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit + GRACE).await,
-                None => std::future::pending().await,
-            }
-        };
+        let over = clock.over(GRACE);
         let cancelled = async {
             call.cancel.cancelled().await;
             // A tool that watches its token may still say what it has.
@@ -372,15 +406,14 @@ impl Runtime {
     }
 
     fn updates(&self, call: &Call) -> UpdateSink {
-        let (runtime, id, tool) = (self.clone(), call.id.clone(), call.tool.clone());
-        let listener = call.on_update.clone();
+        let (runtime, call) = (self.clone(), call.clone());
         Arc::new(move |content| {
-            if let Some(listener) = &listener {
+            if let Some(listener) = &call.on_update {
                 listener(content);
             }
-            runtime.emit(|| EventKind::ToolUpdate {
-                call_id: id.clone(),
-                tool: tool.clone(),
+            runtime.emit(&call, || EventKind::ToolUpdate {
+                call_id: call.id.clone(),
+                tool: call.tool.clone(),
                 content: content.to_vec(),
             });
         })
@@ -389,17 +422,20 @@ impl Runtime {
     /// The reply to a call that did not run.
     fn refuse(&self, call: &Call, error: &Error) -> Reply {
         tracing::debug!(call = call.id, tool = call.tool, %error, "refused");
-        self.emit(|| EventKind::ToolDenied {
-            call_id: call.id.clone(),
-            tool: call.tool.clone(),
-            reason: error.to_string(),
-        });
+        if !matches!(error, Error::Waiting { .. }) {
+            self.emit(call, || EventKind::ToolDenied {
+                call_id: call.id.clone(),
+                tool: call.tool.clone(),
+                reason: error.to_string(),
+            });
+        }
         self.failure(error)
     }
 
     fn failure(&self, error: &Error) -> Reply {
         let mut reply = (self.session.toolset.failure)(error);
         reply.is_error = true;
+        reply.is_pending = matches!(error, Error::Waiting { .. });
         reply
     }
 
@@ -422,12 +458,19 @@ impl Runtime {
         call
     }
 
-    fn emit(&self, kind: impl FnOnce() -> EventKind) {
+    fn emit(&self, call: &Call, kind: impl FnOnce() -> EventKind) {
+        if call.on_event.is_none() && self.session.watch.is_none() {
+            return;
+        }
+        let kind = kind();
+        if let Some(listener) = &call.on_event {
+            listener(&kind);
+        }
         if let Some(watch) = &self.session.watch {
             let seq = self.session.events.fetch_add(1, Ordering::Relaxed) + 1;
             let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
             watch(&Event {
-                kind: kind(),
+                kind,
                 session: self.session.id.clone(),
                 seq,
                 time,
@@ -483,6 +526,18 @@ impl Runtime {
     pub fn toolset(&self) -> &'static str {
         self.session.toolset.name
     }
+}
+
+/// The arguments of a call with a person's changes over them.
+fn merged(arguments: &Value, changes: Value) -> Result<Value, Error> {
+    let (Value::Object(arguments), Value::Object(changes)) = (arguments, changes) else {
+        return Err(Error::Refused(Box::new(Error::invalid(
+            "the changed arguments are no object",
+        ))));
+    };
+    let mut arguments = arguments.clone();
+    arguments.extend(changes);
+    Ok(Value::Object(arguments))
 }
 
 fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Error {

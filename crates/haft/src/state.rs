@@ -10,6 +10,14 @@ pub struct State {
     values: Mutex<Map<String, Value>>,
 }
 
+impl From<Map<String, Value>> for State {
+    fn from(values: Map<String, Value>) -> Self {
+        Self {
+            values: Mutex::new(values),
+        }
+    }
+}
+
 impl State {
     fn values(&self) -> MutexGuard<'_, Map<String, Value>> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)

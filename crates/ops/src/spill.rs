@@ -61,6 +61,12 @@ impl Spill {
         }
     }
 
+    /// What the folder is called where a reply points to it.
+    #[must_use]
+    pub fn called_folder(&self) -> &Path {
+        &self.called
+    }
+
     /// The folder.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -135,6 +135,7 @@ impl Plugin {
 }
 
 /// How programs are run that are tools or bring some.
+#[derive(Clone)]
 pub(crate) struct Programs {
     /// Those that the person chose, which keep the network.
     pub(crate) own: Arc<Surroundings>,

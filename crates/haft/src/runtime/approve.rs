@@ -4,16 +4,19 @@
 mod tests;
 
 use super::{Call, Runtime};
-use crate::event::EventKind;
+use crate::event::{EventKind, Listener};
 use crate::policy::{self, Act, Decision, Part, Place};
-use crate::{Access, By, Effect, Error, Judgement, Policy, Repair, Resource, Rule, Verdict};
+use crate::{
+    Access, By, Context, Effect, Error, Judgement, Policy, Repair, Resource, Rule, Subject,
+    Verdict, Whose,
+};
 use async_trait::async_trait;
 use futures::FutureExt;
 use haft_ops::FilePath;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What becomes of a call that a rule asks about. A rule that denies holds
 /// whatever this is.
@@ -44,6 +47,8 @@ pub struct Question {
     pub judgement: Judgement,
     /// A rule that would allow such calls from now on.
     pub suggestion: Option<Rule>,
+    /// What the tool itself asks, while it runs.
+    pub confirm: Option<String>,
 }
 
 /// What they say.
@@ -80,8 +85,8 @@ pub trait Approver: Send + Sync {
 
 /// What a session knows about approval.
 #[derive(Default)]
-pub(super) struct Approval {
-    pub(super) policy: Policy,
+pub(crate) struct Approval {
+    pub(super) policy: RwLock<Arc<Policy>>,
     pub(super) approve: Approve,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) asked_first: Vec<(String, Effect)>,
@@ -91,11 +96,34 @@ pub(super) struct Approval {
 
 impl Approval {
     pub(super) fn ready(mut self) -> Self {
+        let mut policy = (*self.policy()).clone();
         for (reason, effect) in self.asked_first.drain(..) {
-            self.policy.ask_first(reason, effect);
+            policy.ask_first(reason, effect);
         }
+        self.put(policy);
         self
     }
+
+    fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn put(&self, policy: Policy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// A rule of the person's own, for the rest of the session.
+    fn allow(&self, rule: Rule) {
+        self.put(self.policy().with_first(rule, Whose::Person));
+    }
+}
+
+/// A yes.
+pub(super) enum Yes {
+    /// To the call as it is.
+    AsAsked,
+    /// With changes to its arguments.
+    With(Value),
 }
 
 /// What would be decided about a call, and why.
@@ -140,7 +168,9 @@ impl Runtime {
         paths: &[(FilePath, Access)],
     ) -> Result<Option<Question>, Error> {
         let approval = &self.session.approval;
-        if approval.policy.is_empty() {
+        let policy = approval.policy();
+        let waits = self.session.interrupt_on.contains(&call.tool);
+        if policy.is_empty() && !waits {
             return Ok(None);
         }
         let names = self.names(resources, paths);
@@ -152,87 +182,144 @@ impl Runtime {
             bases: &self.session.bases,
             names: &names,
         };
-        let judgement = approval.policy.judge(&act);
+        let mut judgement = policy.judge(&act);
+        if waits && judgement.verdict != Verdict::Deny {
+            judgement = interrupted(judgement);
+        }
         match judgement.verdict {
             Verdict::Allow => return Ok(None),
             Verdict::Ask => {}
             Verdict::Deny => return Err(denied(&call.tool, &judgement)),
         }
-        if approval.approve == Approve::Auto {
+        if approval.approve == Approve::Auto && !waits {
             return Ok(None);
         }
-        let suggestion = approval.policy.suggest(&act, &suggested());
-        match (approval.approve, &approval.approver) {
-            (Approve::Auto, _) => Ok(None),
-            (Approve::Never, _) => {
-                let why = "and the session says no to all of that (--approve never)";
-                Err(not_approved(
-                    &call.tool,
-                    &judgement,
-                    suggestion.as_ref(),
-                    why,
-                ))
+        // No rule helps against `interrupt_on`.
+        let suggestion = match waits {
+            true => None,
+            false => policy.suggest(&act, &suggested()),
+        };
+        let why = match (approval.approve, &approval.approver, &call.answer) {
+            (Approve::Never, ..) => "and the session says no to all of that (--approve never)",
+            (_, None, None) => "and nobody is there to be asked",
+            _ => {
+                return Ok(Some(Question {
+                    call_id: call.id.clone(),
+                    tool: call.tool.clone(),
+                    arguments: arguments.clone(),
+                    resources: resources.to_vec(),
+                    judgement,
+                    suggestion,
+                    confirm: None,
+                }));
             }
-            (Approve::Ask, None) => {
-                let why = "and nobody is there to be asked";
-                Err(not_approved(
-                    &call.tool,
-                    &judgement,
-                    suggestion.as_ref(),
-                    why,
-                ))
-            }
-            (Approve::Ask, Some(_)) => Ok(Some(Question {
-                call_id: call.id.clone(),
-                tool: call.tool.clone(),
-                arguments: arguments.clone(),
-                resources: resources.to_vec(),
-                judgement,
-                suggestion,
-            })),
-        }
+        };
+        let suggestion = suggestion.as_ref();
+        Err(not_approved(&call.tool, &judgement, suggestion, waits, why))
     }
 
     /// Asks, when it is this call's turn. Anything but a yes is an error.
-    pub(super) async fn ask(&self, call: &Call, question: Question) -> Result<(), Error> {
-        let approval = &self.session.approval;
-        let asking = async {
-            let Some(approver) = &approval.approver else {
-                return Err(Error::Cancelled);
-            };
-            let _one = approval.one.lock().await;
-            self.emit(|| EventKind::ApprovalNeeded {
-                call_id: call.id.clone(),
-                tool: call.tool.clone(),
-                arguments: question.arguments.clone(),
-            });
-            let answer = AssertUnwindSafe(approver.ask(&question))
-                .catch_unwind()
-                .await;
-            let reason = match answer {
-                Ok(Answer::Approve | Answer::ApproveWith { .. } | Answer::Always) => return Ok(()),
-                Ok(Answer::Later) => Some("nobody could say yet".to_owned()),
-                Ok(Answer::Reject { reason }) => reason,
-                // A check that cannot run means no.
-                Err(_) => Some("the question could not be asked".to_owned()),
-            };
-            let reason = reason.filter(|reason| !reason.is_empty());
-            let why = match reason {
-                Some(reason) => format!("and the answer was no: {reason}"),
-                None => "and the answer was no".to_owned(),
-            };
-            Err(Error::Refused(Box::new(Error::NotApproved {
-                reason: reason_of(&call.tool, &question.judgement, &why),
-                remedy:
-                    "Do not try it again in other words; go on without it, or ask what is wanted."
-                        .to_owned(),
-            })))
+    pub(super) async fn ask(&self, call: &Call, question: Question) -> Result<Yes, Error> {
+        let asked = Asked {
+            call_id: &call.id,
+            tool: &call.tool,
+            answer: call.answer.as_ref(),
+            on_event: call.on_event.as_ref(),
         };
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
-            () = call.cancel.cancelled() => Err(Error::Cancelled),
-            answered = asking => answered,
+            () = call.cancel.cancelled() => return Err(Error::Cancelled),
+            answer = self.answer(asked, &question) => answer,
+        };
+        let reason = match answer {
+            Answer::Approve => return Ok(Yes::AsAsked),
+            Answer::ApproveWith { arguments } => return Ok(Yes::With(arguments)),
+            Answer::Always => {
+                if let Some(rule) = question.suggestion {
+                    self.session.approval.allow(rule);
+                }
+                return Ok(Yes::AsAsked);
+            }
+            Answer::Later => {
+                return Err(Error::Waiting {
+                    question: reason_of(&call.tool, &question.judgement, ""),
+                });
+            }
+            Answer::Reject { reason } => reason.filter(|reason| !reason.is_empty()),
+        };
+        let why = match reason {
+            Some(reason) => format!("and the answer was no: {reason}"),
+            None => "and the answer was no".to_owned(),
+        };
+        Err(Error::Refused(Box::new(Error::NotApproved {
+            reason: reason_of(&call.tool, &question.judgement, &why),
+            remedy: "Do not try it again in other words; go on without it, or ask what is wanted."
+                .to_owned(),
+        })))
+    }
+
+    /// Asks what a tool wants to know while it runs.
+    pub(crate) async fn confirm(&self, cx: &Context, text: String) -> Result<bool, Error> {
+        let approval = &self.session.approval;
+        let tool = cx.within.last().map_or("", String::as_str);
+        match (approval.approve, &approval.approver, &cx.answer) {
+            (Approve::Never, ..) | (Approve::Ask, None, None) => return Ok(false),
+            (Approve::Auto, ..) => return Ok(true),
+            _ => {}
         }
+        let question = Question {
+            call_id: cx.call_id().to_owned(),
+            tool: tool.to_owned(),
+            arguments: Value::Object(serde_json::Map::new()),
+            resources: Vec::new(),
+            judgement: Judgement {
+                verdict: Verdict::Ask,
+                parts: Vec::new(),
+            },
+            suggestion: None,
+            confirm: Some(text),
+        };
+        let asked = Asked {
+            call_id: cx.call_id(),
+            tool,
+            answer: cx.answer.as_ref(),
+            on_event: cx.on_event.as_ref(),
+        };
+        match self.answer(asked, &question).await {
+            Answer::Later => Err(Error::Waiting {
+                question: question.confirm.unwrap_or_default(),
+            }),
+            Answer::Reject { .. } => Ok(false),
+            Answer::Approve | Answer::ApproveWith { .. } | Answer::Always => Ok(true),
+        }
+    }
+
+    /// What a person says. A check that cannot run means no.
+    async fn answer(&self, asked: Asked<'_>, question: &Question) -> Answer {
+        if let Some(answer) = asked.answer {
+            return answer.clone();
+        }
+        let approval = &self.session.approval;
+        let Some(approver) = &approval.approver else {
+            return Answer::Reject { reason: None };
+        };
+        let _one = approval.one.lock().await;
+        let call = Call {
+            on_event: asked.on_event.cloned(),
+            ..Call::new(asked.tool, Value::Null)
+        };
+        self.emit(&call, || EventKind::ApprovalNeeded {
+            call_id: asked.call_id.to_owned(),
+            tool: asked.tool.to_owned(),
+            arguments: question.arguments.clone(),
+            question: question.confirm.clone(),
+        });
+        let answer = AssertUnwindSafe(approver.ask(question))
+            .catch_unwind()
+            .await;
+        answer.unwrap_or_else(|_| Answer::Reject {
+            reason: Some("the question could not be asked".to_owned()),
+        })
     }
 
     /// What would be decided about a call. Nothing runs and nobody is asked.
@@ -273,10 +360,18 @@ impl Runtime {
             bases: &session.bases,
             names: &names,
         };
-        let policy = &session.approval.policy;
+        let policy = session.approval.policy();
+        let mut judgement = policy.judge(&act);
+        let waits = session.interrupt_on.contains(&call.tool);
+        if waits && judgement.verdict != Verdict::Deny {
+            judgement = interrupted(judgement);
+        }
         Ok(Explained {
-            judgement: policy.judge(&act),
-            suggestion: policy.suggest(&act, &suggested()),
+            suggestion: match waits {
+                true => None,
+                false => policy.suggest(&act, &suggested()),
+            },
+            judgement,
             arguments,
             repairs,
             effect,
@@ -324,7 +419,41 @@ fn denied(tool: &str, judgement: &Judgement) -> Error {
     }
 }
 
-fn not_approved(tool: &str, judgement: &Judgement, suggestion: Option<&Rule>, why: &str) -> Error {
+/// A call that waits for a person whatever the rules say.
+fn interrupted(judgement: Judgement) -> Judgement {
+    let first = Part {
+        subject: Subject::Call,
+        verdict: Verdict::Ask,
+        by: By::Session("interrupt_on: each call of it waits for a person".to_owned()),
+    };
+    Judgement {
+        verdict: Verdict::Ask,
+        parts: std::iter::once(first).chain(judgement.parts).collect(),
+    }
+}
+
+/// What is asked about, and who wants to know.
+struct Asked<'a> {
+    call_id: &'a str,
+    tool: &'a str,
+    /// What was said about it before.
+    answer: Option<&'a Answer>,
+    on_event: Option<&'a Listener>,
+}
+
+fn not_approved(
+    tool: &str,
+    judgement: &Judgement,
+    suggestion: Option<&Rule>,
+    waits: bool,
+    why: &str,
+) -> Error {
+    if waits {
+        return Error::NotApproved {
+            reason: reason_of(tool, judgement, why),
+            remedy: "A person has to be there for it: in a terminal, or by `haft run` and `haft resume`.".to_owned(),
+        };
+    }
     let rule = suggestion
         .map(|rule| format!(", or the rule {rule} first in the policy of their own settings"))
         .unwrap_or_default();

@@ -17,6 +17,8 @@ use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets
 use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -104,6 +106,9 @@ pub struct Builder {
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
+    id: Option<String>,
+    state: State,
+    interrupt_on: BTreeSet<String>,
 }
 
 /// Makes the place of files of a session from its id.
@@ -152,6 +157,9 @@ impl Builder {
             programs_run: None,
             programs_read: Vec::new(),
             messenger: None,
+            id: None,
+            state: State::default(),
+            interrupt_on: BTreeSet::new(),
         }
     }
 
@@ -329,14 +337,14 @@ impl Builder {
     /// Watches what happens.
     #[must_use]
     pub fn on_event(mut self, watch: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        self.watch = Some(Box::new(watch));
+        self.watch = Some(Arc::new(watch));
         self
     }
 
     /// The rules that calls are judged by; without any, all are allowed.
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.approval.policy = policy;
+    pub fn policy(self, policy: Policy) -> Self {
+        self.approval.put(policy);
         self
     }
 
@@ -359,6 +367,28 @@ impl Builder {
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approval.approver = Some(approver);
+        self
+    }
+
+    /// The id of the session, when it goes on with an earlier one.
+    #[must_use]
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// What tools remember from an earlier session.
+    #[must_use]
+    pub fn remembering(mut self, state: Map<String, Value>) -> Self {
+        self.state = State::from(state);
+        self
+    }
+
+    /// A person is asked before every call of these tools, by name. Neither a rule nor
+    /// [`Approve::Auto`] changes that.
+    #[must_use]
+    pub fn interrupt_on<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.interrupt_on.extend(tools.into_iter().map(Into::into));
         self
     }
 
@@ -406,7 +436,7 @@ impl Builder {
             tools.add_any(tool)?;
         }
 
-        let id = session_id();
+        let id = self.id.unwrap_or_else(session_id);
         let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let outputs = self
             .folders
@@ -478,7 +508,8 @@ impl Builder {
         });
         let session = Session {
             spill,
-            state: State::default(),
+            state: Arc::new(self.state),
+            interrupt_on: self.interrupt_on,
             messenger: self.messenger.unwrap_or_else(|| Arc::new(NoChannels)),
             id,
             tools,
@@ -487,14 +518,14 @@ impl Builder {
             paths: toolset.paths,
             bases,
             surroundings,
-            processes: OnceLock::new(),
-            toolset,
+            processes: Arc::new(OnceLock::new()),
+            toolset: Arc::new(toolset),
             journal: self.journal,
             queue: Queue::default(),
             timeout: self.timeout,
             concurrency: self.concurrency,
             watch: self.watch,
-            approval: self.approval.ready(),
+            approval: Arc::new(self.approval.ready()),
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             plugins: match &programs {

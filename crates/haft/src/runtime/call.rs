@@ -1,7 +1,9 @@
 //! One call, as a front end makes it.
 
+use super::Answer;
 use crate::Content;
 use crate::context::UpdateSink;
+use crate::event::{EventKind, Listener};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +16,9 @@ pub struct Call {
     pub(crate) arguments: Value,
     pub(crate) cancel: CancellationToken,
     pub(crate) on_update: Option<UpdateSink>,
+    pub(crate) on_event: Option<Listener>,
+    /// What a person said about it before.
+    pub(crate) answer: Option<Answer>,
     /// The tools that are being called and made this call, the outermost first.
     pub(crate) within: Vec<String>,
 }
@@ -28,6 +33,8 @@ impl Call {
             arguments,
             cancel: CancellationToken::new(),
             on_update: None,
+            on_event: None,
+            answer: None,
             within: Vec::new(),
         }
     }
@@ -50,6 +57,21 @@ impl Call {
     #[must_use]
     pub fn on_update(mut self, listener: impl Fn(&[Content]) + Send + Sync + 'static) -> Self {
         self.on_update = Some(Arc::new(listener));
+        self
+    }
+
+    /// With somebody who wants to see all events of it, and of calls it makes.
+    #[must_use]
+    pub fn on_event(mut self, listener: impl Fn(&EventKind) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(listener));
+        self
+    }
+
+    /// With what a person said about it when it was asked for before: whatever asks
+    /// about it now has this answer. What denies it still does.
+    #[must_use]
+    pub fn answered(mut self, answer: Answer) -> Self {
+        self.answer = Some(answer);
         self
     }
 }

@@ -1,0 +1,73 @@
+//! A session within a session: the same files, rules and person, with fewer tools.
+
+use super::{Runtime, Session};
+use crate::Tools;
+use haft_ops::spill::Spill;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// What a session within another has. It can never do more than that one: its calls
+/// are judged by the same rules, in the same places, by the same person.
+#[derive(Debug, Clone, Default)]
+pub struct Narrow {
+    /// Its id.
+    pub id: String,
+    /// The names of its tools; those that the outer session lacks are left out.
+    pub tools: Vec<String>,
+    /// More tools whose calls wait for a person.
+    pub interrupt_on: BTreeSet<String>,
+}
+
+impl Runtime {
+    /// A session within this one.
+    #[must_use]
+    pub fn narrowed(&self, narrow: Narrow) -> Self {
+        let outer = &*self.session;
+        let tools = Tools::default();
+        for entry in outer.tools.entries() {
+            if narrow.tools.contains(&entry.tool.definition().name) {
+                tools.take(entry);
+            }
+        }
+        let mut interrupt_on = outer.interrupt_on.clone();
+        interrupt_on.extend(narrow.interrupt_on);
+        let spill = outer.spill.as_ref().map(|spill| beside(spill, &narrow.id));
+        let session = Session {
+            id: narrow.id,
+            tools,
+            interrupt_on,
+            backend: Arc::clone(&outer.backend),
+            scope: outer.scope.clone(),
+            paths: outer.paths,
+            bases: outer.bases.clone(),
+            surroundings: outer.surroundings.clone(),
+            processes: Arc::clone(&outer.processes),
+            toolset: Arc::clone(&outer.toolset),
+            journal: outer.journal.clone(),
+            spill,
+            state: Arc::clone(&outer.state),
+            messenger: Arc::clone(&outer.messenger),
+            queue: outer.queue.clone(),
+            timeout: outer.timeout,
+            concurrency: outer.concurrency,
+            watch: outer.watch.clone(),
+            approval: Arc::clone(&outer.approval),
+            events: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            programs: outer.programs.clone(),
+            plugins: Vec::new(),
+            executables: Vec::new(),
+            met: tokio::sync::OnceCell::new(),
+        };
+        Self {
+            session: Arc::new(session),
+        }
+    }
+}
+
+/// Outputs of a session within another lie beside those of the outer one.
+fn beside(spill: &Spill, id: &str) -> Spill {
+    let called = spill.called_folder().with_file_name(id);
+    Spill::new(spill.folder().with_file_name(id)).called(called)
+}
