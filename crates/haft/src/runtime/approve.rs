@@ -1,6 +1,8 @@
 //! Asking a person before a call, where a rule says so.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod tests;
 
 use super::{Call, Runtime};

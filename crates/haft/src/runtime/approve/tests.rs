@@ -39,8 +39,8 @@ impl Tool for Run {
 type Says = Box<dyn Fn(&Question) -> Option<Answer> + Send + Sync>;
 
 /// Answers as it was told to, and remembers what it was asked.
-struct Person {
-    asked: Mutex<Vec<Question>>,
+pub(super) struct Person {
+    pub(super) asked: Mutex<Vec<Question>>,
     at_once: Mutex<usize>,
     says: Says,
     begun: Notify,
@@ -62,7 +62,9 @@ impl Approver for Person {
     }
 }
 
-fn person(says: impl Fn(&Question) -> Option<Answer> + Send + Sync + 'static) -> Arc<Person> {
+pub(super) fn person(
+    says: impl Fn(&Question) -> Option<Answer> + Send + Sync + 'static,
+) -> Arc<Person> {
     Arc::new(Person {
         asked: Mutex::default(),
         at_once: Mutex::default(),
@@ -82,7 +84,7 @@ fn rule(verdict: Verdict, tool: &str, command: &str, line: u64) -> Rule {
 }
 
 /// `rm` is denied, `ls` is allowed, the rest of `run` is asked about.
-fn rules() -> Policy {
+pub(super) fn rules() -> Policy {
     Policy::new(vec![RuleFile {
         whose: Whose::Person,
         rules: vec![
@@ -93,15 +95,15 @@ fn rules() -> Policy {
     }])
 }
 
-struct Bench {
-    runtime: Runtime,
-    ran: Arc<Mutex<Vec<String>>>,
-    events: Arc<Mutex<Vec<Value>>>,
+pub(super) struct Bench {
+    pub(super) runtime: Runtime,
+    pub(super) ran: Arc<Mutex<Vec<String>>>,
+    pub(super) events: Arc<Mutex<Vec<Value>>>,
     journal: Arc<MemoryJournal>,
     _temp: tempfile::TempDir,
 }
 
-fn bench(set: impl FnOnce(crate::Builder) -> crate::Builder) -> Bench {
+pub(super) fn bench(set: impl FnOnce(crate::Builder) -> crate::Builder) -> Bench {
     let temp = tempfile::TempDir::new().unwrap();
     let ran = Arc::new(Mutex::new(Vec::new()));
     let events = Arc::new(Mutex::new(Vec::new()));

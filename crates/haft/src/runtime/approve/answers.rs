@@ -1,0 +1,169 @@
+//! What a person may say beyond yes and no, and calls that always wait for them.
+
+use super::tests::{bench, person, rules};
+use super::*;
+use crate::prelude::*;
+use crate::{FromSchema, Narrow};
+use serde_json::json;
+use std::time::Duration;
+
+fn says(answer: Answer) -> Arc<dyn Approver> {
+    person(move |_| Some(answer.clone()))
+}
+
+#[tokio::test]
+async fn changed_arguments_run_and_are_judged_anew() {
+    let change = |command: &str| Answer::ApproveWith {
+        arguments: json!({ "command": command }),
+    };
+    let one = bench(|builder| builder.policy(rules()).approver(says(change("echo safe"))));
+    let reply = one.runtime.call("run", json!({ "command": "make" })).await;
+    assert!(!reply.is_error(), "{}", reply.text());
+    assert_eq!(*one.ran.lock().unwrap(), ["echo safe"]);
+    let changed = &reply.details()["changed_arguments"];
+    assert_eq!(*changed, json!({ "command": "echo safe" }));
+
+    // What is denied stays denied, whoever types it.
+    let one = bench(|builder| builder.policy(rules()).approver(says(change("rm -r x"))));
+    let reply = one.runtime.call("run", json!({ "command": "make" })).await;
+    assert!(reply.is_error() && reply.text().contains("denies it"));
+    assert!(one.ran.lock().unwrap().is_empty());
+
+    // And so does what does not fit.
+    let wrong = Answer::ApproveWith {
+        arguments: json!({ "command": [] , "other": 1 }),
+    };
+    let one = bench(|builder| builder.policy(rules()).approver(says(wrong)));
+    let reply = one.runtime.call("run", json!({ "command": "make" })).await;
+    assert!(reply.is_error());
+    assert!(one.ran.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn always_is_asked_once() {
+    let somebody = person(|_| Some(Answer::Always));
+    let one = bench(|builder| builder.policy(rules()).approver(somebody.clone()));
+    for _ in 0..3 {
+        let reply = one
+            .runtime
+            .call("run", json!({ "command": "make all" }))
+            .await;
+        assert!(!reply.is_error(), "{}", reply.text());
+    }
+    assert_eq!(one.ran.lock().unwrap().len(), 3);
+    assert_eq!(somebody.asked.lock().unwrap().len(), 1);
+    let reply = one.runtime.call("run", json!({ "command": "rm x" })).await;
+    assert!(reply.is_error());
+}
+
+#[tokio::test]
+async fn later_leaves_it_undone_until_it_is_answered() {
+    let one = bench(|builder| builder.policy(rules()).approver(says(Answer::Later)));
+    let call = || Call::new("run", json!({ "command": "make" })).id("c1");
+    let reply = one.runtime.run(call()).await;
+    assert!(reply.is_pending(), "{}", reply.text());
+    assert!(one.ran.lock().unwrap().is_empty());
+    let kinds: Vec<_> = one
+        .events
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|event| event["type"].clone())
+        .collect();
+    assert_eq!(kinds, ["approval_needed"]);
+
+    let no = Answer::Reject { reason: None };
+    let reply = one.runtime.run(call().answered(no)).await;
+    assert!(reply.is_error() && !reply.is_pending());
+    let reply = one.runtime.run(call().answered(Answer::Approve)).await;
+    assert!(!reply.is_error(), "{}", reply.text());
+    assert_eq!(*one.ran.lock().unwrap(), ["make"]);
+}
+
+#[tokio::test]
+async fn interrupt_on_waits_for_a_person_also_under_auto() {
+    let somebody = person(|_| Some(Answer::Approve));
+    let one = bench(|builder| {
+        let builder = builder.approve(Approve::Auto).interrupt_on(["run"]);
+        builder.approver(somebody.clone())
+    });
+    let reply = one.runtime.call("run", json!({ "command": "ls" })).await;
+    assert!(!reply.is_error(), "{}", reply.text());
+    assert_eq!(somebody.asked.lock().unwrap().len(), 1);
+
+    for approve in [Approve::Auto, Approve::Ask] {
+        let alone = bench(|builder| builder.approve(approve).interrupt_on(["run"]));
+        let reply = alone.runtime.call("run", json!({ "command": "ls" })).await;
+        assert!(reply.text().contains("interrupt_on"), "{}", reply.text());
+        assert!(alone.ran.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_session_within_another_has_fewer_tools_and_waits_more() {
+    let somebody = person(|_| Some(Answer::Reject { reason: None }));
+    let outer = bench(|builder| builder.policy(rules()).approver(somebody.clone()));
+    let inner = outer.runtime.narrowed(Narrow {
+        id: "inner".to_owned(),
+        tools: vec!["run".to_owned(), "no such tool".to_owned()],
+        interrupt_on: ["run".to_owned()].into(),
+    });
+    assert_eq!(inner.tools().names(), ["run"]);
+    assert_eq!(inner.session(), "inner");
+    let reply = inner.call("run", json!({ "command": "ls" })).await;
+    assert!(reply.is_error(), "{}", reply.text());
+    assert_eq!(somebody.asked.lock().unwrap().len(), 1);
+    let reply = inner.call("read", json!({ "path": "x" })).await;
+    assert!(reply.text().contains("unknown tool"), "{}", reply.text());
+    // The outer one is as it was.
+    let reply = outer.runtime.call("run", json!({ "command": "ls" })).await;
+    assert!(!reply.is_error(), "{}", reply.text());
+}
+
+fn confirming(runtime: &Runtime, timeout: Duration) {
+    let tool = FromSchema::new(
+        "sure",
+        "Asks first.",
+        json!({ "type": "object" }),
+        Effect::Pure,
+        |_, cx: Context| async move {
+            let yes = cx.confirm("Really?").await?;
+            Ok(Reply::from(if yes { "done" } else { "left alone" }))
+        },
+    );
+    let tool = tool.unwrap().with_timeout(Some(timeout));
+    runtime.tools().add_any(Arc::new(tool)).unwrap();
+}
+
+#[tokio::test]
+async fn a_tool_may_ask_for_itself() {
+    let short = Duration::from_millis(20);
+    for (approve, answer, expected) in [
+        (Approve::Ask, Answer::Approve, "done"),
+        (Approve::Ask, Answer::Reject { reason: None }, "left alone"),
+        (Approve::Auto, Answer::Later, "done"),
+        (Approve::Never, Answer::Approve, "left alone"),
+    ] {
+        let one = bench(|builder| builder.approve(approve).approver(says(answer)));
+        confirming(&one.runtime, short);
+        let reply = one.runtime.call("sure", json!({})).await;
+        assert_eq!(reply.text(), expected, "{approve:?}");
+    }
+    let alone = bench(|builder| builder);
+    confirming(&alone.runtime, short);
+    assert_eq!(
+        alone.runtime.call("sure", json!({})).await.text(),
+        "left alone"
+    );
+
+    let one = bench(|builder| builder.approver(says(Answer::Later)));
+    confirming(&one.runtime, short);
+    let reply = one.runtime.call("sure", json!({})).await;
+    assert!(
+        reply.is_pending() && reply.text().contains("Really?"),
+        "{}",
+        reply.text()
+    );
+    let again = Call::new("sure", json!({})).answered(Answer::Approve);
+    assert_eq!(one.runtime.run(again).await.text(), "done");
+}
