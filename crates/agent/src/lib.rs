@@ -4,12 +4,16 @@
 //! A [`Model`] is whoever answers; everything below it (protocols, streams, keys) is
 //! behind that trait. A conversation is a list of [`Said`].
 
+mod agent;
 mod event;
+mod hooks;
 mod message;
 mod model;
 mod usage;
 
+pub use agent::{Agent, Busy, Events, Handle, Resumed};
 pub use event::{AgentEvent, Event, EventKind, Limit};
+pub use hooks::{Hooks, NoHooks};
 pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult, Wire};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
 pub use usage::{Price, Usage};

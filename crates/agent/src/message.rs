@@ -139,6 +139,8 @@ pub enum Stop {
     Length,
     /// The provider or the model declined.
     Refusal,
+    /// Somebody stopped it; this much had come.
+    Interrupted,
 }
 
 /// A message in a conversation, with room for the bytes that a provider sends for it:

@@ -291,6 +291,12 @@ impl Context {
         runtime.confirm(self, question.into()).await
     }
 
+    /// What a person said about this call, when it had to wait for them.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Answer> {
+        self.answer.as_ref()
+    }
+
     /// The session that this call is part of, to make calls of one's own.
     #[must_use]
     pub fn runtime(&self) -> Runtime {

@@ -55,8 +55,8 @@ pub use policy::{
 pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Reply};
 pub use runtime::{
-    Answer, Approve, Approver, Backing, BuildError, Builder, Call, Disk, Explained, Folders,
-    Naming, Narrow, Question, Runtime,
+    Answer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk, Explained,
+    Folders, Naming, Narrow, Question, Runtime,
 };
 pub use schema::{Repair, parse_arguments};
 pub use state::State;

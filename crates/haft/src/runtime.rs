@@ -3,6 +3,7 @@
 mod approve;
 mod build;
 mod call;
+mod changes;
 pub(crate) mod clock;
 mod files;
 mod meet;
@@ -13,6 +14,7 @@ mod tests;
 pub use approve::{Answer, Approve, Approver, Explained, Question};
 pub use build::{BuildError, Builder, Folders};
 pub use call::Call;
+pub use changes::Changes;
 pub use files::{Backing, Disk, Naming};
 pub use narrow::Narrow;
 
@@ -29,7 +31,7 @@ use crate::toolset::Paths;
 use crate::{Content, Definition, Error, Repair, Reply, Resource, Tools, Toolset, limit, prompt};
 use approve::Yes;
 use clock::Clock;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::Captured;
 use haft_ops::messenger::Messenger;
@@ -176,6 +178,13 @@ impl Runtime {
     /// Makes several calls, as many at a time as the session allows, and
     /// returns their replies in the order of the calls.
     pub async fn run_all(&self, calls: Vec<Call>) -> Vec<Reply> {
+        let mut replies: Vec<(usize, Reply)> = self.run_each(calls).await.collect().await;
+        replies.sort_by_key(|(number, _)| *number);
+        replies.into_iter().map(|(_, reply)| reply).collect()
+    }
+
+    /// The same, with each reply as soon as it is there, and the number of its call.
+    pub async fn run_each(&self, calls: Vec<Call>) -> impl Stream<Item = (usize, Reply)> + Send {
         self.ready().await;
         // Places in the queue are taken in order before anything runs, so that
         // two writes of one file happen as they were asked for.
@@ -187,11 +196,14 @@ impl Runtime {
                 (call, admitted)
             })
             .collect();
-        futures::stream::iter(calls)
-            .map(|(call, admitted)| async move { self.finish(&call, admitted).await })
-            .buffered(self.session.concurrency)
-            .collect()
-            .await
+        let concurrency = self.session.concurrency;
+        let runtime = self.clone();
+        futures::stream::iter(calls.into_iter().enumerate())
+            .map(move |(number, (call, admitted))| {
+                let runtime = runtime.clone();
+                async move { (number, runtime.finish(&call, admitted).await) }
+            })
+            .buffer_unordered(concurrency)
     }
 
     /// Finds the tool, repairs and validates the arguments, asks the policy.
@@ -501,6 +513,24 @@ impl Runtime {
     #[must_use]
     pub fn guidance(&self) -> String {
         prompt::guidance(&self.definitions(), &self.session.toolset)
+    }
+
+    /// What tools remember between calls.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.session.state
+    }
+
+    /// What a call can do to the world at most; nothing for a tool that is not there.
+    #[must_use]
+    pub fn effect_of(&self, tool: &str) -> Option<crate::Effect> {
+        Some(self.session.tools.get(tool)?.effect())
+    }
+
+    /// Where outputs are kept that a reply has only a part of.
+    #[must_use]
+    pub fn outputs(&self) -> Option<&std::path::Path> {
+        self.session.spill.as_ref().map(Spill::folder)
     }
 
     /// The id of the session.

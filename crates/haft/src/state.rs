@@ -1,6 +1,7 @@
 //! What tools remember between calls: JSON by name, kept with the session.
 
 use serde_json::{Map, Value};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The memory of a session. Tools share it: give a value a name that says whose
@@ -8,12 +9,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct State {
     values: Mutex<Map<String, Value>>,
+    changes: AtomicU64,
 }
 
 impl From<Map<String, Value>> for State {
     fn from(values: Map<String, Value>) -> Self {
         Self {
             values: Mutex::new(values),
+            changes: AtomicU64::new(0),
         }
     }
 }
@@ -29,20 +32,36 @@ impl State {
         self.values().get(name).cloned()
     }
 
+    /// How often something may have changed so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Puts a value there, and gives back what was there before.
     pub fn set(&self, name: &str, value: impl Into<Value>) -> Option<Value> {
-        self.values().insert(name.to_owned(), value.into())
+        let before = self.values().insert(name.to_owned(), value.into());
+        self.changed();
+        before
     }
 
     /// Takes a value away.
     pub fn remove(&self, name: &str) -> Option<Value> {
-        self.values().remove(name)
+        let before = self.values().remove(name);
+        self.changed();
+        before
     }
 
     /// Changes a value in one step: no other call sees it halfway. What is not
     /// there yet is `null`.
     pub fn update<T>(&self, name: &str, change: impl FnOnce(&mut Value) -> T) -> T {
-        change(self.values().entry(name).or_insert(Value::Null))
+        let outcome = change(self.values().entry(name).or_insert(Value::Null));
+        self.changed();
+        outcome
     }
 
     /// All of it, as it is now.

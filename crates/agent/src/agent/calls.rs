@@ -1,0 +1,218 @@
+//! Making the calls of one answer: every call has exactly one result, and nobody is
+//! told that one has ended before its result is on the disk.
+
+use super::record::NotRecorded;
+use super::run::Run;
+use crate::{ToolCall, ToolResult};
+use futures::StreamExt;
+use haft::{Answer, Call, Content, EventKind, Reply};
+use haft_store::sessions::{Approval, Batch, Outcome};
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a result waits for others, so that they share a transaction.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// A call that is about to be made.
+pub(super) struct Prepared {
+    pub(super) call: ToolCall,
+    /// What stands for it; it is not made then.
+    pub(super) instead: Option<Reply>,
+    /// What a person said about it before.
+    pub(super) answer: Option<Answer>,
+}
+
+impl Prepared {
+    pub(super) fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            instead: None,
+            answer: None,
+        }
+    }
+}
+
+/// What came of the calls.
+pub(super) struct Made {
+    /// In the order of the calls; those that wait for an answer have none.
+    pub(super) results: Vec<Option<ToolResult>>,
+    /// What the last transaction has to record of them.
+    pub(super) unrecorded: Vec<Outcome>,
+    /// What is told after it.
+    pub(super) untold: Vec<EventKind>,
+    /// Calls that nobody could say yes to yet.
+    pub(super) waiting: Vec<Approval>,
+    /// A tool has given the final answer.
+    pub(super) last_word: Option<String>,
+}
+
+/// Events of calls that have ended, until they may be told.
+type Held = Arc<Mutex<HashMap<String, EventKind>>>;
+
+impl Run {
+    /// Makes calls, as many at once as the session allows.
+    pub(super) async fn make(&self, prepared: &[Prepared]) -> Result<Made, NotRecorded> {
+        let held = Held::default();
+        let begun = Instant::now();
+        let mut made = Made {
+            results: prepared.iter().map(|_| None).collect(),
+            unrecorded: Vec::new(),
+            untold: Vec::new(),
+            waiting: Vec::new(),
+            last_word: None,
+        };
+        let mut numbers = Vec::new();
+        let mut calls = Vec::new();
+        for (number, one) in prepared.iter().enumerate() {
+            match &one.instead {
+                Some(reply) => {
+                    self.take(&mut made, number, &one.call, reply.clone(), None, begun)
+                        .await
+                }
+                None => {
+                    numbers.push(number);
+                    calls.push(self.call(one, &held));
+                }
+            }
+        }
+        let stream = self.shared.runtime.run_each(calls).await;
+        let mut stream = std::pin::pin!(stream);
+        loop {
+            let next = if made.unrecorded.is_empty() {
+                stream.next().await
+            } else {
+                match tokio::time::timeout(TOGETHER, stream.next()).await {
+                    Ok(next) => next,
+                    Err(_) => {
+                        self.record_some(&mut made).await?;
+                        continue;
+                    }
+                }
+            };
+            let Some((number, reply)) = next else {
+                return Ok(made);
+            };
+            let Some((number, one)) = numbers
+                .get(number)
+                .and_then(|number| Some((*number, prepared.get(*number)?)))
+            else {
+                continue;
+            };
+            let event = lock(&held).remove(&one.call.id);
+            self.take(&mut made, number, &one.call, reply, event, begun)
+                .await;
+        }
+    }
+
+    fn call(&self, one: &Prepared, held: &Held) -> Call {
+        let (teller, held, id) = (self.teller.clone(), Arc::clone(held), one.call.id.clone());
+        let call = Call::new(&one.call.name, one.call.arguments.clone())
+            .id(&one.call.id)
+            .cancel(self.cancel.clone())
+            .on_event(move |event| match event {
+                EventKind::ToolEnd { call_id, .. } | EventKind::ToolDenied { call_id, .. }
+                    if *call_id == id =>
+                {
+                    lock(&held).insert(call_id.clone(), event.clone());
+                }
+                event => teller.tell_tool(event.clone()),
+            });
+        match &one.answer {
+            Some(answer) => call.answered(answer.clone()),
+            None => call,
+        }
+    }
+
+    /// Takes in what came of one call.
+    async fn take(
+        &self,
+        made: &mut Made,
+        number: usize,
+        call: &ToolCall,
+        mut reply: Reply,
+        event: Option<EventKind>,
+        begun: Instant,
+    ) {
+        if reply.is_pending() {
+            let question = json!({
+                "tool": call.name, "arguments": call.arguments, "question": reply.text(),
+            });
+            made.waiting.push(Approval {
+                call_id: call.id.clone(),
+                question: question.to_string(),
+            });
+            made.untold.extend(event);
+            return;
+        }
+        self.settings.hooks.after_tool(call, &mut reply).await;
+        if reply.is_final() && made.last_word.is_none() {
+            made.last_word = Some(reply.text());
+        }
+        let took = match &event {
+            Some(EventKind::ToolEnd { duration_ms, .. }) => *duration_ms,
+            _ => u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        made.unrecorded.push(Outcome {
+            call_id: call.id.clone(),
+            reply: reply.to_json().to_string(),
+            is_error: reply.is_error(),
+            duration_ms: took,
+            output: output_of(&reply),
+        });
+        made.untold.extend(event);
+        if let Some(slot) = made.results.get_mut(number) {
+            *slot = Some(result(call, reply));
+        }
+    }
+
+    /// Records what has ended while other calls go on.
+    async fn record_some(&self, made: &mut Made) -> Result<(), NotRecorded> {
+        let untold = std::mem::take(&mut made.untold);
+        let events: Vec<_> = untold
+            .into_iter()
+            .map(|kind| self.teller.prepared_tool(kind))
+            .collect();
+        let batch = Batch {
+            outcomes: std::mem::take(&mut made.unrecorded),
+            events: self.teller.take(),
+            ..Batch::default()
+        };
+        self.commit(batch).await?;
+        for event in events {
+            self.teller.send(event);
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The file with the whole of what a reply has a part of.
+fn output_of(reply: &Reply) -> Option<String> {
+    let file = reply.details().get("output_path")?;
+    file.as_str().map(str::to_owned)
+}
+
+/// What the model gets.
+pub(super) fn result(call: &ToolCall, reply: Reply) -> ToolResult {
+    let changed = reply.details().get("changed_arguments").map(|arguments| {
+        format!("[The person approved this call with changed arguments: {arguments}]")
+    });
+    let is_error = reply.is_error();
+    let mut content = reply.into_content();
+    content.extend(changed.map(|text| Content::Text { text }));
+    if content.is_empty() {
+        let text = "[no output]".to_owned();
+        content.push(Content::Text { text });
+    }
+    ToolResult {
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        content,
+        is_error,
+    }
+}

@@ -1,0 +1,235 @@
+//! What an agent shares with whoever steers it.
+
+use super::record::Record;
+use crate::{Answer, Event, Message, Model, Said, ToolCall, ToolResult, Usage};
+use futures::Stream;
+use haft::Runtime;
+use std::collections::{HashSet, VecDeque};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// An agent works on one prompt at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the agent is at work; steer it, or wait until it is done")]
+pub struct Busy;
+
+/// What happens while an agent works; ends with `agent_end`. Dropping it stops the
+/// agent.
+pub struct Events {
+    pub(super) events: mpsc::UnboundedReceiver<Event>,
+    pub(super) _stop: DropGuard,
+}
+
+impl Events {
+    /// The next one.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+}
+
+impl Stream for Events {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.events.poll_recv(cx)
+    }
+}
+
+/// What the parts of an agent share.
+pub(crate) struct Shared {
+    pub(crate) runtime: Runtime,
+    model: RwLock<Arc<dyn Model>>,
+    conversation: Mutex<Conversation>,
+    steering: Mutex<VecDeque<String>>,
+    /// The work that goes on now.
+    work: Mutex<Option<Work>>,
+    seq: AtomicU64,
+}
+
+/// Work that goes on.
+struct Work {
+    stop: CancellationToken,
+    events: mpsc::UnboundedSender<Event>,
+    /// What others took on its behalf.
+    spent: Usage,
+}
+
+/// What was said and what it took.
+#[derive(Default)]
+pub(crate) struct Conversation {
+    pub(crate) history: Vec<Arc<Said>>,
+    /// The number in the record of each message of the history.
+    pub(crate) ids: Vec<Option<i64>>,
+    pub(crate) record: Record,
+    pub(crate) total: Usage,
+    /// Tokens of the last request and its answer.
+    pub(crate) last: u64,
+    /// Calls of the last answer that have no results yet.
+    pub(crate) open: Option<Open>,
+}
+
+/// Calls of an answer that are not all done.
+pub(crate) struct Open {
+    /// All of them, in order.
+    pub(crate) calls: Vec<ToolCall>,
+    /// What came of those that are done.
+    pub(crate) done: Vec<ToolResult>,
+    /// Those that wait for a person, by id.
+    pub(crate) waiting: Vec<String>,
+    /// When they began.
+    pub(crate) since: SystemTime,
+}
+
+impl Conversation {
+    /// The ids of all calls so far.
+    pub(super) fn call_ids(&self) -> HashSet<String> {
+        let messages = self.history.iter().map(|said| &said.message);
+        let answers = messages.filter_map(|message| match message {
+            Message::Assistant(answer) => Some(answer),
+            _ => None,
+        });
+        answers
+            .flat_map(Answer::calls)
+            .map(|call| call.id.clone())
+            .collect()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(model: Arc<dyn Model>, runtime: Runtime) -> Self {
+        Self {
+            runtime,
+            model: RwLock::new(model),
+            conversation: Mutex::default(),
+            steering: Mutex::default(),
+            work: Mutex::default(),
+            seq: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Conversation> {
+        lock(&self.conversation)
+    }
+
+    pub(crate) fn model(&self) -> Arc<dyn Model> {
+        Arc::clone(&self.model.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_model(&self, model: Arc<dyn Model>) {
+        *self.model.write().unwrap_or_else(PoisonError::into_inner) = model;
+    }
+
+    pub(super) fn next_seq(&self) -> u64 {
+        self.seq.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Numbers go on from there.
+    pub(super) fn continue_after(&self, seq: u64) {
+        self.seq.fetch_max(seq, Ordering::Relaxed);
+    }
+
+    pub(super) fn steered(&self) -> Vec<String> {
+        lock(&self.steering).drain(..).collect()
+    }
+
+    pub(super) fn is_steered(&self) -> bool {
+        !lock(&self.steering).is_empty()
+    }
+
+    /// Begins to work, unless it does already.
+    pub(super) fn start(
+        &self,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Result<CancellationToken, Busy> {
+        let mut work = lock(&self.work);
+        if work.is_some() {
+            return Err(Busy);
+        }
+        let stop = CancellationToken::new();
+        *work = Some(Work {
+            stop: stop.clone(),
+            events,
+            spent: Usage::default(),
+        });
+        Ok(stop)
+    }
+
+    /// What others took on behalf of the work that goes on, since this was asked last.
+    pub(super) fn spent(&self) -> Usage {
+        let mut work = lock(&self.work);
+        let spent = work.as_mut().map(|work| std::mem::take(&mut work.spent));
+        spent.unwrap_or_default()
+    }
+
+    pub(super) fn end(&self) {
+        *lock(&self.work) = None;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Steers and stops an agent. Clones are the same one.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// Says something while it works; it hears it before its next turn.
+    pub fn steer(&self, text: impl Into<String>) {
+        lock(&self.shared.steering).push_back(text.into());
+    }
+
+    /// Takes back what was said and not heard yet.
+    #[must_use]
+    pub fn unsay(&self) -> Vec<String> {
+        self.shared.steered()
+    }
+
+    /// Stops it.
+    pub fn abort(&self) {
+        if let Some(work) = &*lock(&self.shared.work) {
+            work.stop.cancel();
+        }
+    }
+
+    /// Tells those who watch it what an agent that works for it does.
+    pub fn pass_on(&self, event: Event) {
+        if let Some(work) = &*lock(&self.shared.work) {
+            let _ = work.events.send(event);
+        }
+    }
+
+    /// Counts what an agent that works for it took as its own.
+    pub fn spend(&self, usage: &Usage) {
+        self.shared.lock().total.add(usage);
+        if let Some(work) = &mut *lock(&self.shared.work) {
+            work.spent.add(usage);
+        }
+    }
+
+    /// The model it asks.
+    #[must_use]
+    pub fn model(&self) -> Arc<dyn Model> {
+        self.shared.model()
+    }
+
+    /// Whether it works on something now.
+    #[must_use]
+    pub fn is_at_work(&self) -> bool {
+        lock(&self.shared.work).is_some()
+    }
+}

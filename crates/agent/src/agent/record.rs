@@ -1,0 +1,38 @@
+//! What is recorded, and when: always before somebody is told that it is done.
+
+use haft_store::sessions::{Batch, Session};
+use std::sync::Arc;
+
+/// Where a conversation is recorded, if anywhere.
+#[derive(Clone, Default)]
+pub(crate) struct Record {
+    session: Option<Arc<Session>>,
+}
+
+/// Why something could not be recorded.
+#[derive(Debug, thiserror::Error)]
+#[error("the session cannot be recorded: {0}")]
+pub(crate) struct NotRecorded(String);
+
+impl Record {
+    pub(crate) fn new(session: Option<Session>) -> Self {
+        Self {
+            session: session.map(Arc::new),
+        }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// One transaction. The numbers are those of its messages.
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<Vec<i64>, NotRecorded> {
+        match &self.session {
+            None => Ok(Vec::new()),
+            Some(session) => session
+                .commit(batch)
+                .await
+                .map_err(|error| NotRecorded(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Taking up what was left: calls that wait for a person, and calls that nobody knows
+//! the outcome of.
+
+use super::calls::{Made, Prepared};
+use super::handle::Open;
+use super::record::NotRecorded;
+use super::run::{End, Next, Run};
+use crate::{ToolCall, ToolResult, Usage};
+use haft::{Answer, Content, Effect};
+use haft_store::sessions::{Batch, Decision};
+use std::time::SystemTime;
+
+/// How many changed files the model is told by name.
+const NAMED: usize = 30;
+
+/// How a session goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Resumed {
+    /// What a person says about calls that wait, by the id of the call.
+    pub answers: Vec<(String, Answer)>,
+    /// What there is to do, if there is something new.
+    pub prompt: Option<String>,
+}
+
+impl Run {
+    /// Gives the calls of the last answer the results that they lack. An end, if there
+    /// is nothing to go on with.
+    pub(super) async fn take_up(&mut self, resumed: &Resumed) -> Result<Option<End>, End> {
+        let Some(open) = self.shared.lock().open.take() else {
+            return Ok(None);
+        };
+        self.record_answers(&open, resumed).await?;
+        self.turns += 1;
+        self.is_in_turn = true;
+        self.tell(crate::AgentEvent::TurnStart { turn: self.turns });
+        let changed = self.what_changed(&open).await;
+        let mut prepared = Vec::new();
+        let mut results: Vec<Option<ToolResult>> = Vec::new();
+        for call in &open.calls {
+            if let Some(done) = open.done.iter().find(|done| done.call_id == call.id) {
+                results.push(Some(done.clone()));
+            } else if open.waiting.contains(&call.id) {
+                results.push(None);
+                let answer = resumed.answers.iter().find(|(id, _)| *id == call.id);
+                prepared.push(Prepared {
+                    answer: answer.map(|(_, answer)| answer.clone()),
+                    ..Prepared::new(call.clone())
+                });
+            } else {
+                results.push(Some(self.interrupted(call, &changed)));
+            }
+        }
+        let made = self.make(&prepared).await?;
+        let mut fresh = made.results.into_iter();
+        for slot in results.iter_mut().filter(|slot| slot.is_none()) {
+            *slot = fresh.next().flatten();
+        }
+        let made = Made { results, ..made };
+        let next = self.results(&open.calls, made, &Usage::default()).await?;
+        match next {
+            Next::Turn => Ok(None),
+            Next::End(end) => Ok(Some(end)),
+        }
+    }
+
+    async fn record_answers(&self, open: &Open, resumed: &Resumed) -> Result<(), NotRecorded> {
+        let given = resumed.answers.iter();
+        let decisions = given.filter(|(id, _)| open.waiting.contains(id));
+        let decisions: Vec<_> = decisions
+            .map(|(call_id, answer)| Decision {
+                call_id: call_id.clone(),
+                answer: match answer {
+                    Answer::ApproveWith { arguments } => arguments.to_string(),
+                    Answer::Reject { .. } => "reject".to_owned(),
+                    _ => "approve".to_owned(),
+                },
+            })
+            .collect();
+        if !decisions.is_empty() {
+            let batch = Batch {
+                decisions,
+                ..self.batch()
+            };
+            self.commit(batch).await?;
+        }
+        Ok(())
+    }
+
+    /// What the model is told of the files, if a call may have changed some.
+    async fn what_changed(&self, open: &Open) -> String {
+        let is_unknown = |call: &&ToolCall| {
+            !open.waiting.contains(&call.id)
+                && !open.done.iter().any(|done| done.call_id == call.id)
+        };
+        if !open
+            .calls
+            .iter()
+            .filter(is_unknown)
+            .any(|call| self.may_change(call))
+        {
+            return String::new();
+        }
+        // File systems keep time less exactly than clocks.
+        let since = open.since - std::time::Duration::from_secs(1);
+        let changes = self.shared.runtime.changed_since(since, NAMED).await;
+        let when = humantime::format_rfc3339_seconds(open.since);
+        let looked = match changes.is_complete {
+            true => "",
+            false => " (not all files could be looked at)",
+        };
+        if changes.total == 0 {
+            return format!(" No file of the work folder changed since {when}{looked}.");
+        }
+        let more = match changes.total - changes.files.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            " Files of the work folder that changed since {when}{looked}: {}{more}.",
+            changes.files.join(", ")
+        )
+    }
+
+    fn may_change(&self, call: &ToolCall) -> bool {
+        let effect = self.shared.runtime.effect_of(&call.name);
+        !matches!(effect, None | Some(Effect::Read | Effect::Pure))
+    }
+
+    /// The result of a call that was interrupted. It is not made again.
+    fn interrupted(&self, call: &ToolCall, changed: &str) -> ToolResult {
+        let text = if self.may_change(call) {
+            format!(
+                "[interrupted, outcome unknown: haft was ended while this call ran, and it was \
+                 not made again. It may have done all, some or nothing of its work.{changed} Look \
+                 at what is there before you repeat it.]"
+            )
+        } else {
+            "[interrupted: haft was ended before this call had a result. It changes nothing: make \
+             it again if you need it.]"
+                .to_owned()
+        };
+        ToolResult {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            content: vec![Content::Text { text }],
+            is_error: true,
+        }
+    }
+}
+
+/// Calls of an answer that nobody has finished, as a record knows them.
+pub(super) fn left_open(
+    calls: Vec<ToolCall>,
+    done: Vec<ToolResult>,
+    waiting: Vec<String>,
+    since: SystemTime,
+) -> Option<Open> {
+    (!calls.is_empty()).then_some(Open {
+        calls,
+        done,
+        waiting,
+        since,
+    })
+}

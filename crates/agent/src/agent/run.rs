@@ -1,0 +1,317 @@
+//! The loop: ask the model, make its calls, give it their results, until it has
+//! nothing more to call.
+
+use super::Settings;
+use super::handle::{Busy, Events, Shared};
+use super::limits::{self, Circle};
+use super::record::NotRecorded;
+use super::repair::Resumed;
+use super::tell::Teller;
+use crate::{AgentEvent, Event, Limit, Message, Origin, Said, Usage};
+use haft_store::sessions::{Batch, NewMessage};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What a run begins with.
+pub(super) enum Begin {
+    /// Something to do.
+    Prompt(String),
+    /// What is left over from the last run, and perhaps something to do.
+    Resume(Resumed),
+    /// Nothing but to make the conversation shorter.
+    Compact,
+}
+
+/// Work on one prompt.
+pub(super) struct Run {
+    pub(super) settings: Arc<Settings>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) teller: Teller,
+    pub(super) cancel: CancellationToken,
+    pub(super) usage: Usage,
+    pub(super) turns: u64,
+    pub(super) circle: Circle,
+    /// How often the memory of tools had changed when it was recorded last.
+    remembered: AtomicU64,
+    /// Ids of calls so far.
+    pub(super) ids: HashSet<String>,
+    pub(super) text: String,
+    /// A turn has begun that has not ended.
+    pub(super) is_in_turn: bool,
+}
+
+/// How a run ended.
+pub(super) enum End {
+    Done,
+    Failed(String),
+    Limit(Limit),
+    Approval,
+    Interrupted,
+    /// It has been told already.
+    Told,
+}
+
+impl From<NotRecorded> for End {
+    fn from(error: NotRecorded) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// What comes after a turn.
+pub(super) enum Next {
+    Turn,
+    End(End),
+}
+
+/// Begins to work.
+pub(super) fn begin(
+    settings: Arc<Settings>,
+    shared: &Arc<Shared>,
+    begin: Begin,
+) -> Result<Events, Busy> {
+    let (sender, events) = mpsc::unbounded_channel();
+    let cancel = shared.start(sender.clone())?;
+    let run = Run {
+        teller: Teller::new(shared, &settings, sender),
+        remembered: AtomicU64::new(shared.runtime.state().changes()),
+        ids: shared.lock().call_ids(),
+        settings,
+        shared: Arc::clone(shared),
+        cancel: cancel.clone(),
+        usage: Usage::default(),
+        turns: 0,
+        circle: Circle::default(),
+        text: String::new(),
+        is_in_turn: false,
+    };
+    let working = Working(Arc::clone(shared));
+    tokio::spawn(async move {
+        run.work(begin).await;
+        drop(working);
+    });
+    Ok(Events {
+        events,
+        _stop: cancel.drop_guard(),
+    })
+}
+
+/// While it is there, the agent is at work: also when that ends in a panic.
+struct Working(Arc<Shared>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Run {
+    async fn work(mut self, begin: Begin) {
+        let end = match self.beginning(begin).await {
+            Ok(Some(end)) | Err(end) => end,
+            Ok(None) => self.turns().await,
+        };
+        self.end(end).await;
+    }
+
+    /// What comes before the first turn; an end, if there is none.
+    async fn beginning(&mut self, begin: Begin) -> Result<Option<End>, End> {
+        let id = self.shared.model().id();
+        let start = AgentEvent::AgentStart {
+            provider: id.provider,
+            model: id.model,
+        };
+        let start = self.teller.prepared(start);
+        let prompt = match begin {
+            Begin::Prompt(text) => Some(text),
+            Begin::Compact => {
+                self.teller.send(start);
+                self.compact().await?;
+                return Ok(Some(End::Done));
+            }
+            Begin::Resume(resumed) => {
+                self.teller.send(start.clone());
+                if let Some(end) = self.take_up(&resumed).await? {
+                    return Ok(Some(end));
+                }
+                if resumed.prompt.is_none() {
+                    return Ok(None);
+                }
+                resumed.prompt
+            }
+        };
+        let mut prompt = prompt.unwrap_or_default();
+        self.settings.hooks.before_agent(&mut prompt).await;
+        // Nobody is told that it began before what it was asked is on the disk.
+        self.say(vec![Message::prompt(prompt)]).await?;
+        self.teller.send(start);
+        Ok(None)
+    }
+
+    async fn turns(&mut self) -> End {
+        loop {
+            if self.cancel.is_cancelled() {
+                return End::Interrupted;
+            }
+            self.usage.add(&self.shared.spent());
+            if let Some(limit) = limits::reached(&self.settings, self.turns, &self.usage) {
+                return End::Limit(limit);
+            }
+            if let Err(end) = self.hear().await {
+                return end;
+            }
+            if let Err(end) = self.compact_if_long().await {
+                return end;
+            }
+            match self.turn().await {
+                Ok(Next::Turn) => {}
+                Ok(Next::End(end)) => return end,
+                Err(error) => return error.into(),
+            }
+        }
+    }
+
+    /// Takes in what was said meanwhile.
+    pub(super) async fn hear(&mut self) -> Result<(), End> {
+        let said = self.shared.steered();
+        if said.is_empty() {
+            return Ok(());
+        }
+        let messages = said
+            .iter()
+            .map(|text| Message::user(text.clone(), Origin::Steering));
+        let told: Vec<_> = said
+            .iter()
+            .map(|text| {
+                self.teller
+                    .prepared(AgentEvent::Steering { text: text.clone() })
+            })
+            .collect();
+        self.say(messages.collect()).await?;
+        for event in told {
+            self.teller.send(event);
+        }
+        Ok(())
+    }
+
+    /// The last words of a run.
+    async fn end(&mut self, end: End) {
+        let mut told = Vec::new();
+        if self.is_in_turn {
+            told.push(self.turn_end(&Usage::default()));
+        }
+        self.usage.add(&self.shared.spent());
+        let reason = match end {
+            End::Told => return,
+            End::Done => "done",
+            End::Approval => "approval",
+            End::Interrupted => "interrupted",
+            End::Limit(reason) => {
+                let event = AgentEvent::TurnLimitReached { reason };
+                told.push(self.teller.prepared(event));
+                "limit"
+            }
+            End::Failed(message) => {
+                told.push(self.teller.prepared(AgentEvent::Error { message }));
+                "failed"
+            }
+        };
+        told.push(self.teller.prepared(self.agent_end(reason)));
+        if let Err(error) = self.commit(self.batch()).await {
+            tracing::error!(%error, "the end of a run");
+        }
+        for event in told {
+            self.teller.send(event);
+        }
+    }
+
+    pub(super) fn agent_end(&self, reason: &'static str) -> AgentEvent {
+        AgentEvent::AgentEnd {
+            reason,
+            text: self.text.clone(),
+            usage: self.usage,
+            cost: self.usage.cost,
+        }
+    }
+
+    pub(super) fn turn_end(&mut self, usage: &Usage) -> Event {
+        self.is_in_turn = false;
+        self.teller.prepared(AgentEvent::TurnEnd {
+            turn: self.turns,
+            usage: *usage,
+            cost: usage.cost,
+        })
+    }
+
+    pub(super) fn tell(&self, event: AgentEvent) {
+        self.teller.tell(event);
+    }
+
+    pub(super) fn count(&mut self, usage: &Usage) {
+        self.usage.add(usage);
+        let mut conversation = self.shared.lock();
+        conversation.total.add(usage);
+        conversation.last = usage.total();
+    }
+
+    /// Adds to the conversation what is no answer with calls: recorded, then heard.
+    pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<(), NotRecorded> {
+        let batch = Batch {
+            messages: messages.iter().map(recorded).collect(),
+            ..self.batch()
+        };
+        let ids = self.commit(batch).await?;
+        self.keep(messages, ids);
+        Ok(())
+    }
+
+    /// What every transaction records: events until now, and what tools remember.
+    pub(super) fn batch(&self) -> Batch {
+        Batch {
+            events: self.teller.take(),
+            ..Batch::default()
+        }
+    }
+
+    pub(super) async fn commit(&self, mut batch: Batch) -> Result<Vec<i64>, NotRecorded> {
+        let record = self.shared.lock().record.clone();
+        let state = self.shared.runtime.state();
+        let changes = state.changes();
+        if record.is_on() && changes != self.remembered.load(Ordering::Relaxed) {
+            batch.state = Some(Value::Object(state.snapshot()).to_string());
+        }
+        let ids = record.commit(batch).await?;
+        self.remembered.store(changes, Ordering::Relaxed);
+        Ok(ids)
+    }
+
+    /// What was recorded is part of the conversation.
+    pub(super) fn keep(&self, messages: Vec<Message>, ids: Vec<i64>) {
+        let mut conversation = self.shared.lock();
+        let ids = ids.into_iter().map(Some).chain(std::iter::repeat(None));
+        for (message, id) in messages.into_iter().zip(ids) {
+            conversation.history.push(Said::new(message));
+            conversation.ids.push(id);
+        }
+    }
+}
+
+/// A message as the record has it.
+pub(super) fn recorded(message: &Message) -> NewMessage {
+    let (role, usage) = match message {
+        Message::User { .. } => ("user", None),
+        Message::Tool { .. } => ("tool", None),
+        Message::Assistant(answer) => {
+            let usage = &answer.usage;
+            ("assistant", Some((usage.input, usage.output, usage.cost)))
+        }
+    };
+    NewMessage {
+        role: role.to_owned(),
+        body: serde_json::to_string(message).unwrap_or_default(),
+        usage,
+    }
+}

@@ -1,0 +1,233 @@
+//! One turn: an answer, its calls, their results.
+
+use super::ask::{NoAnswer, Question};
+use super::calls::{Made, Prepared};
+use super::handle::Open;
+use super::limits::Round;
+use super::record::NotRecorded;
+use super::run::{End, Next, Run, recorded};
+use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
+use haft::Effect;
+use haft_store::sessions::{Batch, Call};
+use std::time::SystemTime;
+
+impl Run {
+    pub(super) async fn turn(&mut self) -> Result<Next, NotRecorded> {
+        self.turns += 1;
+        self.is_in_turn = true;
+        self.tell(AgentEvent::TurnStart { turn: self.turns });
+        let answer = match self.answer().await {
+            Ok(answer) => answer,
+            Err(end) => return Ok(Next::End(end)),
+        };
+        let usage = answer.usage;
+        self.count(&usage);
+        self.text = answer.text();
+        let calls: Vec<_> = answer.calls().cloned().collect();
+        if calls.is_empty() {
+            return self.last_answer(answer).await;
+        }
+        let prepared = self.prepare(calls).await;
+        let intents = prepared.iter().filter(|one| one.instead.is_none());
+        let batch = Batch {
+            messages: vec![recorded(&Message::Assistant(answer.clone()))],
+            calls: intents.map(|one| self.intent(one)).collect(),
+            ..self.batch()
+        };
+        let ids = self.commit(batch).await?;
+        self.keep(vec![Message::Assistant(answer)], ids);
+        let made = self.make(&prepared).await?;
+        let calls: Vec<_> = prepared.into_iter().map(|one| one.call).collect();
+        self.results(&calls, made, &usage).await
+    }
+
+    /// Asks the model, and once more with a shorter conversation if that was too long.
+    async fn answer(&mut self) -> Result<Answer, End> {
+        let mut has_shortened = false;
+        loop {
+            let history = self.shared.lock().history.clone();
+            let changed = self.settings.hooks.transform_context(&history).await;
+            let history = changed.unwrap_or(history);
+            let tools = self.shared.runtime.definitions();
+            let question = Question {
+                system: &self.settings.system,
+                tools: &tools,
+                history: &history,
+            };
+            match self.ask(&question).await {
+                Ok(answer) => return Ok(self.distinct(answer)),
+                Err(NoAnswer::Failed(error)) => return Err(End::Failed(error.message)),
+                Err(NoAnswer::Stopped(partial)) => {
+                    self.keep_partial(partial).await?;
+                    return Err(End::Interrupted);
+                }
+                Err(NoAnswer::TooLong(error)) => {
+                    if has_shortened || history.len() < 3 {
+                        return Err(End::Failed(error.message));
+                    }
+                    has_shortened = true;
+                    self.compact().await?;
+                }
+            }
+        }
+    }
+
+    /// What had come when somebody stopped it is not lost.
+    async fn keep_partial(&mut self, partial: String) -> Result<(), End> {
+        if partial.trim().is_empty() {
+            return Ok(());
+        }
+        self.text.clone_from(&partial);
+        let answer = Answer {
+            parts: vec![Part::Text { text: partial }],
+            stop: Stop::Interrupted,
+            model: self.shared.model().id().model,
+            ..Answer::default()
+        };
+        self.say(vec![Message::Assistant(answer)]).await?;
+        Ok(())
+    }
+
+    /// Ids that were there before are made distinct: each call has its own result.
+    fn distinct(&mut self, mut answer: Answer) -> Answer {
+        let mut is_renamed = false;
+        for part in &mut answer.parts {
+            let Part::Call(call) = part else { continue };
+            if call.id.is_empty() || self.ids.contains(&call.id) {
+                let stem = if call.id.is_empty() { "call" } else { &call.id };
+                let fresh = (2_u64..)
+                    .map(|number| format!("{stem}_{number}"))
+                    .find(|id| !self.ids.contains(id));
+                call.id = fresh.unwrap_or_default();
+                is_renamed = true;
+            }
+            self.ids.insert(call.id.clone());
+        }
+        if is_renamed {
+            // The provider's own form has the old ones.
+            answer.native = None;
+        }
+        answer
+    }
+
+    async fn last_answer(&mut self, answer: Answer) -> Result<Next, NotRecorded> {
+        let usage = answer.usage;
+        let stopped_short = answer.stop == Stop::Length;
+        let refused = answer.stop == Stop::Refusal && answer.text().trim().is_empty();
+        let event = self.turn_end(&usage);
+        let goes_on = self.shared.is_steered();
+        let message = Message::Assistant(answer);
+        let batch = Batch {
+            messages: vec![recorded(&message)],
+            ..self.batch()
+        };
+        if goes_on || stopped_short || refused {
+            let ids = self.commit(batch).await?;
+            self.keep(vec![message], ids);
+            self.teller.send(event);
+            return Ok(match (goes_on, refused) {
+                (true, _) => Next::Turn,
+                (_, true) => Next::End(End::Failed(
+                    "the model declined to answer; say it in other words, or try another model"
+                        .to_owned(),
+                )),
+                _ => Next::End(End::Failed(
+                    "the answer was cut: it reached the most tokens an answer may have; ask for less at once".to_owned(),
+                )),
+            });
+        }
+        // The end of the run shares the transaction of its last answer.
+        let end = self.teller.prepared(self.agent_end("done"));
+        let batch = Batch {
+            events: batch.events.into_iter().chain(self.teller.take()).collect(),
+            ..batch
+        };
+        let ids = self.commit(batch).await?;
+        self.keep(vec![message], ids);
+        self.teller.send(event);
+        self.teller.send(end);
+        Ok(Next::End(End::Told))
+    }
+
+    /// Lets hooks have their say before anything is recorded.
+    async fn prepare(&self, calls: Vec<ToolCall>) -> Vec<Prepared> {
+        let mut prepared = Vec::new();
+        for mut call in calls {
+            let instead = self.settings.hooks.before_tool(&mut call).await;
+            prepared.push(Prepared {
+                instead,
+                ..Prepared::new(call)
+            });
+        }
+        prepared
+    }
+
+    fn intent(&self, one: &Prepared) -> Call {
+        let effect = self.shared.runtime.effect_of(&one.call.name);
+        Call {
+            call_id: one.call.id.clone(),
+            tool: one.call.name.clone(),
+            arguments: one.call.arguments.to_string(),
+            has_effect: !matches!(effect, None | Some(Effect::Read | Effect::Pure)),
+        }
+    }
+
+    /// Records and tells what came of the calls, and says what is next.
+    pub(super) async fn results(
+        &mut self,
+        calls: &[ToolCall],
+        made: Made,
+        usage: &Usage,
+    ) -> Result<Next, NotRecorded> {
+        let untold = made.untold.into_iter();
+        let mut told: Vec<_> = untold.map(|kind| self.teller.prepared_tool(kind)).collect();
+        told.push(self.turn_end(usage));
+        let mut messages = Vec::new();
+        let mut open = None;
+        let mut next = Next::Turn;
+        let results: Vec<ToolResult> = made.results.into_iter().flatten().collect();
+        if made.waiting.is_empty() {
+            match self.circle.turn(calls, &results) {
+                Round::Fine => {}
+                Round::Tell(times) => messages.push(Message::user(circling(times), Origin::Note)),
+                Round::Stop => next = Next::End(End::Limit(Limit::Loop)),
+            }
+            messages.insert(0, Message::Tool { results });
+        } else {
+            open = Some(Open {
+                calls: calls.to_vec(),
+                done: results,
+                waiting: made.waiting.iter().map(|one| one.call_id.clone()).collect(),
+                since: SystemTime::now(),
+            });
+            next = Next::End(End::Approval);
+        }
+        if let Some(text) = made.last_word {
+            self.text = text;
+            next = Next::End(End::Done);
+        }
+        if self.cancel.is_cancelled() {
+            next = Next::End(End::Interrupted);
+        }
+        let batch = Batch {
+            messages: messages.iter().map(recorded).collect(),
+            outcomes: made.unrecorded,
+            approvals: made.waiting,
+            ..self.batch()
+        };
+        let ids = self.commit(batch).await?;
+        self.keep(messages, ids);
+        self.shared.lock().open = open;
+        for event in told {
+            self.teller.send(event);
+        }
+        Ok(next)
+    }
+}
+
+fn circling(times: u32) -> String {
+    format!(
+        "[haft: the last {times} turns were the same calls with the same results. Doing it \
+         again will not help: try something else, or say what is in the way.]"
+    )
+}

@@ -1,0 +1,11 @@
+//! The loop, with a model that says what it was told to and real tools.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod approvals;
+mod bed;
+mod scripted;
+mod turns;

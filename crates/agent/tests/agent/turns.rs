@@ -1,0 +1,435 @@
+//! Turns, retries, limits, steering, stopping.
+
+use crate::bed::{Bed, all, json, kinds, of, results, run, said};
+use crate::scripted::{Next, Scripted, calls, fails, text};
+use haft::prelude::*;
+use haft_agent::{Answer, Hooks, Message, Origin, Stop, ToolCall, Trouble};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn an_answer_without_calls_is_the_end() {
+    let bed = Bed::new();
+    let model = Scripted::new([text("Hello.")]);
+    let agent = bed.agent(&model).system("Be kind.");
+    let events = run(&agent, "Hi").await;
+    assert_eq!(
+        kinds(&events),
+        ["agent_start", "turn_start", "turn_end", "agent_end"]
+    );
+    let end = events.last().unwrap();
+    assert_eq!(end["reason"], "done");
+    assert_eq!(end["text"], "Hello.");
+    assert_eq!(end["usage"]["input"], 100);
+    assert_eq!(end["cost"], 0.01);
+    assert_eq!(agent.last_text(), "Hello.");
+}
+
+#[tokio::test]
+async fn calls_run_at_once_and_their_results_come_in_order() {
+    let bed = Bed::new();
+    bed.file("a.txt", "first").file("b.txt", "second");
+    let model = Scripted::new([
+        calls([
+            ("1", "read", json!({ "path": "a.txt" })),
+            ("2", "read", json!({ "path": "missing" })),
+            ("3", "no_such_tool", json!({})),
+            ("4", "read", json!({ "path": "b.txt" })),
+        ]),
+        text("Done."),
+    ]);
+    let agent = bed.agent(&model);
+    let events = run(&agent, "Read").await;
+    let results = results(&model.last());
+    let ids: Vec<_> = results
+        .iter()
+        .map(|result| result.call_id.as_str())
+        .collect();
+    assert_eq!(ids, ["1", "2", "3", "4"]);
+    let errors: Vec<_> = results.iter().map(|result| result.is_error).collect();
+    assert_eq!(errors, [false, true, true, false]);
+    assert_eq!(said(&results[0]), "first");
+    assert_eq!(said(&results[3]), "second");
+    assert_eq!(of(&events, "tool_start").len(), 3);
+    assert_eq!(of(&events, "tool_end").len(), 3);
+    assert_eq!(of(&events, "tool_denied").len(), 1);
+}
+
+#[tokio::test]
+async fn repeated_and_missing_ids_are_made_distinct() {
+    let bed = Bed::new();
+    bed.file("a.txt", "first").file("b.txt", "second");
+    let read = |path: &str| json!({ "path": path });
+    let model = Scripted::new([
+        calls([("x", "read", read("a.txt")), ("x", "read", read("b.txt"))]),
+        calls([("x", "read", read("b.txt")), ("", "read", read("a.txt"))]),
+        text("Done."),
+    ]);
+    let agent = bed.agent(&model);
+    run(&agent, "Read").await;
+    let mut ids = Vec::new();
+    for message in model.last() {
+        if let Message::Tool { results } = message {
+            ids.extend(results.into_iter().map(|result| result.call_id));
+        }
+    }
+    let mut once = ids.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), 4, "{ids:?}");
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
+    for trouble in [
+        Trouble::Network,
+        Trouble::Status(429),
+        Trouble::Status(503),
+        Trouble::Cut,
+        Trouble::Empty,
+        Trouble::Malformed,
+    ] {
+        let bed = Bed::new();
+        let model = Scripted::new([fails(trouble), fails(trouble), text("Yes.")]);
+        let events = run(&bed.agent(&model), "Hi").await;
+        assert_eq!(of(&events, "retry").len(), 2, "{trouble:?}");
+        assert_eq!(events.last().unwrap()["reason"], "done");
+        assert_eq!(model.requests(), 3);
+    }
+    for trouble in [
+        Trouble::Status(400),
+        Trouble::Status(401),
+        Trouble::Hopeless,
+    ] {
+        let bed = Bed::new();
+        let model = Scripted::new([fails(trouble), text("No.")]);
+        let events = run(&bed.agent(&model), "Hi").await;
+        assert_eq!(model.requests(), 1, "{trouble:?}");
+        assert_eq!(events.last().unwrap()["reason"], "failed");
+        assert_eq!(of(&events, "error").len(), 1);
+    }
+    let bed = Bed::new();
+    let model = Scripted::new((0..9).map(|_| fails(Trouble::Status(500))));
+    let events = run(&bed.agent(&model).max_retries(2), "Hi").await;
+    assert_eq!(model.requests(), 3);
+    let message = of(&events, "error")[0]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(message.ends_with("(tried 3 times)"), "{message}");
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_again() {
+    let bed = Bed::new();
+    let empty = || Next::Says(Answer::default());
+    let model = Scripted::new([empty(), text("Now.")]);
+    let events = run(&bed.agent(&model), "Hi").await;
+    assert_eq!(of(&events, "retry").len(), 1);
+    assert_eq!(events.last().unwrap()["text"], "Now.");
+}
+
+#[tokio::test]
+async fn limits_stop_it() {
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let turns = || (0..60).map(|n| calls([("c", "read", json!({ "path": format!("{n}") }))]));
+    let model = Scripted::new(turns());
+    let events = run(&bed.agent(&model).max_turns(4), "Go").await;
+    assert_eq!(model.requests(), 4);
+    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "max_turns");
+    assert_eq!(events.last().unwrap()["reason"], "limit");
+
+    let model = Scripted::new(turns());
+    let events = run(&bed.agent(&model).max_tokens(Some(300)), "Go").await;
+    assert_eq!(model.requests(), 3);
+    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "max_tokens");
+
+    let model = Scripted::new(turns());
+    let events = run(&bed.agent(&model).max_cost(Some(0.015)), "Go").await;
+    assert_eq!(model.requests(), 2);
+    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "max_cost");
+}
+
+#[tokio::test]
+async fn going_in_circles_is_told_and_then_stopped() {
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let same = (0..9).map(|_| calls([("c", "read", json!({ "path": "a.txt" }))]));
+    let model = Scripted::new(same);
+    let agent = bed.agent(&model);
+    let events = run(&agent, "Go").await;
+    assert_eq!(model.requests(), 5);
+    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "loop");
+    let notes = model.last().into_iter().filter(|message| {
+        matches!(
+            message,
+            Message::User {
+                origin: Origin::Note,
+                ..
+            }
+        )
+    });
+    assert_eq!(notes.count(), 2);
+    // Every call has its result, and the conversation can go on.
+    let last = agent.history();
+    assert!(matches!(last.last().unwrap().message, Message::Tool { .. }));
+}
+
+#[tokio::test]
+async fn what_is_said_meanwhile_is_heard_before_the_next_turn() {
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let model = Scripted::new([]);
+    let agent = bed.agent(&model);
+    let steer = |text: &'static str, then: Next| {
+        let handle = agent.handle();
+        Next::After(Box::new(move || handle.steer(text)), Box::new(then))
+    };
+    let call = calls([("c", "read", json!({ "path": "a.txt" }))]);
+    // After the last it has nothing more to call, and yet goes on.
+    model.also([
+        steer("Look at b too.", call),
+        steer("And c.", text("One.")),
+        text("Two."),
+    ]);
+    let seen = run(&agent, "Go").await;
+    let steering: Vec<_> = of(&seen, "steering")
+        .iter()
+        .map(|event| event["text"].clone())
+        .collect();
+    assert_eq!(steering, ["Look at b too.", "And c."]);
+    assert_eq!(model.requests(), 3);
+    assert_eq!(agent.last_text(), "Two.");
+}
+
+#[tokio::test]
+async fn two_prompts_at_once_are_refused() {
+    let bed = Bed::new();
+    let model = Scripted::new([Next::Hangs("thinking"), text("Hi.")]);
+    let agent = bed.agent(&model);
+    let mut events = agent.prompt("One").await.unwrap();
+    assert!(agent.prompt("Two").await.is_err());
+    while json(&events.next().await.unwrap())["type"] != "message_update" {}
+    agent.abort();
+    while let Some(event) = events.next().await {
+        let event = json(&event);
+        assert!(event["reason"] == "interrupted" || event["type"] == "turn_end");
+    }
+    let events = run(&agent, "Two").await;
+    assert_eq!(events.last().unwrap()["text"], "Hi.");
+    // What had come of the first answer is part of the conversation.
+    let partial = agent.history().iter().any(|said| match &said.message {
+        Message::Assistant(answer) => {
+            answer.stop == Stop::Interrupted && answer.text() == "thinking"
+        }
+        _ => false,
+    });
+    assert!(partial);
+}
+
+#[tokio::test]
+async fn dropping_the_events_stops_it() {
+    let bed = Bed::new();
+    let model = Scripted::new([Next::Hangs("x"), text("Hi.")]);
+    let agent = bed.agent(&model);
+    drop(agent.prompt("One").await.unwrap());
+    let begun = Instant::now();
+    while agent.handle().is_at_work() {
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        tokio::task::yield_now().await;
+    }
+}
+
+fn waiting(runtime: &haft::Runtime) {
+    let tool = haft::FromSchema::new(
+        "wait",
+        "Waits.",
+        json!({ "type": "object" }),
+        Effect::Pure,
+        |_, cx: Context| async move {
+            cx.cancel().cancelled().await;
+            Ok::<_, Error>(Reply::from("stopped waiting"))
+        },
+    );
+    runtime.tools().add_any(Arc::new(tool.unwrap())).unwrap();
+}
+
+#[tokio::test]
+async fn stopping_during_calls_gives_every_call_its_result() {
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let model = Scripted::new([
+        calls([
+            ("1", "read", json!({ "path": "a.txt" })),
+            ("2", "wait", json!({})),
+            ("3", "wait", json!({})),
+        ]),
+        text("Never."),
+    ]);
+    let agent = bed.agent(&model);
+    waiting(agent.runtime());
+    let mut events = agent.prompt("Go").await.unwrap();
+    let mut seen = Vec::new();
+    let mut begun = 0;
+    while let Some(event) = events.next().await {
+        let event = json(&event);
+        begun += usize::from(event["type"] == "tool_start");
+        if begun == 3 {
+            agent.abort();
+        }
+        seen.push(event);
+    }
+    assert_eq!(seen.last().unwrap()["reason"], "interrupted");
+    assert_eq!(of(&seen, "tool_end").len(), 3);
+    assert_eq!(model.requests(), 1);
+    let history: Vec<_> = agent
+        .history()
+        .iter()
+        .map(|said| said.message.clone())
+        .collect();
+    assert_eq!(results(&history).len(), 3);
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_and_one_that_has_the_last_word() {
+    let bed = Bed::new();
+    let model = Scripted::new([
+        calls([("1", "boom", json!({}))]),
+        calls([("2", "finish", json!({}))]),
+        text("Never."),
+    ]);
+    let agent = bed.agent(&model);
+    let object = json!({ "type": "object" });
+    let boom = haft::FromSchema::new(
+        "boom",
+        "Panics.",
+        object.clone(),
+        Effect::Pure,
+        |_, _| async {
+            panic!("as told");
+        },
+    );
+    agent.tools().add_any(Arc::new(boom.unwrap())).unwrap();
+    let last = haft::FromSchema::new("finish", "Ends.", object, Effect::Pure, |_, _| async {
+        Ok(Reply::final_answer("All is well."))
+    });
+    agent.tools().add_any(Arc::new(last.unwrap())).unwrap();
+    let events = run(&agent, "Go").await;
+    assert_eq!(model.requests(), 2);
+    assert_eq!(events.last().unwrap()["text"], "All is well.");
+    assert_eq!(events.last().unwrap()["reason"], "done");
+    assert!(said(&results(&model.last())[0]).contains("panicked"));
+}
+
+#[tokio::test]
+async fn a_tool_that_comes_late_is_there_in_the_next_turn() {
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let model = Scripted::new([]);
+    let agent = bed.agent(&model);
+    let runtime = agent.runtime().clone();
+    let call = calls([("1", "read", json!({ "path": "a.txt" }))]);
+    model.also([
+        Next::After(Box::new(move || waiting(&runtime)), Box::new(call)),
+        text("Done."),
+    ]);
+    run(&agent, "Go").await;
+    let tools = model.tools.lock().unwrap();
+    assert!(!tools[0].contains(&"wait".to_owned()));
+    assert_eq!(tools[1].last().unwrap(), "wait");
+}
+
+struct Say {
+    calls: Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl Hooks for Say {
+    async fn before_agent(&self, prompt: &mut String) {
+        prompt.push_str(" please");
+    }
+
+    async fn before_tool(&self, call: &mut ToolCall) -> Option<Reply> {
+        self.calls.lock().unwrap().push(call.name.clone());
+        match call.name.as_str() {
+            "ls" => Some(Reply::from("no listing today")),
+            _ => {
+                call.arguments = json!({ "path": "b.txt" });
+                None
+            }
+        }
+    }
+
+    async fn after_tool(&self, _: &ToolCall, reply: &mut Reply) {
+        *reply = Reply::from(reply.text().replace("secret", "[hidden]"));
+    }
+}
+
+#[tokio::test]
+async fn hooks_have_their_say() {
+    let bed = Bed::new();
+    bed.file("b.txt", "a secret");
+    let model = Scripted::new([
+        calls([
+            ("1", "ls", json!({})),
+            ("2", "read", json!({ "path": "a.txt" })),
+        ]),
+        text("Done."),
+    ]);
+    let hooks = Arc::new(Say {
+        calls: Mutex::default(),
+    });
+    let agent = bed.agent(&model).hooks(hooks.clone());
+    run(&agent, "Go").await;
+    let results = results(&model.last());
+    assert_eq!(said(&results[0]), "no listing today");
+    assert_eq!(said(&results[1]), "a [hidden]");
+    assert_eq!(*hooks.calls.lock().unwrap(), ["ls", "read"]);
+    assert_eq!(model.last()[0], Message::prompt("Go please"));
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_made_shorter_and_goes_on() {
+    let bed = Bed::new();
+    bed.file("a.txt", &"word ".repeat(800));
+    // The model says that a turn has 110 tokens.
+    let mut script = Vec::new();
+    for n in 0..2 {
+        script.push(calls([(
+            "c",
+            "read",
+            json!({ "path": "a.txt", "limit": 100 + n }),
+        )]));
+    }
+    script.push(text("The summary."));
+    script.push(text("Done."));
+    let model = Scripted::with_window(script, Some(130));
+    let agent = bed.agent(&model);
+    let events = run(&agent, "Do it").await;
+    let shortened = of(&events, "compaction");
+    assert_eq!(shortened.len(), 1, "{:?}", kinds(&events));
+    assert!(shortened[0]["before"].as_u64() > shortened[0]["after"].as_u64());
+    let Message::User { content, origin } = &model.last()[0] else {
+        panic!("{:?}", model.last());
+    };
+    assert_eq!(*origin, Origin::Summary);
+    assert!(format!("{content:?}").contains("The summary."));
+    assert_eq!(events.last().unwrap()["text"], "Done.");
+}
+
+#[tokio::test]
+async fn too_long_for_the_model_is_made_shorter_once() {
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let model = Scripted::new([
+        calls([("c", "read", json!({ "path": "a.txt" }))]),
+        fails(Trouble::TooLong),
+        fails(Trouble::TooLong),
+        text("Done."),
+    ]);
+    let events = run(&bed.agent(&model), "Do it").await;
+    assert_eq!(of(&events, "compaction").len(), 1);
+    assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
+}
