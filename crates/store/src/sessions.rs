@@ -331,7 +331,9 @@ fn texts(entry: &mut Entry) -> impl Iterator<Item = &mut String> {
 
 fn millis(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 fn time(millis: i64) -> SystemTime {

@@ -60,6 +60,8 @@ pub(super) fn identity(path: &Path) -> Result<Option<Identity>, Problem> {
             let detail = "it is empty".to_owned();
             return Err(Problem::Damaged { detail });
         }
+        // SQLite would take it for an empty one.
+        FileType::RegularFile if stat.st_size < 512 => return Err(Problem::NotADatabase),
         FileType::RegularFile => {
             return Ok(Some(Identity {
                 device: stat.st_dev,
@@ -101,7 +103,9 @@ fn recognize(path: &Path, form: &Form) -> Result<(), Problem> {
     connection.busy_timeout(PATIENCE)?;
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application != form.application {
-        let other = form::ALL.iter().find(|other| other.application == application);
+        let other = form::ALL
+            .iter()
+            .find(|other| other.application == application);
         return Err(match other {
             Some(other) => Problem::OtherKind { is: other.word },
             None => Problem::Foreign,

@@ -22,7 +22,7 @@ pub(super) fn delete(connection: &Connection, number: i64) -> Result<Deleted, St
     for member in family {
         let id = id_of(connection, member)?;
         let shared = read::path(connection, member)?;
-        for table in ["approvals", "decisions", "states"] {
+        for table in ["approvals", "decisions"] {
             remove(connection, table, rows_of(member))?;
         }
         remove(connection, "events", events_of(member))?;
@@ -66,21 +66,29 @@ fn prune(connection: &Connection, owner: i64, deleted: &mut Deleted) -> Result<b
     if living.exists([owner])? {
         return Ok(true);
     }
-    let mut shared = connection.prepare_cached("SELECT max(last) FROM segments WHERE owner = ?1")?;
-    let needed: Option<i64> = shared.query_row([owner], |row| row.get(0)).optional()?.flatten();
+    let mut shared =
+        connection.prepare_cached("SELECT max(last) FROM segments WHERE owner = ?1")?;
+    let needed: Option<i64> = shared
+        .query_row([owner], |row| row.get(0))
+        .optional()?
+        .flatten();
     let (first, end) = rows_of(owner);
     let last = needed.unwrap_or(first);
-    let gone = "SELECT id FROM calls WHERE id > ?1 AND id < ?2 AND coalesce(message, 0) > ?3
-        OR (id > ?1 AND id < ?2 AND ?3 = ?1)";
+    let gone = "id > ?1 AND id < ?2 AND (?3 = ?1 OR coalesce(message, 0) > ?3)";
+    let calls = format!("SELECT id FROM calls WHERE {gone}");
     let mut outputs = connection.prepare_cached(&format!(
-        "SELECT output FROM outcomes WHERE output IS NOT NULL AND id IN ({gone})"
+        "SELECT output FROM outcomes WHERE output IS NOT NULL AND id IN ({calls})"
     ))?;
     for output in outputs.query_map(params![first, end, last], |row| row.get::<_, String>(0))? {
         deleted.outputs.push(output?.into());
     }
-    for table in ["outcomes", "calls"] {
+    for statement in [
+        format!("DELETE FROM outcomes WHERE id IN ({calls})"),
+        format!("DELETE FROM calls WHERE {gone}"),
+        format!("DELETE FROM states WHERE {gone}"),
+    ] {
         connection
-            .prepare_cached(&format!("DELETE FROM {table} WHERE id IN ({gone})"))?
+            .prepare_cached(&statement)?
             .execute(params![first, end, last])?;
     }
     connection

@@ -126,7 +126,9 @@ impl Desk {
         self.hand_in(haste, run, move |result| {
             let _ = answer.send(result);
         });
-        answered.recv().unwrap_or_else(|_| Err(ended(&self.database)))
+        answered
+            .recv()
+            .unwrap_or_else(|_| Err(ended(&self.database)))
     }
 }
 

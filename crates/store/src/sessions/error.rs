@@ -33,13 +33,18 @@ pub enum Error {
         candidates: Vec<String>,
     },
     /// Too little of an id.
-    #[error("\"{given}\" is too short for a session; give at least {} characters of its id", super::names::SHORTEST)]
+    #[error(
+        "\"{given}\" is too short for a session; give at least {} characters of its id",
+        super::names::SHORTEST
+    )]
     TooShort {
         /// What was asked for.
         given: String,
     },
     /// No id that a session could have.
-    #[error("\"{given}\" cannot be the id of a session: it has 4 to 64 letters, digits, - and _, and is given once")]
+    #[error(
+        "\"{given}\" cannot be the id of a session: it has 4 to 64 letters, digits, - and _, and is given once"
+    )]
     BadId {
         /// What was given.
         given: String,
@@ -55,7 +60,9 @@ pub enum Error {
         since: SystemTime,
     },
     /// Another process took it over: what this one wants to add has no place there.
-    #[error("session {id} was taken over by another process; nothing more of this one is recorded in it")]
+    #[error(
+        "session {id} was taken over by another process; nothing more of this one is recorded in it"
+    )]
     Lost {
         /// The session.
         id: String,

@@ -48,10 +48,11 @@ pub(super) fn fork(
             .execute(params![own, owner, last])?;
     }
     // As it was there, as far as that is known.
-    if let (Some(state), Some(first)) = (read::state(connection, &shared)?, row(own, 1)) {
+    let state = read::state(connection, &path, at.or(head))?;
+    if let (Some(state), Some(first)) = (state, row(own, 1)) {
         connection
-            .prepare_cached("INSERT INTO states (id, message, state) VALUES (?1, NULL, ?2)")?
-            .execute(params![first, state])?;
+            .prepare_cached("INSERT INTO states (id, message, state) VALUES (?1, ?2, ?3)")?
+            .execute(params![first, at.or(head), state])?;
         connection
             .prepare_cached("UPDATE sessions SET own_states = 1 WHERE number = ?1")?
             .execute([own])?;

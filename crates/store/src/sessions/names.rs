@@ -37,8 +37,7 @@ pub(super) fn checked(given: String) -> Result<String, Error> {
 
 /// The session of this id, or the only one whose id begins with it.
 pub(super) fn find(connection: &Connection, given: &str) -> Result<(i64, String), Stop> {
-    let mut exact =
-        connection.prepare_cached("SELECT number, id FROM sessions WHERE id = ?1")?;
+    let mut exact = connection.prepare_cached("SELECT number, id FROM sessions WHERE id = ?1")?;
     let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     if let Some(found) = exact.query_row([given], pair).optional()? {
         return Ok(found);

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Stop};
 use super::lease::Owner;
-use super::tables::{events_of, event_seq, owner_of, rows_of};
+use super::tables::{event_seq, events_of, owner_of, rows_of};
 use super::{
     Entry, Filter, Info, Kind, Loaded, OpenCall, Pending, RecordedCall, RecordedEvent, Stored,
     Summary, time,
@@ -42,7 +42,7 @@ pub(super) fn path(connection: &Connection, number: i64) -> Result<Vec<Segment>,
 fn info(connection: &Connection, number: i64) -> Result<Info, Stop> {
     let mut statement = connection.prepare_cached(
         "SELECT id, kind, work_dir, toolset, provider, model, title, created, updated, parent,
-                parent_call, forked_from, forked_at, text, waiting
+                parent_call, forked_from, forked_at, text
          FROM sessions LEFT JOIN systems ON systems.session = sessions.number
          WHERE number = ?1",
     )?;
@@ -93,7 +93,7 @@ pub(super) fn load(connection: &Connection, number: i64) -> Result<Loaded, Stop>
         messages,
         open_calls: open_calls(connection, number)?,
         approvals: approvals(connection, number)?,
-        state: state(connection, &path)?,
+        state: state(connection, &path, None)?,
         last_seq: u64::try_from(last_seq).unwrap_or(0),
     })
 }
@@ -154,15 +154,21 @@ fn approvals(connection: &Connection, number: i64) -> Result<Vec<Pending>, Stop>
     Ok(pending.collect::<Result<_, _>>()?)
 }
 
-/// The newest state that was known in this conversation.
-pub(super) fn state(connection: &Connection, path: &[Segment]) -> Result<Option<String>, Stop> {
+/// The newest state that was known in this conversation, or when it had come so far.
+/// Along a conversation the ids of messages rise.
+pub(super) fn state(
+    connection: &Connection,
+    path: &[Segment],
+    at: Option<i64>,
+) -> Result<Option<String>, Stop> {
     for segment in path.iter().rev() {
-        let (first, last) = rows_of(segment.owner);
+        let (first, end) = rows_of(segment.owner);
+        let last = at.map_or(segment.last, |at| at.min(segment.last));
         let mut statement = connection.prepare_cached(
             "SELECT state FROM states WHERE id > ?1 AND id < ?2 AND coalesce(message, 0) <= ?3
              ORDER BY id DESC LIMIT 1",
         )?;
-        let found = statement.query_row(params![first, last, segment.last], |row| row.get(0));
+        let found = statement.query_row(params![first, end, last], |row| row.get(0));
         if let Some(state) = found.optional()? {
             return Ok(Some(state));
         }
@@ -234,7 +240,9 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
         cost: row.get(12)?,
         waiting: count(13)?,
         parent: both(row.get(14)?, row.get(15)?),
-        in_use_by: owner(row, 16)?.filter(Owner::is_alive).map(|owner| owner.pid),
+        in_use_by: owner(row, 16)?
+            .filter(Owner::is_alive)
+            .map(|owner| owner.pid),
     })
 }
 
@@ -256,8 +264,9 @@ pub(super) fn is_free(connection: &Connection, number: i64) -> Result<(), Stop> 
         "SELECT lease, owner_pid, owner_start, owner_boot, owner_since, id
          FROM sessions WHERE number = ?1",
     )?;
-    let (owner, since, id): (_, Option<i64>, String) = statement
-        .query_row([number], |row| Ok((owner(row, 0)?, row.get(4)?, row.get(5)?)))?;
+    let (owner, since, id): (_, Option<i64>, String) = statement.query_row([number], |row| {
+        Ok((owner(row, 0)?, row.get(4)?, row.get(5)?))
+    })?;
     match owner.filter(Owner::is_alive) {
         None => Ok(()),
         Some(owner) => Err(Error::InUse {
@@ -357,8 +366,8 @@ pub(super) fn walk(
 
 /// The sessions of agents that this one started.
 pub(super) fn children(connection: &Connection, id: &str) -> Result<Vec<i64>, Stop> {
-    let mut statement =
-        connection.prepare_cached("SELECT number FROM sessions WHERE parent = ?1 ORDER BY number")?;
+    let mut statement = connection
+        .prepare_cached("SELECT number FROM sessions WHERE parent = ?1 ORDER BY number")?;
     let children = statement.query_map([id], |row| row.get(0))?;
     Ok(children.collect::<Result<_, _>>()?)
 }

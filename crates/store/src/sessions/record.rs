@@ -278,11 +278,7 @@ fn call(connection: &Connection, current: &mut Current, new: &Call, now: i64) ->
     Ok(())
 }
 
-fn row_of(
-    connection: &Connection,
-    current: &Current,
-    call_id: &str,
-) -> Result<Option<i64>, Stop> {
+fn row_of(connection: &Connection, current: &Current, call_id: &str) -> Result<Option<i64>, Stop> {
     let mut statement =
         connection.prepare_cached("SELECT id FROM calls WHERE call_id = ?1 AND session = ?2")?;
     let found = statement.query_row(params![call_id, current.number], |row| row.get(0));

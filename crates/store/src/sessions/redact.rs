@@ -73,7 +73,9 @@ fn without(text: &str, secret: &Finder<'_>) -> Option<String> {
 /// As it stands between the quotes of a JSON text.
 fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
-    let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+    let inner = json
+        .strip_prefix('"')
+        .and_then(|json| json.strip_suffix('"'));
     inner.unwrap_or(&json).to_owned()
 }
 
@@ -84,7 +86,12 @@ mod tests {
 
     #[test]
     fn secrets_go_in_every_spelling_and_nothing_else_does() {
-        let secrets = ["sk-\"quoted\\é", "sk-canary-1", "sk-canary-1-longer", "short"];
+        let secrets = [
+            "sk-\"quoted\\é",
+            "sk-canary-1",
+            "sk-canary-1-longer",
+            "short",
+        ];
         let redactor = Redactor::new(secrets.map(str::to_owned));
         let inner = json!({ "key": secrets[0], "of": secrets[2] }).to_string();
         let body = json!({ "text": format!("a {} b", secrets[1]), "inner": inner }).to_string();
@@ -95,7 +102,10 @@ mod tests {
         );
         let parsed: serde_json::Value = serde_json::from_str(&cleaned).unwrap();
         assert_eq!(parsed["text"], "a [redacted] b");
-        assert!(matches!(redactor.clean("short é"), Cow::Borrowed("short é")));
+        assert!(matches!(
+            redactor.clean("short é"),
+            Cow::Borrowed("short é")
+        ));
         assert_eq!(redactor.clean("ésk-canary-1é"), "é[redacted]é");
     }
 }

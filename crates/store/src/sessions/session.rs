@@ -34,7 +34,9 @@ struct Key {
     lease: i64,
     owner: Owner,
     new: Option<New>,
-    /// Whether it has a row.
+    /// Whether it may have a row.
+    used: AtomicBool,
+    /// Whether it has one.
     begun: AtomicBool,
     /// Bytes on their way that nobody waits for.
     waiting: AtomicUsize,
@@ -62,6 +64,7 @@ impl Session {
             id,
             lease,
             owner: Owner::ourselves(),
+            used: AtomicBool::new(new.is_none()),
             begun: AtomicBool::new(new.is_none()),
             new,
             waiting: AtomicUsize::new(0),
@@ -151,6 +154,7 @@ impl Session {
         batch.texts().for_each(|text| redactor.wash(text));
         let now = millis(SystemTime::now());
         let key = Arc::clone(&self.held.key);
+        key.used.store(true, Ordering::Relaxed);
         let begun = Arc::clone(&key);
         sessions.desk.hand_in(
             haste,
@@ -187,14 +191,14 @@ impl Key {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // What is on its way begins it, so that is waited for too.
+        if !self.key.used.load(Ordering::Relaxed) {
+            return;
+        }
         let key = Arc::clone(&self.key);
         self.sessions.inner.desk.hand_in(
             Haste::Light,
-            move |connection| match key.begun.load(Ordering::Relaxed) {
-                true => record::disown(connection, key.lease, &key.id),
-                // Nothing was recorded, so there is nothing to give back.
-                false => Ok(()),
-            },
+            move |connection| record::disown(connection, key.lease, &key.id),
             // Who is gone holds nothing: it needs no more to be taken over.
             |_| {},
         );
