@@ -1,10 +1,7 @@
 //! How long it takes to open sessions and to record in them.
 //!
 //! `cargo run --release -p haft-store --example session_speed`
-#![expect(
-    clippy::print_stdout,
-    reason = "a measurement shows its result"
-)]
+#![expect(clippy::print_stdout, reason = "a measurement shows its result")]
 
 use haft_store::sessions::{Batch, Call, Kind, New, NewMessage, Outcome, Session, Sessions};
 use std::time::{Duration, Instant};
@@ -50,10 +47,15 @@ fn main() -> Result<(), Failure> {
         blocking.push(begun.elapsed());
     }
     show("commit, from a thread", blocking);
-    show("the same rows, without the thread that writes", direct(&folder.path().join("direct.db"))?);
+    show(
+        "the same rows, without the thread that writes",
+        direct(&folder.path().join("direct.db"))?,
+    );
 
     let one = tokio::runtime::Builder::new_current_thread().build()?;
-    let two = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    let two = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()?;
     for (name, runtime) in [("one thread", one), ("two threads", two)] {
         runtime.block_on(async {
             let session = begin(&sessions)?;
@@ -169,6 +171,10 @@ fn batch(number: usize) -> Batch {
 
 fn show(name: &str, mut took: Vec<Duration>) {
     took.sort_unstable();
-    let at = |part: usize| took.get(took.len() * part / 100).copied().unwrap_or_default();
+    let at = |part: usize| {
+        took.get(took.len() * part / 100)
+            .copied()
+            .unwrap_or_default()
+    };
     println!("{name}: median {:.1?}, 95 % below {:.1?}", at(50), at(95));
 }
