@@ -1,6 +1,7 @@
 //! The command line as people type it. A doc comment here is the help text.
 
 pub(crate) mod plugin;
+pub(crate) mod sessions;
 
 use crate::{config, log};
 use clap::builder::PossibleValuesParser;
@@ -169,6 +170,18 @@ pub(crate) enum Command {
     Plugin {
         #[command(subcommand)]
         command: plugin::Plugin,
+    },
+    /// List, show, fork, export and delete sessions.
+    #[command(
+        verbatim_doc_comment,
+        subcommand_required = true,
+        arg_required_else_help = true,
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  haft sessions list\n  haft sessions show k3f9"
+    )]
+    Sessions {
+        #[command(subcommand)]
+        command: sessions::Sessions,
     },
     /// Write a commented haft.yaml into the work folder.
     #[command(

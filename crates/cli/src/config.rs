@@ -67,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) quiet: bool,
     pub(crate) concurrency: usize,
     pub(crate) folders: haft::Folders,
+    /// Keys, tokens and passwords in the files.
+    pub(crate) secrets: Vec<String>,
     /// What the person should know about the files.
     pub(crate) warnings: Vec<String>,
     /// Every key that is set or has a default, to be shown.
@@ -207,6 +209,12 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
             .and_then(|calls| usize::try_from(calls).ok())
             .unwrap_or(4),
         folders,
+        secrets: sources
+            .layers
+            .iter()
+            .flat_map(|layer| &layer.entries)
+            .flat_map(|entry| redact::secrets(entry.key.name, &entry.node))
+            .collect(),
         warnings,
         shown,
     })

@@ -128,6 +128,11 @@ pub(crate) fn for_programs(granted: &[String]) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
+/// Values that are secrets, and should not be written down.
+pub(crate) fn secrets() -> Vec<String> {
+    haft::ops::exec::environment::secrets(std::env::vars_os())
+}
+
 /// This very program.
 pub(crate) fn itself() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))

@@ -13,6 +13,7 @@ mod external;
 mod log;
 mod output;
 mod place;
+mod record;
 mod session;
 mod signals;
 mod text;
@@ -59,6 +60,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Tools(tools)) => commands::tools::run(shared, &tools),
         Some(Command::Mcp) => commands::mcp::run(shared),
         Some(Command::Plugin { command }) => commands::plugin::run(shared, &command),
+        Some(Command::Sessions { command }) => commands::sessions::run(shared, &command),
         Some(Command::Init) => commands::init::run(shared),
         Some(Command::Config { command }) => commands::config::run(shared, &command),
         Some(Command::Trust(trust)) => commands::trust::run(shared, &trust),

@@ -30,6 +30,36 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
     raw(&ended(shown))
 }
 
+/// Writes a part of a result as it is.
+pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    match is_terminal() {
+        true => raw(&visible(text)),
+        false => raw(text),
+    }
+}
+
+/// Writes all that can be read. On a terminal, what could act on it is made visible.
+pub(crate) fn bytes(mut from: impl io::Read) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("cannot write to stdout: {error}"));
+    if !is_terminal() {
+        let mut stdout = io::stdout().lock();
+        return match io::copy(&mut from, &mut stdout).and_then(|_| stdout.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(failed(error)),
+            _ => Ok(()),
+        };
+    }
+    let mut reader = io::BufReader::with_capacity(1 << 16, from);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut piece = io::Read::take(&mut reader, 1 << 16);
+        if io::BufRead::read_until(&mut piece, b'\n', &mut line).map_err(failed)? == 0 {
+            return Ok(());
+        }
+        raw(&visible(&String::from_utf8_lossy(&line)))?;
+    }
+}
+
 /// Writes a result that is one line of JSON.
 pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
     let line = value.to_string();

@@ -7,6 +7,7 @@ use crate::config::files::{Execution, has_a_tree};
 use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
+use crate::record::Record;
 use crate::{external, log, output, place};
 use haft::commands::{Commands, Place};
 use haft::ops::executor::sandbox::Network;
@@ -38,9 +39,9 @@ pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Makes the session, with nobody to ask.
+/// Makes the session, with nobody to ask and nothing recorded.
 pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
-    build_with(settings, offer, None)
+    build_with(settings, offer, None, None)
 }
 
 /// Makes the session.
@@ -48,6 +49,7 @@ pub(crate) fn build_with(
     settings: &Settings,
     offer: Offer,
     approver: Option<Arc<dyn Approver>>,
+    record: Option<Record>,
 ) -> Result<Runtime, Failure> {
     let mut builder = Runtime::builder()
         .dir(&settings.work_dir)
@@ -85,6 +87,12 @@ pub(crate) fn build_with(
     }
     if let Some(reason) = place::needs_a_person(settings) {
         builder = builder.ask_first(reason, haft::Effect::Execute);
+    }
+    if let Some(record) = record {
+        builder = builder.journal(record.journal);
+        if let Some(id) = record.session {
+            builder = builder.session(id);
+        }
     }
     if let Some(approver) = approver {
         builder = builder.approver(approver);

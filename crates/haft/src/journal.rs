@@ -1,10 +1,12 @@
 //! The record of calls: the intent before the effect, the outcome after it.
 
-use crate::Error;
+use crate::{Effect, Error};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// What is about to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +17,8 @@ pub struct Intent {
     pub tool: String,
     /// The arguments as they were repaired.
     pub arguments: Value,
+    /// What the tool can do.
+    pub effect: Effect,
 }
 
 /// What came of it.
@@ -24,6 +28,10 @@ pub struct Outcome {
     pub call_id: String,
     /// The reply, as [`crate::Reply::to_json`] shows it.
     pub reply: Value,
+    /// How long it took.
+    pub duration: Duration,
+    /// The file that holds the whole output, where the reply has a part of it.
+    pub output: Option<PathBuf>,
 }
 
 /// Where calls are recorded. A call whose intent cannot be recorded is not made.

@@ -43,7 +43,7 @@ use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -288,6 +288,7 @@ impl Runtime {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
                 arguments: arguments.clone(),
+                effect: entry.tool.effect(),
             };
             if let Err(error) = journal.intent(intent).await {
                 let reason = format!("the call could not be recorded, so it was not made: {error}");
@@ -332,6 +333,8 @@ impl Runtime {
             let outcome = Outcome {
                 call_id: call.id.clone(),
                 reply: reply.to_json(),
+                duration: begun.elapsed(),
+                output: session.spill.as_ref().and_then(|spill| kept(spill, &reply)),
             };
             if let Err(error) = journal.outcome(outcome).await {
                 tracing::error!(%error, call = call.id, "the outcome of a call could not be recorded");
@@ -568,6 +571,26 @@ fn merged(arguments: &Value, changes: Value) -> Result<Value, Error> {
     let mut arguments = arguments.clone();
     arguments.extend(changes);
     Ok(Value::Object(arguments))
+}
+
+/// The file that holds the whole output of a call. What a reply says may be anybody's
+/// words, so only a file of the session's own is believed.
+fn kept(spill: &Spill, reply: &Reply) -> Option<PathBuf> {
+    const NAME: &str = "output_path";
+    let said = match reply.details.get(NAME).and_then(Value::as_str) {
+        Some(path) => path.to_owned(),
+        None => {
+            let [Content::Text { text }] = &reply.content[..] else {
+                return None;
+            };
+            if !text.starts_with('{') || !text.contains(NAME) {
+                return None;
+            }
+            let document: Value = serde_json::from_str(text).ok()?;
+            document.get(NAME)?.as_str()?.to_owned()
+        }
+    };
+    spill.real(Path::new(&said))
 }
 
 fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Error {

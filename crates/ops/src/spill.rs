@@ -80,6 +80,19 @@ impl Spill {
         (self.called != self.folder).then(|| self.folder.join(below))
     }
 
+    /// Where a file of this folder is, by the name that a reply points to it with;
+    /// nothing if it is no file of this folder.
+    #[must_use]
+    pub fn real(&self, name: &Path) -> Option<PathBuf> {
+        let below = name
+            .strip_prefix(&self.called)
+            .or_else(|_| name.strip_prefix(&self.folder))
+            .ok()?;
+        let plain = |part| matches!(part, std::path::Component::Normal(_));
+        let is_below = below.components().next().is_some() && below.components().all(plain);
+        is_below.then(|| self.folder.join(below))
+    }
+
     /// Keeps a text, whole up to the limits and else its beginning and end.
     ///
     /// # Errors

@@ -4,13 +4,12 @@
 //! writer. There is one connection that writes: calls of this process queue for
 //! it without a thread, and only its holder competes with other processes.
 
+pub(crate) mod form;
 mod make;
 mod open;
 
+pub(crate) use form::Form;
 pub use open::OpenError;
-
-#[cfg(test)]
-pub(crate) use make::TABLES;
 
 use crate::problem::Problem;
 use rusqlite::config::DbConfig;
@@ -27,7 +26,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_IDLE: usize = 8;
 
 /// How many prepared statements a connection keeps: all there are.
-const STATEMENTS: usize = 32;
+const STATEMENTS: usize = 64;
 
 /// A database. Clones are the same one.
 #[derive(Clone)]
@@ -36,6 +35,7 @@ pub struct Database {
 }
 
 struct Inner {
+    form: &'static Form,
     path: PathBuf,
     identity: Identity,
     idle: Mutex<Vec<Connection>>,
@@ -81,8 +81,16 @@ impl Database {
     /// When there is something else than a database of this kind, or one that
     /// cannot be used. What is there is left as it is.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
-        let path = path.into();
-        open::open(&path).map_err(|problem| OpenError { path, problem })
+        Self::open_as(path.into(), &form::STORE)
+    }
+
+    /// Opens a database of some kind.
+    pub(crate) fn open_as(path: PathBuf, form: &'static Form) -> Result<Self, OpenError> {
+        open::open(&path, form).map_err(|problem| OpenError {
+            what: form.word,
+            path,
+            problem,
+        })
     }
 
     /// Where it is, with every link in the folders above it resolved.
@@ -91,15 +99,17 @@ impl Database {
         &self.inner.path
     }
 
-    fn new(path: PathBuf, identity: Identity, writer: Connection) -> Self {
+    fn new(form: &'static Form, path: PathBuf, identity: Identity, writer: Connection) -> Self {
         let damaged = Arc::new(AtomicBool::new(false));
         let writer = Writer {
             connection: writer,
             locked_since: None,
             damaged: Arc::clone(&damaged),
+            lasting: Lasting::Power,
         };
         Self {
             inner: Arc::new(Inner {
+                form,
                 path,
                 identity,
                 idle: Mutex::default(),
@@ -135,6 +145,11 @@ impl Database {
         Arc::clone(&self.inner.writer).lock_owned().await
     }
 
+    /// The turn to write, for a thread that may wait.
+    pub(crate) fn writer_blocking(&self) -> tokio::sync::OwnedMutexGuard<Writer> {
+        Arc::clone(&self.inner.writer).blocking_lock_owned()
+    }
+
     /// Fails when the name no longer leads to the open file: what is written to
     /// a file without a name is lost.
     pub(crate) fn still_there(&self) -> Result<(), Problem> {
@@ -149,7 +164,7 @@ impl Database {
     pub(crate) fn note(&self, problem: &Problem) {
         if let Problem::Damaged { .. } | Problem::NotADatabase = problem {
             self.inner.damaged.store(true, Ordering::Relaxed);
-            tracing::warn!(path = %self.inner.path.display(), %problem, "store");
+            tracing::warn!(path = %self.inner.path.display(), %problem, "the {}", self.inner.form.word);
         }
     }
 
@@ -197,9 +212,48 @@ pub(crate) struct Writer {
     /// Since when every attempt met the lock of another process.
     locked_since: Option<Instant>,
     damaged: Arc<AtomicBool>,
+    lasting: Lasting,
+}
+
+/// What a write must outlive once it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// The end of the power.
+    Power,
+    /// The end of this process.
+    Process,
 }
 
 impl Writer {
+    /// What the following writes must outlive.
+    pub(crate) fn lasting(&mut self, lasting: Lasting) -> Result<(), Problem> {
+        if self.lasting != lasting {
+            self.connection.execute_batch(match lasting {
+                Lasting::Power => "PRAGMA synchronous = FULL",
+                Lasting::Process => "PRAGMA synchronous = NORMAL",
+            })?;
+            self.lasting = lasting;
+        }
+        Ok(())
+    }
+
+    /// Whether what is deleted is overwritten too.
+    pub(crate) fn overwrite_deleted(&mut self, on: bool) -> Result<(), Problem> {
+        let set = if on {
+            "PRAGMA secure_delete = ON"
+        } else {
+            "PRAGMA secure_delete = OFF"
+        };
+        Ok(self.connection.query_row(set, [], |_| Ok(()))?)
+    }
+
+    /// Takes the log into the file and empties it, where nobody is using it.
+    pub(crate) fn fold_log(&mut self) {
+        let _ = self.connection.busy_timeout(Duration::ZERO);
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let _ = self.connection.query_row(checkpoint, [], |_| Ok(()));
+    }
+
     /// Begins to write. `asked` is when the caller came into the queue: time in
     /// which another process held the lock counts, time in which this process was
     /// writing does not. So a hundred calls that meet a lock fail together.
@@ -236,9 +290,7 @@ impl Drop for Writer {
     /// behind would be taken for that of a copy put in its place.
     fn drop(&mut self) {
         if !self.damaged.load(Ordering::Relaxed) {
-            let _ = self.connection.busy_timeout(Duration::ZERO);
-            let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-            let _ = self.connection.query_row(checkpoint, [], |_| Ok(()));
+            self.fold_log();
         }
     }
 }

@@ -21,6 +21,26 @@ use stream::Stream;
 /// The largest file, in bytes.
 pub const MAX_FILE: u64 = 1_000_000_000;
 
+/// A file's name and what is known of it are kept apart from its bytes: a listing
+/// reads a few pages, however large the files are. The bytes are in parts, so
+/// that a large file is never in memory whole only to be read; the parts of
+/// content `n` are the rows from `n * 1024` on, and there is at least one.
+pub(crate) const TABLES: &str = "
+CREATE TABLE files (
+    namespace BLOB NOT NULL,
+    path BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    modified_at INTEGER NOT NULL,
+    content INTEGER NOT NULL,
+    PRIMARY KEY (namespace, path)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE parts (
+    id INTEGER PRIMARY KEY,
+    bytes BLOB NOT NULL
+) STRICT;
+";
+
 /// Files up to this size are read at once, where the caller is.
 const LIGHT: u64 = 128 << 10;
 

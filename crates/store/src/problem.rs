@@ -20,6 +20,12 @@ pub enum Problem {
     /// A database that somebody else made.
     #[error("is a database of another program")]
     Foreign,
+    /// A database of haft's for something else.
+    #[error("is haft's {is}")]
+    OtherKind {
+        /// What it is.
+        is: &'static str,
+    },
     /// A database from a version that knows more than this one.
     #[error("was written by a newer version (schema {found}, this one knows {known})")]
     Newer {
@@ -73,7 +79,7 @@ impl Problem {
             Self::NotADatabase | Self::Damaged { .. } => {
                 "move it away, together with its -wal file, or restore it from a copy"
             }
-            Self::Foreign => "name another file",
+            Self::Foreign | Self::OtherKind { .. } => "name another file",
             Self::Newer { .. } => "use the newer version, or name another file",
             Self::NotAFile { .. } => "name a regular file, or one that is not there yet",
             Self::Orphan { .. } => "put it back, or move that log away too",

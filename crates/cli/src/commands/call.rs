@@ -6,17 +6,19 @@ use crate::args::{Call, Shared};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
-use crate::{ask, output};
+use crate::{ask, output, record};
 use arguments::Arguments;
 use haft::truncate::format_size;
 use haft::{Content, Reply, Runtime};
+use haft_store::sessions::Kind;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// Makes the call and prints the reply.
 pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
-    let runtime = session::build_with(&settings, Offer::Every, ask::here(&settings))?;
+    let record = record::calls(&settings, Kind::Call);
+    let runtime = session::build_with(&settings, Offer::Every, ask::here(&settings), record)?;
     let given = arguments::parse(&args.arguments)?;
     signals::block_on(async {
         let mut signals = Signals::listen()?;

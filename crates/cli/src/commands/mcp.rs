@@ -2,15 +2,18 @@
 
 use crate::args::Shared;
 use crate::exit::{Exit, Failure};
+use crate::record;
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
 use haft::Runtime;
+use haft_store::sessions::Kind;
 use tokio_util::sync::CancellationToken;
 
 /// Serves until the client is gone or a signal comes.
 pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
-    let runtime = session::build(&settings, Offer::Preset)?;
+    let record = record::calls(&settings, Kind::Mcp);
+    let runtime = session::build_with(&settings, Offer::Preset, None, record)?;
     signals::block_on(async {
         let mut signals = Signals::listen()?;
         let shutdown = CancellationToken::new();

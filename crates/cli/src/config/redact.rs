@@ -1,6 +1,10 @@
 //! What is never shown: keys, tokens, passwords.
 
+use super::value;
 use super::value::is_reference;
+use super::yaml::{Content, Node};
+use crate::env;
+use serde_json::Value;
 
 /// Stands where something is left out.
 pub(crate) const HIDDEN: &str = "(hidden)";
@@ -18,10 +22,31 @@ const SECRET: [&str; 7] = [
 
 /// Whether the value of a key of this name is a secret.
 pub(crate) fn is_secret(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("channels") || is_secret_word(name)
+}
+
+fn is_secret_word(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // `max_tokens` counts them; it is no token.
-    name != "max_tokens"
-        && (name.contains("channels") || SECRET.iter().any(|word| name.contains(word)))
+    name != "max_tokens" && SECRET.iter().any(|word| name.contains(word))
+}
+
+/// The secrets in a value, with variables expanded: what stands under a key whose own
+/// name says so.
+pub(crate) fn secrets(name: &str, node: &Node) -> Vec<String> {
+    match &node.content {
+        Content::Scalar(Value::String(text)) if is_secret_word(name) => {
+            value::expand(text, &|name: &str| env::text(name))
+                .into_iter()
+                .collect()
+        }
+        Content::Scalar(_) => Vec::new(),
+        Content::List(items) => items.iter().flat_map(|item| secrets(name, item)).collect(),
+        Content::Map(entries) => entries
+            .iter()
+            .flat_map(|(name, node)| secrets(&name.text, node))
+            .collect(),
+    }
 }
 
 /// A text that may be shown. The name of a variable is no secret.

@@ -74,6 +74,9 @@ pub enum BuildError {
     /// A route that cannot be.
     #[error("backend: {0} {1}")]
     Route(String, String),
+    /// An id that nothing can be named after.
+    #[error("the id of a session has at most 64 letters, digits, - and _: \"{0}\"")]
+    Session(String),
     /// The state folder cannot be used.
     #[error("the state folder cannot be used: {0}")]
     State(#[source] std::io::Error),
@@ -94,6 +97,7 @@ pub struct Builder {
     rules: FileRules,
     folders: Folders,
     backing: Choice,
+    id: Option<String>,
     journal: Option<Arc<dyn Journal>>,
     timeout: Option<Duration>,
     concurrency: usize,
@@ -106,7 +110,6 @@ pub struct Builder {
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
-    id: Option<String>,
     state: State,
     interrupt_on: BTreeSet<String>,
 }
@@ -145,6 +148,7 @@ impl Builder {
             rules: Mode::Workspace.rules(),
             folders: Folders::default(),
             backing: Choice::WorkFolder,
+            id: None,
             journal: None,
             timeout: None,
             concurrency: 4,
@@ -157,7 +161,6 @@ impl Builder {
             programs_run: None,
             programs_read: Vec::new(),
             messenger: None,
-            id: None,
             state: State::default(),
             interrupt_on: BTreeSet::new(),
         }
@@ -254,6 +257,14 @@ impl Builder {
         make: impl Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync + 'static,
     ) -> Self {
         self.backing = Choice::Made(Box::new(make));
+        self
+    }
+
+    /// The id of the session, where it was given one already: letters, digits, `-` and
+    /// `_`. What it keeps on the disk is named after it.
+    #[must_use]
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
         self
     }
 
@@ -370,13 +381,6 @@ impl Builder {
         self
     }
 
-    /// The id of the session, when it goes on with an earlier one.
-    #[must_use]
-    pub fn session(mut self, id: impl Into<String>) -> Self {
-        self.id = Some(id.into());
-        self
-    }
-
     /// What tools remember from an earlier session.
     #[must_use]
     pub fn remembering(mut self, state: Map<String, Value>) -> Self {
@@ -436,7 +440,11 @@ impl Builder {
             tools.add_any(tool)?;
         }
 
-        let id = self.id.unwrap_or_else(session_id);
+        let id = match self.id {
+            Some(id) if is_plain(&id) => id,
+            Some(id) => return Err(BuildError::Session(id)),
+            None => session_id(),
+        };
         let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let outputs = self
             .folders
@@ -561,6 +569,12 @@ fn folder_for(state: &std::path::Path, kind: &str, dir: &std::path::Path) -> Pat
 
 pub(super) fn absolute(dir: &std::path::Path) -> PathBuf {
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
+}
+
+/// Whether an id can be the name of a folder.
+fn is_plain(id: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    !id.is_empty() && id.len() <= 64 && id.bytes().all(fits)
 }
 
 /// Sorts by time, and is not the same twice.

@@ -45,6 +45,17 @@ pub fn for_commands(
     kept
 }
 
+/// The values that are secrets: they should not be written down. Places are none.
+pub fn secrets(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let secret = |(name, value): (OsString, OsString)| {
+        let value = value.into_string().ok()?;
+        let is_one =
+            holds_password(OsStr::new(&value)) || (is_secret(&name) && !value.starts_with('/'));
+        is_one.then_some(value)
+    };
+    variables.into_iter().filter_map(secret).collect()
+}
+
 /// Sets a variable, or adds it.
 pub fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: &OsStr) {
     variables.retain(|(known, _)| known != name);

@@ -1,8 +1,8 @@
 //! A new database: made aside and given its name when it is whole, so that an
 //! empty or half-made file is never a new one but always a damaged one.
 
-use super::open::{self, APPLICATION, SCHEMA};
-use super::{Identity, PATIENCE};
+use super::open;
+use super::{Form, Identity, PATIENCE};
 use crate::problem::Problem;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{CWD, Mode, OFlags, chmodat, fsync, linkat, mkdirat, openat, unlinkat};
@@ -10,26 +10,6 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-
-/// A file's name and what is known of it are kept apart from its bytes: a listing
-/// reads a few pages, however large the files are. The bytes are in parts, so
-/// that a large file is never in memory whole only to be read; the parts of
-/// content `n` are the rows from `n * 1024` on, and there is at least one.
-pub(crate) const TABLES: &str = "
-CREATE TABLE files (
-    namespace BLOB NOT NULL,
-    path BLOB NOT NULL,
-    size INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    modified_at INTEGER NOT NULL,
-    content INTEGER NOT NULL,
-    PRIMARY KEY (namespace, path)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE parts (
-    id INTEGER PRIMARY KEY,
-    bytes BLOB NOT NULL
-) STRICT;
-";
 
 /// Where the database at `given` is or will be, its folder made where missing.
 pub(super) fn place(given: &Path) -> Result<PathBuf, Problem> {
@@ -71,13 +51,13 @@ fn folders(folder: &Path) -> Result<(), Errno> {
 }
 
 /// Makes the database, unless another process just did.
-pub(super) fn database(path: &Path) -> Result<Identity, Problem> {
+pub(super) fn database(path: &Path, form: &Form) -> Result<Identity, Problem> {
     if let Some(log) = log_of(path) {
         // Another process may have made both since we looked.
         return open::identity(path)?.ok_or(Problem::Orphan { log });
     }
     let aside = aside(path);
-    let made = fill(&aside).and_then(|()| name(&aside, path));
+    let made = fill(&aside, form).and_then(|()| name(&aside, path));
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let _ = unlinkat(CWD, beside(&aside, suffix), rustix::fs::AtFlags::empty());
     }
@@ -111,7 +91,7 @@ fn aside(path: &Path) -> PathBuf {
     )
 }
 
-fn fill(aside: &Path) -> Result<(), Problem> {
+fn fill(aside: &Path, form: &Form) -> Result<(), Problem> {
     let io = |errno: Errno| Problem::io(&errno.into());
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(CWD, aside, flags, Mode::RUSR | Mode::WUSR).map_err(io)?;
@@ -122,14 +102,21 @@ fn fill(aside: &Path) -> Result<(), Problem> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(aside, flags)?;
     connection.busy_timeout(PATIENCE)?;
+    let Form {
+        page,
+        application,
+        schema,
+        tables,
+        ..
+    } = form;
     connection.execute_batch(&format!(
-        "PRAGMA page_size = 8192;
+        "PRAGMA page_size = {page};
          PRAGMA synchronous = FULL;
          PRAGMA journal_mode = WAL;
          BEGIN IMMEDIATE;
-         PRAGMA application_id = {APPLICATION};
-         PRAGMA user_version = {SCHEMA};
-         {TABLES}
+         PRAGMA application_id = {application};
+         PRAGMA user_version = {schema};
+         {tables}
          COMMIT;"
     ))?;
     // Takes the log into the file and removes it.

@@ -3,7 +3,7 @@
 //! The database is looked at through SQLite alone. Opening it as a plain file as
 //! well would, on closing, drop the locks of every connection of this process.
 
-use super::{Database, Identity, PATIENCE, connect, make};
+use super::{Database, Form, Identity, PATIENCE, connect, form, make};
 use crate::problem::Problem;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, statat};
@@ -11,30 +11,26 @@ use rustix::io::Errno;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-/// Marks the file as ours, where `file` and others look: "haft".
-pub(super) const APPLICATION: i64 = 0x6861_6674;
-
-/// The newest schema this version knows.
-pub(super) const SCHEMA: i64 = 1;
-
 /// A database that was not opened, and was not changed.
 #[derive(Debug, thiserror::Error)]
-#[error("the store {} {problem}; nothing was changed; {}", path.display(), problem.remedy())]
+#[error("the {what} {} {problem}; nothing was changed; {}", path.display(), problem.remedy())]
 pub struct OpenError {
+    /// What it is: `store`, `session database`.
+    pub what: &'static str,
     /// The path as it was given.
     pub path: PathBuf,
     /// What is wrong with it.
     pub problem: Problem,
 }
 
-pub(super) fn open(given: &Path) -> Result<Database, Problem> {
+pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Problem> {
     let path = make::place(given)?;
     let identity = match identity(&path)? {
         Some(identity) => identity,
-        None => make::database(&path)?,
+        None => make::database(&path, form)?,
     };
     writable(&path)?;
-    recognize(&path)?;
+    recognize(&path, form)?;
     let writer = connect(&path)?;
     if writer.is_readonly("main")? {
         let detail = "permission denied".to_owned();
@@ -45,8 +41,8 @@ pub(super) fn open(given: &Path) -> Result<Database, Problem> {
         let detail = "its file system does not support shared access".to_owned();
         return Err(Problem::System { detail });
     }
-    check(&writer)?;
-    Ok(Database::new(path, identity, writer))
+    check(&writer, form)?;
+    Ok(Database::new(form, path, identity, writer))
 }
 
 /// The file at `path`, where there is one. A link is refused rather than
@@ -64,6 +60,8 @@ pub(super) fn identity(path: &Path) -> Result<Option<Identity>, Problem> {
             let detail = "it is empty".to_owned();
             return Err(Problem::Damaged { detail });
         }
+        // SQLite would take it for an empty one.
+        FileType::RegularFile if stat.st_size < 512 => return Err(Problem::NotADatabase),
         FileType::RegularFile => {
             return Ok(Some(Identity {
                 device: stat.st_dev,
@@ -97,26 +95,32 @@ fn writable(path: &Path) -> Result<(), Problem> {
 
 /// Whether the file is ours, found out without the right to change it: a journal
 /// that another program left beside its database is not played back by us.
-fn recognize(path: &Path) -> Result<(), Problem> {
+fn recognize(path: &Path, form: &Form) -> Result<(), Problem> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    if application != APPLICATION {
-        return Err(Problem::Foreign);
+    if application != form.application {
+        let other = form::ALL
+            .iter()
+            .find(|other| other.application == application);
+        return Err(match other {
+            Some(other) => Problem::OtherKind { is: other.word },
+            None => Problem::Foreign,
+        });
     }
-    schema(&connection)
+    schema(&connection, form)
 }
 
-fn schema(connection: &Connection) -> Result<(), Problem> {
+fn schema(connection: &Connection, form: &Form) -> Result<(), Problem> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    match found.cmp(&SCHEMA) {
+    match found.cmp(&form.schema) {
         Ordering::Equal => Ok(()),
         Ordering::Greater => Err(Problem::Newer {
             found,
-            known: SCHEMA,
+            known: form.schema,
         }),
         Ordering::Less => Err(Problem::Damaged {
             detail: format!("it has no schema {found}"),
@@ -125,9 +129,9 @@ fn schema(connection: &Connection) -> Result<(), Problem> {
 }
 
 /// Whether what every call needs is there.
-fn check(connection: &Connection) -> Result<(), Problem> {
-    schema(connection)?;
-    for table in ["files", "parts"] {
+fn check(connection: &Connection, form: &Form) -> Result<(), Problem> {
+    schema(connection, form)?;
+    for table in form.names {
         connection.prepare(&format!("SELECT 1 FROM {table} LIMIT 1"))?;
     }
     Ok(())

@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn a_listing_jumps_over_what_is_deeper() {
         let connection = Connection::open_in_memory().unwrap();
-        let tables = crate::database::TABLES;
+        let tables = crate::files::TABLES;
         connection.execute_batch(tables).unwrap();
         let key = |path: String| Key {
             namespace: (*b"n").into(),

@@ -17,12 +17,47 @@ pub struct Batch {
     pub events: Vec<(u64, String)>,
     /// What tools remember between calls, if it changed: a JSON object.
     pub state: Option<String>,
+    /// What the session is about, in other words than those of the first prompt.
+    pub title: Option<String>,
+    /// The provider and the model that answer from now on, if they changed.
+    pub model: Option<(String, String)>,
+}
+
+impl Batch {
+    /// Roughly how many bytes it takes.
+    pub(super) fn size(&self) -> usize {
+        let messages = self.messages.iter().map(|message| message.body.len());
+        let calls = self.calls.iter().map(|call| call.arguments.len());
+        let outcomes = self.outcomes.iter().map(|outcome| outcome.reply.len());
+        let events = self.events.iter().map(|(_, body)| body.len());
+        let texts = messages.chain(calls).chain(outcomes).chain(events);
+        texts.map(|length| length + 256).sum()
+    }
+
+    /// Every text in it that comes from outside.
+    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let messages = self.messages.iter_mut().map(|message| &mut message.body);
+        let calls = self.calls.iter_mut().map(|call| &mut call.arguments);
+        let outcomes = self.outcomes.iter_mut().map(|outcome| &mut outcome.reply);
+        let approvals = self.approvals.iter_mut().map(|asked| &mut asked.question);
+        let decisions = self.decisions.iter_mut().map(|said| &mut said.answer);
+        let events = self.events.iter_mut().map(|(_, body)| body);
+        messages
+            .chain(calls)
+            .chain(outcomes)
+            .chain(approvals)
+            .chain(decisions)
+            .chain(events)
+            .chain(&mut self.state)
+            .chain(&mut self.title)
+    }
 }
 
 /// A message, as its owner writes it.
 #[derive(Debug, Clone)]
 pub struct NewMessage {
-    /// `user assistant tool compaction`.
+    /// `user assistant tool compaction`. Those of the role `assistant` are counted as
+    /// turns, and the first of the role `user` is what the session is about.
     pub role: String,
     /// JSON.
     pub body: String,
@@ -30,7 +65,8 @@ pub struct NewMessage {
     pub usage: Option<(u64, u64, Option<f64>)>,
 }
 
-/// A call that is about to be made.
+/// A call that is about to be made. Its id is distinct within the session. One that
+/// cannot change anything may be recorded together with its outcome.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// Its id.

@@ -1,0 +1,82 @@
+//! `haft sessions`: what was said and done, and what came of it.
+
+mod delete;
+mod export;
+mod html;
+mod list;
+mod markdown;
+mod outputs;
+mod page;
+mod pieces;
+
+use crate::args::Shared;
+use crate::args::sessions::Sessions as Command;
+use crate::config::Settings;
+use crate::exit::{Exit, Failure};
+use crate::{output, record, session};
+use haft_store::sessions::{Error, Sessions};
+use std::path::Path;
+
+/// Does one of them.
+pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let state = settings
+        .folders
+        .state
+        .as_deref()
+        .ok_or_else(|| Failure::usage("there is no state folder, so no sessions: set HOME"))?;
+    if let Command::List(args) = command {
+        let found = match opened(&settings, state)? {
+            Some(sessions) => list::find(&sessions, &settings, args)?,
+            None => Vec::new(),
+        };
+        return list::show(&found, args).map(|()| Exit::Done);
+    }
+    let Some(sessions) = opened(&settings, state)? else {
+        return Err(Failure::usage("there are no sessions yet"));
+    };
+    match command {
+        Command::List(_) => {}
+        Command::Show { session } => page::show(&sessions, session)?,
+        Command::Fork { session, at } => {
+            let id = sessions.fork(session, *at).map_err(told)?;
+            output::text(&id)?;
+        }
+        Command::Export { session, format } => export::run(&sessions, session, format)?,
+        Command::Output { call, session } => {
+            outputs::show(&sessions, state, call, session.as_deref())?;
+        }
+        Command::Delete {
+            sessions: given,
+            yes,
+        } => return delete::run(&sessions, state, given, *yes),
+    }
+    Ok(Exit::Done)
+}
+
+/// The sessions, if there ever was one.
+fn opened(settings: &Settings, state: &Path) -> Result<Option<Sessions>, Failure> {
+    if !state.join(record::FILE).exists() {
+        return Ok(None);
+    }
+    record::open(settings, state)
+        .map(Some)
+        .map_err(Failure::failed)
+}
+
+/// What the database says, as the end of a command.
+#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
+fn told(error: Error) -> Failure {
+    let text = error.to_string();
+    match error {
+        Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
+            Failure::usage(text).hint("`haft sessions list --all` lists all of them")
+        }
+        Error::UnknownMessage { .. } => {
+            Failure::usage(text).hint("`haft sessions show` has the number of each message")
+        }
+        Error::AmbiguousCall { .. } => Failure::usage(text).hint("name one with --session"),
+        Error::UnknownCall { .. } => Failure::usage(text),
+        _ => Failure::failed(text),
+    }
+}

@@ -1,0 +1,151 @@
+//! A session on stdout, for other programs and for readers.
+
+use super::pieces::{self, moment};
+use super::{html, markdown, told};
+use crate::exit::Failure;
+use crate::output;
+use haft_store::sessions::{Entry, Info, RecordedCall, RecordedEvent, Sessions, Stored};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+
+/// The version of the lines.
+const VERSION: u64 = 1;
+
+/// Prints a session in a format.
+pub(super) fn run(sessions: &Sessions, id: &str, format: &str) -> Result<(), Failure> {
+    let mut printed = Ok(());
+    let mut print = |text: String| {
+        printed = output::result(&text);
+        match printed {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    };
+    match format {
+        "md" => {
+            pieces::walk(sessions, id, |piece| print(markdown::of(&piece))).map_err(told)?;
+        }
+        "html" => {
+            let mut begun = false;
+            pieces::walk(sessions, id, |piece| {
+                if !begun {
+                    begun = true;
+                    print(html::begin(&piece))?;
+                }
+                print(html::of(&piece))
+            })
+            .map_err(told)?;
+            if begun {
+                let _ = print(html::END.to_owned());
+            }
+        }
+        _ => sessions
+            .walk(id, |entry| print(line(&entry)))
+            .map_err(told)?,
+    }
+    printed
+}
+
+/// An entry as a line of JSON.
+fn line(entry: &Entry) -> String {
+    let mut line = match entry {
+        Entry::Session(info) => session(info),
+        Entry::Message(message) => self::message(message),
+        Entry::Call(call) => self::call(call),
+        Entry::Event(event) => self::event(event),
+        _ => return String::new(),
+    };
+    line.push('\n');
+    line
+}
+
+fn session(info: &Info) -> String {
+    let (from, at) = info.forked_from.clone().unzip();
+    let (parent, parent_call) = info.parent.clone().unzip();
+    json!({
+        "type": "session",
+        "version": VERSION,
+        "id": info.id,
+        "kind": info.kind.name(),
+        "work_dir": info.work_dir.to_string_lossy(),
+        "toolset": info.toolset,
+        "provider": info.provider,
+        "model": info.model,
+        "title": info.title,
+        "created": moment(info.created),
+        "parent": parent,
+        "parent_call": parent_call,
+        "forked_from": from,
+        "forked_at": at,
+        "system": info.system,
+    })
+    .to_string()
+}
+
+fn message(message: &Stored) -> String {
+    let head = json!({
+        "type": "message",
+        "id": message.id,
+        "parent": message.parent,
+        "time": moment(message.time),
+    });
+    with(&head, &[("message", &message.body)])
+}
+
+fn call(call: &RecordedCall) -> String {
+    let head = json!({
+        "type": "call",
+        "call_id": call.call_id,
+        "tool": call.tool,
+        "has_effect": call.has_effect,
+        "is_error": call.reply.is_some().then_some(call.is_error),
+        "duration_ms": call.duration_ms,
+        "output": call.output,
+        "time": moment(call.time),
+    });
+    let reply = call.reply.as_deref().unwrap_or("null");
+    with(&head, &[("arguments", &call.arguments), ("reply", reply)])
+}
+
+fn event(event: &RecordedEvent) -> String {
+    let head = json!({ "type": "event", "seq": event.seq, "time": moment(event.time) });
+    with(&head, &[("event", &event.body)])
+}
+
+/// An object with more fields, whose values are the very bytes that were recorded.
+fn with(head: &Value, fields: &[(&str, &str)]) -> String {
+    let mut out = head.to_string();
+    out.pop();
+    for (name, text) in fields {
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        out.push_str(&format!(",\"{name}\":"));
+        if is_json && !text.contains('\n') {
+            out.push_str(text);
+        } else {
+            // On one line; and what is no JSON is a text.
+            let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(*text));
+            out.push_str(&value.to_string());
+        }
+    }
+    out.push('}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_recorded_keeps_its_bytes() {
+        let head = json!({ "type": "x" });
+        assert_eq!(
+            with(&head, &[("a", r#"{"n":1.0e2}"#)]),
+            r#"{"type":"x","a":{"n":1.0e2}}"#
+        );
+        assert_eq!(with(&head, &[("a", "{\n}")]), r#"{"type":"x","a":{}}"#);
+        assert_eq!(
+            with(&head, &[("a", "no \"json")]),
+            r#"{"type":"x","a":"no \"json"}"#
+        );
+    }
+}

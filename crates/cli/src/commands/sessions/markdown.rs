@@ -1,0 +1,72 @@
+//! A session in Markdown.
+
+use super::pieces::{self, Piece};
+use haft::ops::text::decode::visible;
+
+/// A piece in Markdown.
+pub(super) fn of(piece: &Piece) -> String {
+    match piece {
+        Piece::Session(info) => format!(
+            "# {}\n\nSession `{}` · {}\n\n",
+            on_a_line(info.title.as_deref().unwrap_or("Session")),
+            info.id,
+            on_a_line(&pieces::about(info))
+        ),
+        Piece::Words { text, .. } if text.is_empty() => String::new(),
+        Piece::Words { who, text, .. } => {
+            let quoted: String = match *who {
+                "thinking" => text.lines().map(|line| format!("> {line}\n")).collect(),
+                _ => format!("{text}\n"),
+            };
+            format!("## {}\n\n{}\n", capital(who), visible(&quoted))
+        }
+        Piece::Call { tool, arguments } => {
+            format!("**{}**\n\n{}\n", on_a_line(tool), fenced("json", arguments))
+        }
+        Piece::Result { text, is_error, .. } => {
+            let word = if *is_error { "Failed:" } else { "Result:" };
+            format!("{word}\n\n{}\n", fenced("text", text))
+        }
+        Piece::Unknown { call_id, note } => format!("*Call {}: {note}.*\n\n", on_a_line(call_id)),
+    }
+}
+
+/// A block that nothing in it can end.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text
+        .lines()
+        .map(|line| {
+            line.trim_start()
+                .bytes()
+                .take_while(|byte| *byte == b'`')
+                .count()
+        })
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!(
+        "{fence}{language}\n{}\n{fence}\n",
+        visible(text).trim_end_matches('\n')
+    )
+}
+
+fn on_a_line(text: &str) -> String {
+    visible(text).replace('\n', " ")
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_ends_its_fence() {
+        let shown = fenced("text", "a\n````\n# not a heading");
+        assert_eq!(shown, "`````text\na\n````\n# not a heading\n`````\n");
+    }
+}

@@ -1,0 +1,105 @@
+//! The whole output of a call, and what becomes of it with its session.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "outputs are haft's own files, in its state folder"
+)]
+
+use super::pieces::reply_text;
+use super::told;
+use crate::exit::Failure;
+use crate::output;
+use haft_store::sessions::{Deleted, Sessions};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path};
+
+/// The folder of outputs in a state folder.
+const FOLDER: &str = "outputs";
+
+/// Prints the whole output of a call.
+pub(super) fn show(
+    sessions: &Sessions,
+    state: &Path,
+    call_id: &str,
+    session: Option<&str>,
+) -> Result<(), Failure> {
+    let (id, call) = sessions.call(session, call_id).map_err(told)?;
+    let Some(reply) = &call.reply else {
+        return Err(Failure::failed(format!(
+            "call {call_id} of session {id} has no outcome: it is under way, or it was interrupted"
+        )));
+    };
+    let Some(file) = call.output.as_deref().map(Path::new) else {
+        return output::text(&reply_text(reply));
+    };
+    let gone = |reason: String| {
+        Failure::failed(format!(
+            "the output {} cannot be read: {reason}",
+            file.display()
+        ))
+        .hint("the part that the model saw is in `haft sessions show`")
+    };
+    if !is_ours(state, file) {
+        return Err(gone("it is not in the folder of outputs".to_owned()));
+    }
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(file);
+    output::bytes(opened.map_err(|error| gone(error.to_string()))?)
+}
+
+/// Removes the outputs of sessions that were deleted. What is gone already is no matter.
+pub(super) fn remove(state: &Path, deleted: &Deleted) {
+    for file in deleted.outputs.iter().filter(|file| is_ours(state, file)) {
+        let _ = std::fs::remove_file(file);
+    }
+    let whole = deleted
+        .sessions
+        .iter()
+        .filter(|id| !deleted.still_needed.contains(id));
+    let folders: Vec<_> = std::fs::read_dir(state.join(FOLDER))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    for id in whole {
+        for folder in &folders {
+            let _ = std::fs::remove_dir_all(folder.join(id));
+        }
+    }
+}
+
+/// Whether a path is below the folder of outputs: the record says where they are, and
+/// a record can be damaged.
+fn is_ours(state: &Path, file: &Path) -> bool {
+    let below = file.strip_prefix(state.join(FOLDER));
+    below.is_ok_and(|below| {
+        below.components().count() > 1
+            && below
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_outputs_are_ours() {
+        let state = Path::new("/state");
+        assert!(is_ours(state, Path::new("/state/outputs/f/id/call-1")));
+        for other in [
+            "/etc/passwd",
+            "/state/outputs/../sessions.db",
+            "/state/outputs",
+            "/state/outputs/f",
+            "outputs/f/x",
+        ] {
+            assert!(!is_ours(state, Path::new(other)), "{other}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! One session that this process may add to.
+
+use super::batch::Batch;
+use super::desk::{self, Haste};
+use super::error::{Error, Stop};
+use super::lease::Owner;
+use super::record::{self, Current};
+use super::{New, Sessions, millis};
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+/// How many bytes may wait to be recorded soon.
+const ROOM: usize = 4 << 20;
+
+/// A session that this process may add to, and no other may meanwhile. Clones are the
+/// same one; when the last is dropped, somebody else may go on with it.
+#[derive(Clone)]
+pub struct Session {
+    held: Arc<Held>,
+}
+
+/// Gives the session back when it is dropped.
+struct Held {
+    key: Arc<Key>,
+    sessions: Sessions,
+}
+
+/// What a piece of work needs to know. It holds nothing that waits for the thread it
+/// runs on.
+struct Key {
+    id: String,
+    lease: i64,
+    owner: Owner,
+    new: Option<New>,
+    /// Whether it may have a row.
+    used: AtomicBool,
+    /// Whether it has one.
+    begun: AtomicBool,
+    /// Bytes on their way that nobody waits for.
+    waiting: AtomicUsize,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Session").field(&self.id()).finish()
+    }
+}
+
+impl Session {
+    /// A session that will begin with its first batch.
+    pub(super) fn new(sessions: Sessions, id: String, new: New) -> Self {
+        Self::of(sessions, id, fastrand::i64(1..), Some(new))
+    }
+
+    /// A session that was there before.
+    pub(super) fn taken(sessions: Sessions, id: String, lease: i64) -> Self {
+        Self::of(sessions, id, lease, None)
+    }
+
+    fn of(sessions: Sessions, id: String, lease: i64, new: Option<New>) -> Self {
+        let key = Key {
+            id,
+            lease,
+            owner: Owner::ourselves(),
+            used: AtomicBool::new(new.is_none()),
+            begun: AtomicBool::new(new.is_none()),
+            new,
+            waiting: AtomicUsize::new(0),
+        };
+        Self {
+            held: Arc::new(Held {
+                key: Arc::new(key),
+                sessions,
+            }),
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.held.key.id
+    }
+
+    /// The sessions it is one of.
+    #[must_use]
+    pub fn sessions(&self) -> &Sessions {
+        &self.held.sessions
+    }
+
+    /// Records a batch: all of it or nothing. Once this returns it is on the disk. The
+    /// ids of its messages are returned in their order.
+    ///
+    /// A batch that was handed in is recorded also if nobody waits for it any more, and
+    /// batches are recorded in the order in which they were handed in.
+    ///
+    /// # Errors
+    /// When nothing of it was recorded: the database cannot be written, the session was
+    /// taken over or deleted, or the batch contradicts what is recorded.
+    pub async fn commit(&self, batch: Batch) -> Result<Vec<i64>, Error> {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        self.hand_in(Haste::Now, batch, move |result| {
+            let _ = answer.send(result);
+        });
+        let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
+        answered.await.unwrap_or_else(|_| nobody())
+    }
+
+    /// The same for a thread that may wait.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub fn commit_blocking(&self, batch: Batch) -> Result<Vec<i64>, Error> {
+        let (answer, answered) = std::sync::mpsc::sync_channel(1);
+        self.hand_in(Haste::Now, batch, move |result| {
+            let _ = answer.send(result);
+        });
+        let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
+        answered.recv().unwrap_or_else(|_| nobody())
+    }
+
+    /// Records a batch within the next moment, without waiting for it: for what nobody
+    /// relies on. It outlives the end of this process once it was written, and all of it
+    /// is written when the last user of the database in this process is dropped. Whoever
+    /// is faster than the disk waits for it.
+    ///
+    /// # Errors
+    /// As [`Session::commit`], where it had to wait. What goes wrong later is logged.
+    pub async fn commit_soon(&self, batch: Batch) -> Result<(), Error> {
+        let key = Arc::clone(&self.held.key);
+        let size = batch.size();
+        if key.waiting.load(Ordering::Relaxed) + size > ROOM {
+            return self.commit(batch).await.map(drop);
+        }
+        key.waiting.fetch_add(size, Ordering::Relaxed);
+        self.hand_in(Haste::Soon, batch, move |result| {
+            key.waiting.fetch_sub(size, Ordering::Relaxed);
+            if let Err(error) = result {
+                tracing::warn!(%error, session = key.id, "not recorded");
+            }
+        });
+        Ok(())
+    }
+
+    fn hand_in(
+        &self,
+        haste: Haste,
+        mut batch: Batch,
+        answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
+    ) {
+        let sessions = &self.held.sessions.inner;
+        let redactor = sessions.redactor();
+        batch.texts().for_each(|text| redactor.wash(text));
+        let now = millis(SystemTime::now());
+        let key = Arc::clone(&self.held.key);
+        key.used.store(true, Ordering::Relaxed);
+        let begun = Arc::clone(&key);
+        sessions.desk.hand_in(
+            haste,
+            move |connection| key.add(connection, &batch, now),
+            move |result| {
+                if result.is_ok() {
+                    begun.begun.store(true, Ordering::Relaxed);
+                }
+                answer(result);
+            },
+        );
+    }
+}
+
+impl Key {
+    /// Adds a batch, if the session is still ours.
+    fn add(&self, connection: &Connection, batch: &Batch, now: i64) -> Result<Vec<i64>, Stop> {
+        let id = || self.id.clone();
+        let begun = self.begun.load(Ordering::Relaxed);
+        let current = match (Current::find(connection, &self.id)?, &self.new) {
+            (Some(current), _) if current.lease == Some(self.lease) => Some(current),
+            (Some(_), _) if !begun => return Err(Error::BadId { given: id() }.into()),
+            (Some(_), _) => return Err(Error::Lost { id: id() }.into()),
+            (None, Some(new)) if !begun => {
+                record::begin(connection, &self.id, new, self.lease, &self.owner, now)?;
+                Current::find(connection, &self.id)?
+            }
+            (None, _) => None,
+        };
+        let mut current = current.ok_or_else(|| Error::Deleted { id: id() })?;
+        record::write(connection, &mut current, batch, now)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // What is on its way begins it, so that is waited for too.
+        if !self.key.used.load(Ordering::Relaxed) {
+            return;
+        }
+        let key = Arc::clone(&self.key);
+        self.sessions.inner.desk.hand_in(
+            Haste::Light,
+            move |connection| record::disown(connection, key.lease, &key.id),
+            // Who is gone holds nothing: it needs no more to be taken over.
+            |_| {},
+        );
+    }
+}
