@@ -7,9 +7,10 @@
 mod event;
 mod message;
 mod model;
+pub mod provider;
 mod usage;
 
 pub use event::{AgentEvent, Event, EventKind, Limit};
-pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult, Wire};
+pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
 pub use usage::{Price, Usage};
