@@ -31,6 +31,8 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// How long the last bytes of an answer that is complete are waited for, so that its
 /// connection can be used again.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long they are waited for before the answer is handed on.
+const SOON: Duration = Duration::from_millis(5);
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
@@ -268,14 +270,18 @@ impl Incoming {
         }
     }
 
-    /// Lets the connection of an answer that is complete be used again.
-    pub(super) fn drain(mut self) {
-        if self.is_over {
+    /// Lets the connection of an answer that is complete be used again. Its last
+    /// bytes are mostly there already; who is late is waited for elsewhere.
+    pub(super) async fn drain(mut self) {
+        if !self.is_over && timeout(SOON, self.rest()).await.is_err() {
+            tokio::spawn(async move { timeout(DRAIN, self.rest()).await });
             return;
         }
-        tokio::spawn(async move {
-            let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
-            timeout(DRAIN, rest).await
-        });
+        // The connection is told by a task of its own that it is free.
+        tokio::task::yield_now().await;
+    }
+
+    async fn rest(&mut self) {
+        while let Ok(Some(_)) = self.response.chunk().await {}
     }
 }

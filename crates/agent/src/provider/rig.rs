@@ -267,7 +267,7 @@ impl Model for Speaker {
         }
         let response = stream.finish().await;
         let response = response.map_err(|error| self.failed(&error, &outgoing))?;
-        outgoing.drain();
+        outgoing.drain().await;
         self.read(response)
     }
 }

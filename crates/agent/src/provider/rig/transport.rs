@@ -48,11 +48,10 @@ impl Outgoing {
     }
 
     /// Lets the connection be used again: the answer is complete.
-    pub(super) fn drain(&self) {
-        if let Ok(mut incoming) = self.0.incoming.try_lock()
-            && let Some(incoming) = incoming.take()
-        {
-            incoming.drain();
+    pub(super) async fn drain(&self) {
+        let incoming = self.0.incoming.lock().await.take();
+        if let Some(incoming) = incoming {
+            incoming.drain().await;
         }
     }
 
