@@ -5,6 +5,7 @@ mod calls;
 mod compact;
 mod handle;
 mod limits;
+mod load;
 mod record;
 mod repair;
 mod run;
@@ -12,6 +13,7 @@ mod tell;
 mod turn;
 
 pub use handle::{Busy, Events, Handle};
+pub use load::LoadError;
 pub use repair::Resumed;
 
 use crate::hooks::{Hooks, NoHooks};

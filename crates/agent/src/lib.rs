@@ -9,11 +9,12 @@ mod event;
 mod hooks;
 mod message;
 mod model;
+pub mod provider;
 mod usage;
 
-pub use agent::{Agent, Busy, Events, Handle, Resumed};
+pub use agent::{Agent, Busy, Events, Handle, LoadError, Resumed};
 pub use event::{AgentEvent, Event, EventKind, Limit};
 pub use hooks::{Hooks, NoHooks};
-pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult, Wire};
+pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
 pub use usage::{Price, Usage};

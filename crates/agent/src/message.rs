@@ -2,11 +2,10 @@
 //! words are in it but those it needs to hear again verbatim.
 
 use crate::Usage;
-use bytes::Bytes;
 use haft::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -143,52 +142,19 @@ pub enum Stop {
     Interrupted,
 }
 
-/// A message in a conversation, with room for the bytes that a provider sends for it:
-/// they are made once, however often it is sent.
+/// A message in a conversation. Whoever sends it again and again knows it by this
+/// place in memory, so a conversation is kept and grown, not rebuilt.
 #[derive(Debug)]
 pub struct Said {
     /// The message.
     pub message: Message,
-    wire: OnceLock<Wire>,
-}
-
-/// A message as a provider sends it.
-#[derive(Debug, Clone)]
-pub struct Wire {
-    /// Which encoding it is: another provider makes its own each time.
-    pub format: u64,
-    /// The bytes.
-    pub bytes: Bytes,
 }
 
 impl Said {
     /// A message that nobody has sent yet.
     #[must_use]
     pub fn new(message: Message) -> Arc<Self> {
-        Arc::new(Self {
-            message,
-            wire: OnceLock::new(),
-        })
-    }
-
-    /// Its bytes in a format, made where they are not there.
-    ///
-    /// # Errors
-    /// What `make` fails with.
-    pub fn wire<E>(
-        &self,
-        format: u64,
-        make: impl FnOnce(&Message) -> Result<Bytes, E>,
-    ) -> Result<Bytes, E> {
-        if let Some(wire) = self.wire.get().filter(|wire| wire.format == format) {
-            return Ok(wire.bytes.clone());
-        }
-        let bytes = make(&self.message)?;
-        let _ = self.wire.set(Wire {
-            format,
-            bytes: bytes.clone(),
-        });
-        Ok(bytes)
+        Arc::new(Self { message })
     }
 }
 

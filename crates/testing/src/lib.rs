@@ -1,6 +1,7 @@
 //! What tests of haft share, and tests of what is built on it: [`conformance`], the
-//! suite that every backend must pass, yours too, and the runner of the
-//! transcripts in `docs/`. A test may panic, so this crate may.
+//! suite that every backend must pass, yours too, the runner of the transcripts in
+//! `docs/`, and [`model`], a server that answers as a provider of models would. A test
+//! may panic, so this crate may.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,4 +11,5 @@
 )]
 
 pub mod conformance;
+pub mod model;
 pub mod transcript;

@@ -8,7 +8,6 @@ use super::run::{End, Next, Run};
 use crate::{ToolCall, ToolResult, Usage};
 use haft::{Answer, Content, Effect};
 use haft_store::sessions::{Batch, Decision};
-use std::time::SystemTime;
 
 /// How many changed files the model is told by name.
 const NAMED: usize = 30;
@@ -146,19 +145,4 @@ impl Run {
             is_error: true,
         }
     }
-}
-
-/// Calls of an answer that nobody has finished, as a record knows them.
-pub(super) fn left_open(
-    calls: Vec<ToolCall>,
-    done: Vec<ToolResult>,
-    waiting: Vec<String>,
-    since: SystemTime,
-) -> Option<Open> {
-    (!calls.is_empty()).then_some(Open {
-        calls,
-        done,
-        waiting,
-        since,
-    })
 }

@@ -1,6 +1,6 @@
 //! Turns, retries, limits, steering, stopping.
 
-use crate::bed::{Bed, all, json, kinds, of, results, run, said};
+use crate::bed::{Bed, json, kinds, of, results, run, said};
 use crate::scripted::{Next, Scripted, calls, fails, text};
 use haft::prelude::*;
 use haft_agent::{Answer, Hooks, Message, Origin, Stop, ToolCall, Trouble};

@@ -1,0 +1,176 @@
+//! Going on with a recorded session.
+
+use super::Agent;
+use super::handle::Open;
+use super::record::Record;
+use crate::{Answer, Message, Said, ToolCall, ToolResult};
+use haft::Content;
+use haft_store::sessions::{Loaded, Session, Stored};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Numbers of events that may have been told and not recorded when a process was ended.
+const GAP: u64 = 100_000;
+
+/// Why a recorded session cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A message that this version cannot read.
+    #[error(
+        "message {id} of the session cannot be read ({reason}); `haft sessions fork --at` goes on from before it"
+    )]
+    Message {
+        /// Which.
+        id: i64,
+        /// Why.
+        reason: String,
+    },
+    /// The record cannot be read.
+    #[error(transparent)]
+    Record(#[from] haft_store::sessions::Error),
+}
+
+/// A conversation that was made shorter.
+#[derive(Deserialize)]
+struct Compaction {
+    summary: Message,
+    keeps_from: Option<i64>,
+}
+
+/// A reply as it was recorded.
+#[derive(Deserialize)]
+struct Reply {
+    content: Vec<Content>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+impl Agent {
+    /// With everything that was said in a recorded session. Calls that nobody finished
+    /// are taken up by [`Agent::resume`].
+    ///
+    /// # Errors
+    /// When a message cannot be read.
+    pub fn resuming(self, session: Session, loaded: &Loaded) -> Result<Self, LoadError> {
+        let mut history: Vec<Arc<Said>> = Vec::new();
+        let mut ids = Vec::new();
+        let mut total = crate::Usage::default();
+        let mut last = 0;
+        for stored in &loaded.messages {
+            if stored.role == "compaction" {
+                let compaction: Compaction = read(stored)?;
+                let from = compaction.keeps_from;
+                let from = ids.iter().position(|id| *id == from).unwrap_or(ids.len());
+                history.drain(..from);
+                ids.drain(..from);
+                history.insert(0, Said::new(compaction.summary));
+                ids.insert(0, Some(stored.id));
+                continue;
+            }
+            let message: Message = read(stored)?;
+            if let Message::Assistant(answer) = &message {
+                total.add(&answer.usage);
+                last = answer.usage.total();
+            }
+            history.push(Said::new(message));
+            ids.push(Some(stored.id));
+        }
+        let open = open(&session, loaded, history.last())?;
+        let ended = match history.last().map(|said| &said.message) {
+            None => true,
+            Some(Message::Assistant(answer)) => answer.calls().next().is_none(),
+            Some(_) => false,
+        };
+        let seq = match ended {
+            true => loaded.last_seq,
+            false => (loaded.last_seq / GAP + 1) * GAP,
+        };
+        self.shared.continue_after(seq);
+        {
+            let mut conversation = self.shared.lock();
+            conversation.history = history;
+            conversation.ids = ids;
+            conversation.total = total;
+            conversation.last = last;
+            conversation.open = open;
+            conversation.record = Record::new(Some(session));
+        }
+        Ok(self)
+    }
+
+    /// Whether there is something to go on with when nothing new is said: an answer
+    /// that is to come, or calls without results.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        let conversation = self.shared.lock();
+        conversation.open.is_some()
+            || conversation
+                .history
+                .last()
+                .is_some_and(|said| !matches!(said.message, Message::Assistant(_)))
+    }
+
+    /// The calls that wait for a person.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<ToolCall> {
+        let conversation = self.shared.lock();
+        let Some(open) = &conversation.open else {
+            return Vec::new();
+        };
+        let waits = |call: &&ToolCall| open.waiting.contains(&call.id);
+        open.calls.iter().filter(waits).cloned().collect()
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(stored: &Stored) -> Result<T, LoadError> {
+    serde_json::from_str(&stored.body).map_err(|error| LoadError::Message {
+        id: stored.id,
+        reason: error.to_string(),
+    })
+}
+
+/// Calls of the last answer that have no results in the conversation.
+fn open(
+    session: &Session,
+    loaded: &Loaded,
+    last: Option<&Arc<Said>>,
+) -> Result<Option<Open>, LoadError> {
+    let Some(Message::Assistant(answer)) = last.map(|said| &said.message) else {
+        return Ok(None);
+    };
+    let calls: Vec<ToolCall> = Answer::calls(answer).cloned().collect();
+    if calls.is_empty() {
+        return Ok(None);
+    }
+    let mut done = Vec::new();
+    for call in &calls {
+        let recorded = match session.sessions().call(Some(session.id()), &call.id) {
+            Ok((_, recorded)) => recorded,
+            // A call that only reads is not recorded before it has ended.
+            Err(_) => continue,
+        };
+        let Some(reply) = recorded.reply else {
+            continue;
+        };
+        let Ok(reply) = serde_json::from_str::<Reply>(&reply) else {
+            continue;
+        };
+        done.push(ToolResult {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            content: reply.content,
+            is_error: reply.is_error,
+        });
+    }
+    // One that was answered and has no outcome may have begun.
+    let undecided = loaded.approvals.iter().filter(|one| one.decision.is_none());
+    let waiting = undecided.map(|one| one.call_id.clone()).collect();
+    let since = loaded.messages.last().map(|stored| stored.time);
+    Ok(Some(Open {
+        calls,
+        done,
+        waiting,
+        since: since.unwrap_or_else(std::time::SystemTime::now),
+    }))
+}

@@ -1,0 +1,121 @@
+//! A whole answer, in our words.
+
+use super::Speaker;
+use crate::provider::failure::cut;
+use crate::{Answer, ModelError, Part, Stop, ToolCall, Trouble, Usage};
+use haft::ops::text::decode::visible;
+use rig_core::completion::{CompletionResponse, FinishReason, Usage as RigUsage};
+use rig_core::message::{AssistantContent, CallId};
+use serde_json::Value;
+use std::collections::HashSet;
+
+impl Speaker {
+    /// An answer, or why it is none.
+    pub(super) fn read(&self, response: CompletionResponse) -> Result<Answer, ModelError> {
+        let finish = response.finish_reason();
+        let refused = matches!(finish, Some(FinishReason::ContentFilter));
+        let error = response.error.clone();
+        if let Some(error) = error.as_deref().filter(|_| !refused) {
+            let what = format!("broke off: {}", cut(error));
+            return Err(self.blamed.error(Trouble::Cut, &what));
+        }
+        let usage = usage(&response.usage);
+        let content = distinct(response.choice);
+        let mut parts: Vec<Part> = content.iter().filter_map(part).collect();
+        let has_calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
+        let stop = match finish {
+            Some(FinishReason::ContentFilter) => Stop::Refusal,
+            Some(FinishReason::Length) => Stop::Length,
+            _ if has_calls => Stop::Calls,
+            _ => Stop::End,
+        };
+        if parts.is_empty() && stop == Stop::Refusal {
+            let text = error.map_or_else(
+                || "The provider refused to answer.".to_owned(),
+                |error| visible(&cut(&error)),
+            );
+            parts.push(Part::Text { text });
+        }
+        if parts.is_empty() && stop != Stop::Length {
+            let what = "sent an answer with nothing in it";
+            return Err(self.blamed.error(Trouble::Empty, what));
+        }
+        let calls = parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call.id.clone()),
+            _ => None,
+        });
+        let calls: Vec<String> = calls.collect();
+        let native = match stop {
+            // What was refused is told by its parts, if it is told at all.
+            Stop::Refusal => None,
+            _ => self
+                .keep(content, calls)
+                .map_err(|error| self.unkept(&error))?,
+        };
+        Ok(Answer {
+            parts,
+            stop,
+            usage,
+            model: self.id.model.clone(),
+            native,
+        })
+    }
+}
+
+/// The blocks of an answer with calls that have ids, each its own. What the provider
+/// sent for a call stays with it whatever its id becomes.
+fn distinct(choice: Vec<AssistantContent>) -> Vec<AssistantContent> {
+    let mut taken = HashSet::new();
+    let blocks = choice.into_iter().map(|block| {
+        let native = block.native_item().cloned();
+        let AssistantContent::ToolCall(mut call) = block else {
+            return block;
+        };
+        let mut id = call.id.wire().into_owned();
+        let mut count = 1;
+        while id.trim().is_empty() || !taken.insert(id.clone()) {
+            count += 1;
+            id = format!("{}_{count}", call.id.wire());
+        }
+        call.id = CallId::from_wire(id);
+        let block = AssistantContent::ToolCall(call).canonical();
+        match native {
+            Some(native) => block.with_native(native),
+            None => block,
+        }
+    });
+    blocks.collect()
+}
+
+fn part(block: &AssistantContent) -> Option<Part> {
+    match block {
+        AssistantContent::Text(text) if !text.text.is_empty() => Some(Part::Text {
+            text: text.text.clone(),
+        }),
+        AssistantContent::Reasoning(reasoning) if !reasoning.text.is_empty() => {
+            Some(Part::Reasoning {
+                text: reasoning.text.clone(),
+            })
+        }
+        AssistantContent::ToolCall(call) => Some(Part::Call(ToolCall {
+            id: call.id.wire().into_owned(),
+            name: call.function.name.as_str().to_owned(),
+            arguments: match &call.function.invalid_arguments {
+                Some(text) => Value::String(text.clone()),
+                None => Value::Object(call.function.arguments.clone()),
+            },
+        })),
+        _ => None,
+    }
+}
+
+fn usage(usage: &RigUsage) -> Usage {
+    Usage {
+        input: usage.input_tokens.unwrap_or(0),
+        output: usage.output_tokens.unwrap_or(0),
+        cache_read: usage.cached_input_tokens.unwrap_or(0),
+        cache_write: usage.cache_creation_input_tokens.unwrap_or(0),
+        reasoning: usage.reasoning_tokens.unwrap_or(0),
+        cost: usage.cost.map(|cost| cost.total),
+    }
+}

@@ -1,0 +1,116 @@
+//! What these tests share.
+
+use haft::{Content, Definition};
+use haft_agent::provider::{Provider, Secret, Settings, connect};
+use haft_agent::{
+    Answer, Message, Model, ModelError, Origin, Piece, Request, Said, ToolResult,
+};
+use haft_testing::model::Scripted;
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A key that must be seen nowhere.
+pub(crate) const KEY: &str = "sk-CANARY-0123456789";
+/// A picture of one dot.
+pub(crate) const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==";
+
+/// A model of each provider's that knows pictures and reasoning.
+pub(crate) fn model_name(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Anthropic => "claude-sonnet-4-5",
+        Provider::OpenaiResponses | Provider::OpenaiCompletions => "gpt-5",
+        Provider::Google => "gemini-3-flash-preview",
+        Provider::Ollama => "qwen3",
+    }
+}
+
+pub(crate) fn settings(provider: Provider, server: &Scripted) -> Settings {
+    let mut settings = Settings::new(provider, model_name(provider));
+    settings.base_url = Some(server.url());
+    settings.api_key = Some(Secret::new(KEY));
+    settings.first_byte = Duration::from_secs(20);
+    settings.idle = Duration::from_secs(20);
+    settings
+}
+
+pub(crate) fn model(provider: Provider, server: &Scripted) -> Arc<dyn Model> {
+    connect(settings(provider, server)).unwrap()
+}
+
+pub(crate) fn tools() -> Vec<Definition> {
+    let parameters = json!({
+        "type": "object",
+        "properties": { "path": { "type": "string", "description": "A path." } },
+        "required": ["path"],
+    });
+    ["read", "ls"]
+        .map(|name| Definition {
+            name: name.to_owned(),
+            description: format!("Does {name}."),
+            parameters: parameters.clone(),
+            guidance: None,
+        })
+        .to_vec()
+}
+
+/// A conversation that grows.
+pub(crate) struct Talk {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) history: Vec<Arc<Said>>,
+    pub(crate) tools: Vec<Definition>,
+    pub(crate) pieces: Mutex<Vec<Piece>>,
+}
+
+impl Talk {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
+        Self {
+            model,
+            history: Vec::new(),
+            tools: tools(),
+            pieces: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn say(&mut self, message: Message) -> &mut Self {
+        self.history.push(Said::new(message));
+        self
+    }
+
+    pub(crate) fn ask(&mut self, text: &str) -> &mut Self {
+        self.say(Message::user(text, Origin::Prompt))
+    }
+
+    pub(crate) fn result(&mut self, call: &str, tool: &str, text: &str) -> &mut Self {
+        let content = vec![Content::Text {
+            text: text.to_owned(),
+        }];
+        let results = vec![ToolResult {
+            call_id: call.to_owned(),
+            tool: tool.to_owned(),
+            content,
+            is_error: false,
+        }];
+        self.say(Message::Tool { results })
+    }
+
+    /// Sends it as it is.
+    pub(crate) async fn send(&self) -> Result<Answer, ModelError> {
+        let request = Request {
+            session: "session-1",
+            system: "You are \"careful\".\nVery.",
+            tools: &self.tools,
+            history: &self.history,
+            max_output: None,
+        };
+        let show = |piece| self.pieces.lock().unwrap().push(piece);
+        self.model.answer(request, &show).await
+    }
+
+    /// Sends it, and the answer becomes part of it.
+    pub(crate) async fn answered(&mut self) -> Answer {
+        let answer = self.send().await.unwrap();
+        self.say(Message::Assistant(answer.clone()));
+        answer
+    }
+}

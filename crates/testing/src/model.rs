@@ -1,0 +1,361 @@
+//! A provider of models on loopback that says what a script says. It speaks the five
+//! protocols, each by its path, over a small HTTP/1.1 of its own; it keeps what it
+//! was sent, and fails in all the ways providers fail.
+//!
+//! It runs on threads of its own, so tests with and without an async runtime can use
+//! it, and programs that a test starts.
+
+mod anthropic;
+mod google;
+mod ollama;
+mod openai;
+mod script;
+
+pub use script::{Call, Ending, Says, Script, Tokens, Turn};
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// A request that came.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Its path with its query.
+    pub path: String,
+    /// Its headers; names are in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its body, as it came.
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    /// Its body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("the body of a request is JSON")
+    }
+
+    /// A header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+struct Shared {
+    script: Box<dyn Script>,
+    count: AtomicUsize,
+    connections: AtomicUsize,
+    /// The size of the pieces an answer is cut into; 0 leaves it whole.
+    chop: AtomicUsize,
+    keeps: AtomicBool,
+    received: Mutex<Vec<Received>>,
+    is_over: AtomicBool,
+}
+
+/// The server. It ends when it is dropped.
+pub struct Scripted {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Scripted {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// When no port of loopback can be had.
+    pub fn start(script: impl Script + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port of loopback");
+        let address = listener.local_addr().expect("its address");
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            count: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            chop: AtomicUsize::new(0),
+            keeps: AtomicBool::new(true),
+            received: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if accepting.is_over.load(Ordering::Acquire) {
+                    return;
+                }
+                accepting.connections.fetch_add(1, Ordering::AcqRel);
+                let shared = Arc::clone(&accepting);
+                thread::spawn(move || {
+                    // A client that goes away is no matter for the server.
+                    let _ = shared.serve(&stream);
+                });
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Cuts every answer into pieces of so many bytes, wherever that is.
+    #[must_use]
+    pub fn chopped(self, size: usize) -> Self {
+        self.shared.chop.store(size, Ordering::Release);
+        self
+    }
+
+    /// Forgets requests, for whoever sends many.
+    #[must_use]
+    pub fn forgetful(self) -> Self {
+        self.shared.keeps.store(false, Ordering::Release);
+        self
+    }
+
+    /// Where it is: `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What came so far.
+    ///
+    /// # Panics
+    /// When a thread of the server panicked.
+    #[must_use]
+    pub fn received(&self) -> Vec<Received> {
+        self.shared.received.lock().expect("requests").clone()
+    }
+
+    /// How many requests came so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.shared.count.load(Ordering::Acquire)
+    }
+
+    /// How many connections were made so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        // Wakes who accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    /// Answers the requests of a connection.
+    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut reader = BufReader::with_capacity(64 * 1024, stream);
+        while let Some(request) = read_request(&mut reader)? {
+            let number = self.count.fetch_add(1, Ordering::AcqRel);
+            let path = request.path.clone();
+            let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+            if self.keeps.load(Ordering::Acquire) {
+                self.received.lock().expect("requests").push(request);
+            }
+            let turn = self.script.turn(&body, number);
+            if !self.answer(stream, &path, &body, turn)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a request; whether the connection goes on.
+    fn answer(
+        &self,
+        mut stream: &TcpStream,
+        path: &str,
+        body: &Value,
+        turn: Turn,
+    ) -> std::io::Result<bool> {
+        let Some(protocol) = Protocol::of(path) else {
+            let missing = r#"{"error":{"message":"no such path"}}"#;
+            return plain(stream, 404, &[], missing).map(|()| true);
+        };
+        let (text, ending) = match turn {
+            Turn::Says(says) => (protocol.write(&says, body), Ending::Whole),
+            Turn::Cut {
+                says,
+                after,
+                ending,
+            } => {
+                let mut text = protocol.write(&says, body).into_bytes();
+                text.truncate(after);
+                (String::from_utf8_lossy(&text).into_owned(), ending)
+            }
+            Turn::Raw(text) => (text, Ending::Whole),
+            Turn::Status {
+                status,
+                headers,
+                body,
+            } => return plain(stream, status, &headers, &body).map(|()| true),
+            Turn::Silent => {
+                self.wait(stream);
+                return Ok(false);
+            }
+            Turn::Closed => return Ok(false),
+        };
+        let kind = match protocol {
+            Protocol::Ollama => "application/x-ndjson",
+            _ => "text/event-stream",
+        };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n"
+        );
+        let text = text.as_bytes();
+        let chop = match self.chop.load(Ordering::Acquire) {
+            0 => text.len().max(1),
+            size => size,
+        };
+        let mut out = head.into_bytes();
+        for piece in text.chunks(chop) {
+            write!(out, "{:x}\r\n", piece.len())?;
+            out.extend_from_slice(piece);
+            out.extend_from_slice(b"\r\n");
+        }
+        if ending != Ending::Broken {
+            out.extend_from_slice(b"0\r\n\r\n");
+        }
+        if ending == Ending::Stalled {
+            out.truncate(out.len() - 5);
+        }
+        stream.write_all(&out)?;
+        match ending {
+            Ending::Stalled => self.wait(stream),
+            Ending::Whole | Ending::Broken => {}
+        }
+        Ok(ending == Ending::Whole)
+    }
+
+    /// Says nothing until the client goes away, or the server.
+    fn wait(&self, mut stream: &TcpStream) {
+        let _ = stream.set_read_timeout(Some(Duration::from_millis(50)));
+        let mut byte = [0];
+        while !self.is_over.load(Ordering::Acquire) {
+            match stream.read(&mut byte) {
+                Ok(0) => return,
+                Err(error)
+                    if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The protocols, told by the end of their path.
+#[derive(Debug, Clone, Copy)]
+enum Protocol {
+    Anthropic,
+    Responses,
+    Completions,
+    Google,
+    Ollama,
+}
+
+impl Protocol {
+    fn of(path: &str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or_default();
+        let ends = [
+            ("/v1/messages", Self::Anthropic),
+            ("/responses", Self::Responses),
+            ("/chat/completions", Self::Completions),
+            (":streamGenerateContent", Self::Google),
+            ("/api/chat", Self::Ollama),
+        ];
+        let found = ends.into_iter().find(|(end, _)| path.ends_with(end));
+        found.map(|(_, protocol)| protocol)
+    }
+
+    fn write(self, says: &Says, request: &Value) -> String {
+        let model = request
+            .get("model")
+            .and_then(Value::as_str)
+            .unwrap_or("scripted");
+        match self {
+            Self::Anthropic => anthropic::write(says, model),
+            Self::Responses => openai::responses(says, model),
+            Self::Completions => openai::completions(says, model),
+            Self::Google => google::write(says),
+            Self::Ollama => ollama::write(says, model),
+        }
+    }
+}
+
+/// An event of a stream: its name where the protocol has names, and its data.
+fn event(out: &mut String, name: Option<&str>, data: &Value) {
+    if let Some(name) = name {
+        let _ = writeln!(out, "event: {name}");
+    }
+    let _ = write!(out, "data: {data}\n\n");
+}
+
+/// A text in the pieces that a model would send.
+fn pieces(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    chars
+        .chunks(24)
+        .map(|piece| piece.iter().collect())
+        .collect()
+}
+
+fn plain(
+    mut stream: &TcpStream,
+    status: u16,
+    headers: &[(String, String)],
+    body: &str,
+) -> std::io::Result<()> {
+    let mut out = format!(
+        "HTTP/1.1 {status} Scripted\r\ncontent-length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        let _ = write!(out, "{name}: {value}\r\n");
+    }
+    out.push_str("\r\n");
+    out.push_str(body);
+    stream.write_all(out.as_bytes())
+}
+
+fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Received>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let path = line.split_whitespace().nth(1).unwrap_or("/").to_owned();
+    let mut headers = Vec::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
+        let (name, value) = (name.to_lowercase(), value.trim().to_owned());
+        if name == "content-length" {
+            length = value.parse().unwrap_or(0);
+        }
+        headers.push((name, value));
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Received {
+        path,
+        headers,
+        body,
+    }))
+}

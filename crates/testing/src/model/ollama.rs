@@ -1,0 +1,47 @@
+//! Ollama's own protocol: a line of JSON for each piece.
+
+use super::{Says, pieces};
+use serde_json::{Value, json};
+
+pub(super) fn write(says: &Says, model: &str) -> String {
+    let mut out = String::new();
+    let mut send = |message: Value, last: Option<Value>| {
+        let mut line = json!({ "model": model, "created_at": "2026-01-01T00:00:00Z",
+            "message": message, "done": last.is_some() });
+        if let (Some(Value::Object(last)), Some(line)) = (last, line.as_object_mut()) {
+            line.extend(last);
+        }
+        out.push_str(&line.to_string());
+        out.push('\n');
+    };
+    for text in pieces(&says.reasoning) {
+        send(
+            json!({ "role": "assistant", "content": "", "thinking": text }),
+            None,
+        );
+    }
+    for text in pieces(&says.text) {
+        send(json!({ "role": "assistant", "content": text }), None);
+    }
+    for call in &says.calls {
+        let arguments: Value =
+            serde_json::from_str(&call.arguments).unwrap_or(json!(call.arguments));
+        let mut item = json!({ "function": { "name": call.name, "arguments": arguments } });
+        if !call.id.is_empty() {
+            item["id"] = json!(call.id);
+        }
+        send(
+            json!({ "role": "assistant", "content": "", "tool_calls": [item] }),
+            None,
+        );
+    }
+    let tokens = says.tokens;
+    send(
+        json!({ "role": "assistant", "content": "" }),
+        Some(json!({
+            "done_reason": says.stop.as_deref().unwrap_or("stop"),
+            "prompt_eval_count": tokens.input, "eval_count": tokens.output,
+        })),
+    );
+    out
+}
