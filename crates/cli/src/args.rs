@@ -1,5 +1,6 @@
 //! The command line as people type it. A doc comment here is the help text.
 
+pub(crate) mod agent;
 pub(crate) mod plugin;
 pub(crate) mod sessions;
 
@@ -44,7 +45,7 @@ pub(crate) struct Cli {
 }
 
 /// Flags that every command takes.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_display_order = 100)]
 pub(crate) struct Shared {
     /// Work in this folder instead of the current one
@@ -72,6 +73,9 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(config::APPROVE))]
     pub(crate) approve: Option<String>,
+    /// The model that answers
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) model: Option<String>,
     /// With the tools of this program too; may be repeated
     #[arg(long, global = true, value_name = "CMD ARGS")]
     pub(crate) plugin: Vec<String>,
@@ -123,6 +127,7 @@ impl Shared {
             "--network" => self.network.clone(),
             "--approve" => self.approve.clone(),
             "--log" => self.log.clone(),
+            "--model" => self.model.clone(),
             "--quiet" => self.quiet.then(|| "true".to_owned()),
             _ => None,
         }
@@ -131,6 +136,19 @@ impl Shared {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Work on one task to its end, with nobody there.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft run \"Fix the failing test\"\n  \
+        git diff | haft run --json \"Review this\""
+    )]
+    Run(agent::Run),
+    /// Go on with a session, or answer what waits in it.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft resume\n  haft resume k3f9 --answer call_1=approve"
+    )]
+    Resume(agent::Resume),
     /// Run one tool and print its reply.
     #[command(
         verbatim_doc_comment,

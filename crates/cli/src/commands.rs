@@ -9,6 +9,8 @@ pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod plugin;
+pub(crate) mod resume;
+pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod start;
 pub(crate) mod tools;

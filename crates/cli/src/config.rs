@@ -7,6 +7,7 @@ mod file;
 pub(crate) mod files;
 mod keys;
 mod layer;
+pub(crate) mod model;
 mod places;
 pub(crate) mod plugins;
 mod policy;
@@ -24,6 +25,7 @@ pub(crate) use sources::FILE;
 use crate::args::Shared;
 use crate::env;
 use crate::exit::Failure;
+use crate::trust::{Item, Trust};
 use haft::ops::scope::FileRules;
 use haft::{Approve, Policy};
 use haft_web::Channel;
@@ -31,7 +33,7 @@ use keys::Standing;
 use places::Named;
 use serde_json::Value;
 use sources::{Given, Origin, Sources};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 use yaml::{Content, Node};
@@ -59,6 +61,11 @@ pub(crate) struct Settings {
     pub(crate) files: files::Files,
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) plugins: Vec<plugins::Configured>,
+    /// Which model answers; or what keeps that from being known.
+    pub(crate) model: Result<model::Model, Failure>,
+    /// What the project says of that, and has to be looked at first.
+    pub(crate) model_of_project: Option<Item>,
+    pub(crate) interrupt_on: BTreeSet<String>,
     /// Whether everything of the project may run, this once.
     pub(crate) trust: bool,
     pub(crate) policy: Policy,
@@ -171,6 +178,15 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
             from: from.join(", "),
         });
     }
+    let model_of_project = model::of_project(&sources);
+    let heeds = model_of_project.as_ref().is_none_or(|item| {
+        Trust::load(folders.state.as_deref(), &started, flags.trust).allows(item)
+    });
+    let model = model::load(&sources, heeds, home, &mut warnings, &mut shown);
+    if let Err(failure) = &model {
+        warnings.push(failure.message.clone());
+    }
+    let interrupt_on = model::interrupt_on(&sources, &mut shown)?;
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let policy = policy::load(&sources, &mut warnings)?;
     show("policy", policy::shown(&policy), policy::from(&policy));
@@ -198,6 +214,9 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         files,
         channels,
         plugins,
+        model,
+        model_of_project,
+        interrupt_on,
         trust: flags.trust,
         policy,
         approve,

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Failed,
     /// The command line or the configuration is wrong; nothing was tried.
     Usage,
+    /// Somebody has to say yes first.
+    Waiting,
     /// A signal of this number ended it.
     Signal(u8),
 }
@@ -21,6 +23,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
+            Exit::Waiting => 3,
             // What a shell reports for a process that died of the signal.
             Exit::Signal(number) => 128_u8.saturating_add(number),
         })
@@ -28,7 +31,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Why a command did not do what was asked, and what may help.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// For a mistake in a file it begins with the place, as editors like it.

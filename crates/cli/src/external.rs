@@ -30,7 +30,7 @@ pub(crate) struct External {
 
 /// Everything of a project that would run.
 pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
-    let mut items = Vec::new();
+    let mut items: Vec<Item> = settings.model_of_project.clone().into_iter().collect();
     let plugins = settings.plugins.iter().filter(|plugin| plugin.is_project);
     items.extend(plugins.map(|plugin| item(plugin, settings)));
     let (found, problems) = folder::look(&settings.started.join("tools"), Tier::Project);

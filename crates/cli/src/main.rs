@@ -2,6 +2,7 @@
 //! replies become text and an exit code. The only crate that reads the
 //! environment and prints.
 
+mod agent;
 mod args;
 mod ask;
 mod backing;
@@ -55,6 +56,8 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     let shared = &cli.shared;
     match cli.command {
         None => Ok(commands::start::run()),
+        Some(Command::Run(run)) => commands::run::run(shared, &run),
+        Some(Command::Resume(resume)) => commands::resume::run(shared, &resume),
         Some(Command::Call(call)) => commands::call::run(shared, &call),
         Some(Command::Why(why)) => commands::why::run(shared, &why),
         Some(Command::Tools(tools)) => commands::tools::run(shared, &tools),

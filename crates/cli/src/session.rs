@@ -51,6 +51,36 @@ pub(crate) fn build_with(
     approver: Option<Arc<dyn Approver>>,
     record: Option<Record>,
 ) -> Result<Runtime, Failure> {
+    let builder = described(settings, offer, approver, record)?;
+    built(settings, builder)
+}
+
+/// An earlier session that is gone on with.
+pub(crate) struct GoingOn {
+    pub(crate) id: String,
+    /// What its tools remember.
+    pub(crate) state: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Makes the session of an agent, which records what it does itself.
+pub(crate) fn build_for_agent(
+    settings: &Settings,
+    approver: Arc<dyn Approver>,
+    going_on: Option<GoingOn>,
+) -> Result<Runtime, Failure> {
+    let mut builder = described(settings, Offer::Preset, Some(approver), None)?;
+    if let Some(GoingOn { id, state }) = going_on {
+        builder = builder.session(id).remembering(state);
+    }
+    built(settings, builder)
+}
+
+fn described(
+    settings: &Settings,
+    offer: Offer,
+    approver: Option<Arc<dyn Approver>>,
+    record: Option<Record>,
+) -> Result<haft::Builder, Failure> {
     let mut builder = Runtime::builder()
         .dir(&settings.work_dir)
         .toolset(&settings.toolset)
@@ -63,7 +93,8 @@ pub(crate) fn build_with(
         .backend(backing::backing(settings)?)
         .policy(settings.policy.clone())
         .rules_begin(&settings.started)
-        .approve(settings.approve);
+        .approve(settings.approve)
+        .interrupt_on(settings.interrupt_on.clone());
     if settings.files.execution == Execution::Local || !has_a_tree(&settings.toolset) {
         builder = builder.commands(commands(settings)?);
     }
@@ -103,6 +134,10 @@ pub(crate) fn build_with(
     if offer == Offer::Every {
         builder = builder.every_tool();
     }
+    Ok(builder)
+}
+
+fn built(settings: &Settings, builder: haft::Builder) -> Result<Runtime, Failure> {
     builder.build().map_err(|error| match error {
         // What is wrong with a backend is wrong in its file.
         BuildError::Route(..) if settings.files.has_variables => Failure::usage(format!(

@@ -186,40 +186,72 @@ pub(crate) static KEYS: &[Key] = &[
         "no notes beside results and errors",
     )
     .given_by("--quiet", "HAFT_QUIET"),
-    later("provider", Kind::Choice(PROVIDERS), "who runs the model"),
-    later("model", Kind::Text, "the model's name"),
-    later("base_url", Kind::Text, "where the provider answers"),
-    later(
+    used(
+        "provider",
+        Kind::Choice(PROVIDERS),
+        "anthropic",
+        "who runs the model",
+    ),
+    used("model", Kind::Text, "claude-sonnet-4-5", "the model's name")
+        .given_by("--model", "HAFT_MODEL"),
+    used("base_url", Kind::Text, "\"\"", "where the provider answers"),
+    used(
         "replay",
         Kind::Text,
+        "\"\"",
         "a recorded session, for provider: replay",
     ),
-    later(
+    used(
         "api_key",
         Kind::Text,
-        "the provider's key, best as ${VARIABLE}",
+        "${ANTHROPIC_API_KEY}",
+        "the provider's key",
     ),
-    later("system_prompt", Kind::Text, "what the model is told first"),
-    later("max_turns", Kind::Whole(0, u64::MAX), "turns of one task"),
-    later("max_tokens", Kind::Whole(0, u64::MAX), "tokens of one task"),
-    later("max_cost", Kind::Number(u64::MAX), "US dollars of one task"),
-    later(
+    used(
+        "system_prompt",
+        Kind::Text,
+        "\"\"",
+        "what the model is told first",
+    ),
+    used(
+        "max_turns",
+        Kind::Whole(1, u64::MAX),
+        "50",
+        "turns of one task",
+    ),
+    used(
+        "max_tokens",
+        Kind::Whole(1, u64::MAX),
+        "1000000",
+        "tokens of one task; no bound if not set",
+    ),
+    used(
+        "max_cost",
+        Kind::Number(u64::MAX),
+        "1.0",
+        "US dollars of one task; no bound if not set",
+    ),
+    used(
         "max_retries",
         Kind::Whole(0, u64::MAX),
+        "3",
         "repeats of a failed request",
     ),
-    later("subagents", Kind::List, "agents that the agent may ask"),
-    later("skills", Kind::Texts, "folders of skills"),
+    used(
+        "subagents",
+        Kind::List,
+        "[]",
+        "agents that the agent may ask",
+    ),
+    used("skills", Kind::Texts, "[]", "folders of skills"),
+    used(
+        "tools.interrupt_on",
+        Kind::Map,
+        "{}",
+        "calls that wait for a person: { write: true }",
+    ),
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
     later("tools.web", Kind::Map, "search engines and hosts"),
-    Key {
-        standing: Standing::Refused,
-        ..later(
-            "tools.interrupt_on",
-            Kind::Map,
-            "calls that wait for a person",
-        )
-    },
 ];
 
 const fn used(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {

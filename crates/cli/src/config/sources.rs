@@ -134,6 +134,18 @@ impl<'a> Sources<'a> {
         ))
     }
 
+    /// The value of a key as the project's file writes it.
+    pub(crate) fn written_by_project(&self, name: &str) -> Option<Value> {
+        let layer = self.layers.iter().find(|layer| layer.role == Role::Project);
+        layer?.get(name).map(plain)
+    }
+
+    /// The folder of a file by its name for messages.
+    pub(crate) fn folder_of(&self, shown: &str) -> Option<PathBuf> {
+        let layer = self.layers.iter().find(|layer| layer.shown == shown);
+        layer.map(|layer| layer.folder.clone())
+    }
+
     /// The folder of the project's file, if there is one.
     pub(crate) fn project(&self) -> Option<&Path> {
         let layer = self.layers.iter().find(|layer| layer.role == Role::Project);

@@ -1,0 +1,100 @@
+//! What a headless run says on stderr while it works: a line for each call.
+
+use crate::output;
+use haft_agent::{AgentEvent, Event, EventKind};
+use serde_json::Value;
+
+/// How much of a call is shown.
+const MOST: usize = 100;
+
+/// Says what happens.
+pub(super) struct Progress {
+    is_on: bool,
+}
+
+impl Progress {
+    pub(super) fn new(is_on: bool) -> Self {
+        Self { is_on }
+    }
+
+    pub(super) fn show(&self, event: &Event) {
+        let indent = if event.parent.is_some() { "    " } else { "" };
+        let line = match &event.kind {
+            // Errors are told in any case.
+            EventKind::Agent(AgentEvent::Error { message }) => Some(format!("error: {message}")),
+            _ if !self.is_on => None,
+            EventKind::Agent(event) => agent(event),
+            EventKind::Tool(event) => tool(event),
+            _ => None,
+        };
+        if let Some(line) = line {
+            output::note(&format!("{indent}{line}"));
+        }
+    }
+}
+
+fn agent(event: &AgentEvent) -> Option<String> {
+    match event {
+        AgentEvent::Retry {
+            attempt,
+            of,
+            delay_ms,
+            reason,
+        } => Some(format!(
+            "asking again in {delay_ms} ms ({attempt} of {of}): {reason}"
+        )),
+        AgentEvent::Compaction { before, after } => Some(format!(
+            "the conversation was made shorter: about {before} tokens, now {after}"
+        )),
+        AgentEvent::TurnLimitReached { reason } => {
+            let name = serde_json::to_value(reason).unwrap_or_default();
+            Some(match name.as_str().unwrap_or_default() {
+                "loop" => {
+                    "stopped: the same calls with the same results again and again".to_owned()
+                }
+                name => format!("stopped: {name} is reached"),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn tool(event: &haft::EventKind) -> Option<String> {
+    match event {
+        haft::EventKind::ToolStart {
+            tool, arguments, ..
+        } => Some(format!("> {tool} {}", brief(arguments))),
+        haft::EventKind::ToolEnd {
+            tool,
+            is_error: true,
+            ..
+        } => Some(format!("  {tool} failed")),
+        haft::EventKind::ToolDenied { tool, reason, .. } => {
+            Some(format!("  {tool} was not run: {}", cut(reason)))
+        }
+        haft::EventKind::ApprovalNeeded {
+            tool, arguments, ..
+        } => Some(format!("? {tool} {}", brief(arguments))),
+        _ => None,
+    }
+}
+
+/// The arguments of a call on one line.
+fn brief(arguments: &Value) -> String {
+    let Value::Object(fields) = arguments else {
+        return cut(&arguments.to_string());
+    };
+    let shown = fields.iter().map(|(name, value)| match value {
+        Value::String(text) => format!("{name}={}", text.replace('\n', "\\n")),
+        other => format!("{name}={other}"),
+    });
+    cut(&shown.collect::<Vec<_>>().join(" "))
+}
+
+fn cut(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,35 @@
+//! What the commands that ask a model take.
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What to do; what stdin holds is added to it
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Print one event per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Go on with the newest session of this folder
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub(crate) goes_on: bool,
+    /// Go on with this session
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) resume: Option<String>,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Resume {
+    /// Which; the newest of this folder if there is none
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// What to do next
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// approve, reject, or changed arguments as JSON
+    #[arg(long, value_name = "CALL_ID=ANSWER")]
+    pub(crate) answer: Vec<String>,
+    /// Print one event per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}

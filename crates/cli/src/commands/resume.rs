@@ -1,0 +1,140 @@
+//! `haft resume`: go on with a session, and answer what waits in it.
+
+use crate::agent::{self, Away, Manner, Past, Task, work};
+use crate::args::Shared;
+use crate::args::agent::Resume;
+use crate::config::Settings;
+use crate::exit::{Exit, Failure};
+use crate::signals::{self, Signals};
+use crate::{ask, session};
+use haft::Answer;
+use haft_agent::{Agent, Resumed};
+use haft_store::sessions::Sessions;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Goes on, as the command line says.
+pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
+    go_on(shared, args)
+}
+
+/// Goes on with nobody there.
+pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let answers = args.answer.iter().map(|text| answer(text));
+    let answers: Vec<_> = answers.collect::<Result<_, _>>()?;
+    let sessions = agent::sessions(&settings)?
+        .ok_or_else(|| Failure::usage("there is no state folder, so no sessions: set HOME"))?;
+    let (id, prompt) = which(&sessions, &settings, args)?;
+    let looked = sessions.look(&id).map_err(told)?;
+    let settings = in_its_folder(shared, settings, &looked.info.work_dir)?;
+    let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
+    let taken = sessions.take(&id).map_err(told)?;
+    let manner = Manner {
+        json: args.json,
+        quiet: settings.quiet,
+    };
+    signals::block_on(async {
+        let mut signals = Signals::listen()?;
+        let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
+        let past = Past::Session(Box::new(taken));
+        let agent = agent::agent(&settings, model, past, Some(&sessions), approver).await?;
+        known(&agent, &answers)?;
+        if prompt.is_none() && !agent.has_work() {
+            return Err(Failure::usage(format!(
+                "session {id} waits for nothing: say what to do next"
+            ))
+            .hint(format!("haft resume {id} \"Go on with …\"")));
+        }
+        let resumed = Resumed { answers, prompt };
+        work(&agent, Task::Resume(resumed), manner, &mut signals).await
+    })
+}
+
+/// Which session, and what to do in it.
+pub(crate) fn which(
+    sessions: &Sessions,
+    settings: &Settings,
+    args: &Resume,
+) -> Result<(String, Option<String>), Failure> {
+    let newest = || {
+        sessions
+            .newest(&settings.work_dir)
+            .map_err(told)?
+            .ok_or_else(|| {
+                Failure::usage("there is no session of this folder yet")
+                    .hint("`haft sessions list --all` lists those of others")
+            })
+    };
+    match (&args.session, &args.prompt) {
+        (None, prompt) => Ok((newest()?, prompt.clone())),
+        // One word may be a session; several are something to do.
+        (Some(text), None) if text.contains(char::is_whitespace) => {
+            Ok((newest()?, Some(text.clone())))
+        }
+        (Some(id), prompt) => Ok((sessions.find(id).map_err(told)?, prompt.clone())),
+    }
+}
+
+/// A session is of its folder, wherever one is.
+pub(crate) fn in_its_folder(
+    shared: &Shared,
+    settings: Settings,
+    folder: &std::path::Path,
+) -> Result<Settings, Failure> {
+    if settings.work_dir == folder || shared.dir.is_some() {
+        return Ok(settings);
+    }
+    let shared = Shared {
+        dir: Some(folder.to_owned()),
+        ..shared.clone()
+    };
+    crate::config::load(&shared)
+}
+
+/// `CALL_ID=approve|reject|JSON`
+fn answer(text: &str) -> Result<(String, Answer), Failure> {
+    let wrong = || {
+        Failure::usage(format!(
+            "--answer must be CALL_ID=approve, CALL_ID=reject or CALL_ID=JSON, got \"{text}\""
+        ))
+    };
+    let (id, answer) = text.split_once('=').ok_or_else(wrong)?;
+    let answer = match answer.trim() {
+        "approve" => Answer::Approve,
+        "reject" => Answer::Reject { reason: None },
+        json => match serde_json::from_str(json) {
+            Ok(arguments @ Value::Object(_)) => Answer::ApproveWith { arguments },
+            _ => return Err(wrong()),
+        },
+    };
+    Ok((id.to_owned(), answer))
+}
+
+/// An answer to nothing is a mistake.
+fn known(agent: &Agent, answers: &[(String, Answer)]) -> Result<(), Failure> {
+    let waiting: Vec<String> = agent.waiting().into_iter().map(|call| call.id).collect();
+    for (id, _) in answers {
+        if !waiting.contains(id) {
+            let there = match waiting.is_empty() {
+                true => "no call waits in this session".to_owned(),
+                false => format!("calls that wait: {}", waiting.join(", ")),
+            };
+            return Err(Failure::usage(format!("no call {id} waits for an answer")).hint(there));
+        }
+    }
+    Ok(())
+}
+
+/// What the database says, as the end of a command.
+#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
+fn told(error: haft_store::sessions::Error) -> Failure {
+    use haft_store::sessions::Error;
+    let text = error.to_string();
+    match error {
+        Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
+            Failure::usage(text).hint("`haft sessions list --all` lists all of them")
+        }
+        _ => Failure::failed(text),
+    }
+}

@@ -1,0 +1,291 @@
+//! Which model answers, and how long an agent may work. A project may choose among
+//! what the person has, and tighten limits; it does not say where what is said goes,
+//! unless that is this machine or the person trusts it.
+
+use super::sources::{Given, Origin, Sources};
+use super::{Shown, joined, redact, text};
+use crate::exit::Failure;
+use crate::trust::{Item, Pin};
+use haft_agent::provider::Secret;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What an agent is made from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Model {
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) base_url: Option<String>,
+    pub(crate) api_key: Option<Secret>,
+    /// A recorded session.
+    pub(crate) replay: Option<PathBuf>,
+    pub(crate) system_prompt: Option<String>,
+    pub(crate) max_turns: Option<u64>,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) max_cost: Option<f64>,
+    pub(crate) max_retries: Option<u64>,
+    /// Specs of sub-agents, and where each stands.
+    pub(crate) subagents: Vec<(Value, String)>,
+    pub(crate) skills: Vec<PathBuf>,
+}
+
+/// Keys that say where everything that is said goes.
+const WHERE: [&str; 4] = ["provider", "base_url", "api_key", "replay"];
+
+/// What the project says of that, to be looked at by the person, unless it is a choice
+/// among their own or stays on this machine.
+pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
+    let project = |name: &str| sources.written_by_project(name);
+    let said: Vec<(&str, Value)> = WHERE
+        .into_iter()
+        .filter_map(|name| Some((name, project(name)?)))
+        .collect();
+    let stays_here = match (project("base_url"), project("api_key"), project("replay")) {
+        (_, _, Some(_)) => false,
+        (Some(url), _, None) => url.as_str().is_some_and(is_loopback),
+        (None, key, None) => key.is_none(),
+    };
+    if stays_here {
+        return None;
+    }
+    let shown = said.iter().map(|(name, value)| {
+        let value = shown_value(name, value);
+        format!("{name}: {}", value.as_str().unwrap_or_default())
+    });
+    let written: Vec<_> = said
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let replay = project("replay").and_then(|file| Some(sources.project()?.join(file.as_str()?)));
+    Some(Item {
+        kind: "model",
+        name: "who answers".to_owned(),
+        shown: shown.collect::<Vec<_>>().join(", "),
+        pin: Pin {
+            written: written.join("\n"),
+            files: replay.into_iter().collect(),
+        },
+        remarks: vec!["it would see everything that is said and read".to_owned()],
+    })
+}
+
+/// Reads it.
+///
+/// # Errors
+/// When a variable is not set that a value needs. Only who asks a model has to stop
+/// for that.
+pub(crate) fn load(
+    sources: &Sources<'_>,
+    heeds: bool,
+    home: Option<&Path>,
+    warnings: &mut Vec<String>,
+    shown: &mut Vec<Shown>,
+) -> Result<Model, Failure> {
+    if !heeds {
+        warn_of_project(sources, warnings);
+    }
+    let mut of = |name: &'static str| -> Result<Option<Given>, Failure> {
+        let given = if heeds || !WHERE.contains(&name) {
+            sources.first(name)?
+        } else {
+            sources.apart(name)?.0
+        };
+        if let Some(given) = &given {
+            shown.push(Shown {
+                key: name,
+                value: shown_value(name, &given.written),
+                from: given.from.to_string(),
+            });
+        }
+        Ok(given)
+    };
+    let texts = |given: Option<Given>| given.map(|given| text(&given).to_owned());
+    let mut model = Model {
+        provider: texts(of("provider")?),
+        model: texts(of("model")?),
+        base_url: texts(of("base_url")?),
+        api_key: texts(of("api_key")?).map(Secret::new),
+        replay: None,
+        system_prompt: texts(of("system_prompt")?),
+        ..Model::default()
+    };
+    if let Some(given) = of("replay")? {
+        model.replay = Some(beside(sources, &given));
+    }
+    model.max_turns = least(sources, "max_turns", shown)?.and_then(|value| value.as_u64());
+    model.max_tokens = least(sources, "max_tokens", shown)?.and_then(|value| value.as_u64());
+    model.max_cost = least(sources, "max_cost", shown)?.and_then(|value| value.as_f64());
+    model.max_retries = least(sources, "max_retries", shown)?.and_then(|value| value.as_u64());
+    lists(sources, home, &mut model, shown)?;
+    Ok(model)
+}
+
+fn shown_value(name: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) => {
+            let line = redact::text(name, text.trim().lines().next().unwrap_or_default());
+            line.chars().take(60).collect::<String>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+fn is_loopback(url: &str) -> bool {
+    let Ok(url) = url::Url::parse(url) else {
+        return false;
+    };
+    match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+fn warn_of_project(sources: &Sources<'_>, warnings: &mut Vec<String>) {
+    for name in WHERE {
+        if sources.written_by_project(name).is_some() {
+            warnings.push(format!(
+                "{}: {name} is not used: it would say where everything goes that is said; `haft trust` shows and allows it, --trust does for once",
+                super::FILE
+            ));
+        }
+    }
+}
+
+/// A file that is named, from the folder of the one that names it.
+fn beside(sources: &Sources<'_>, given: &Given) -> PathBuf {
+    let folder = match &given.from {
+        Origin::File(name, _) => sources.folder_of(name),
+        _ => None,
+    };
+    folder.unwrap_or_default().join(text(given))
+}
+
+/// A limit: the person's, made smaller by the project if it likes.
+fn least(
+    sources: &Sources<'_>,
+    name: &'static str,
+    shown: &mut Vec<Shown>,
+) -> Result<Option<Value>, Failure> {
+    let (person, project) = sources.apart(name)?;
+    let number = |given: &Given| given.value.as_f64().unwrap_or(f64::INFINITY);
+    let chosen = match (person, project) {
+        (Some(person), Some(project)) if number(&project) < number(&person) => project,
+        (Some(person), _) => person,
+        (None, Some(project)) => project,
+        (None, None) => return Ok(None),
+    };
+    shown.push(Shown {
+        key: name,
+        value: chosen.written.clone(),
+        from: chosen.from.to_string(),
+    });
+    Ok(Some(chosen.value))
+}
+
+fn lists(
+    sources: &Sources<'_>,
+    home: Option<&Path>,
+    model: &mut Model,
+    shown: &mut Vec<Shown>,
+) -> Result<(), Failure> {
+    let mut from = Vec::new();
+    for (listed, _) in sources.items("subagents") {
+        let place = listed.from.to_string();
+        from.push(listed.from);
+        model.subagents.push((listed.value?, place));
+    }
+    if !from.is_empty() {
+        shown.push(Shown {
+            key: "subagents",
+            value: names(&model.subagents),
+            from: joined(&from),
+        });
+    }
+    let mut from = Vec::new();
+    for (listed, folder) in sources.items("skills") {
+        let value = listed.value?;
+        let name = value.as_str().unwrap_or_default();
+        // A folder outside is the person's to name.
+        let path = match (Path::new(name).strip_prefix("~"), home) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => folder.join(name),
+        };
+        if listed.is_project && !path.starts_with(&folder) {
+            continue;
+        }
+        from.push(listed.from);
+        model.skills.push(path);
+    }
+    if !from.is_empty() {
+        let paths = model.skills.iter().map(|path| path.display().to_string());
+        shown.push(Shown {
+            key: "skills",
+            value: paths.collect::<Vec<_>>().into(),
+            from: joined(&from),
+        });
+    }
+    Ok(())
+}
+
+fn names(specs: &[(Value, String)]) -> Value {
+    let names = specs.iter().map(|(spec, _)| spec["name"].clone());
+    names.collect()
+}
+
+/// Tools whose calls wait for a person. A project may add to them.
+pub(crate) fn interrupt_on(
+    sources: &Sources<'_>,
+    shown: &mut Vec<Shown>,
+) -> Result<BTreeSet<String>, Failure> {
+    let mut tools = BTreeSet::new();
+    let mut from = Vec::new();
+    for listed in sources.entries("tools.interrupt_on") {
+        let name = listed.name;
+        match listed.value? {
+            Value::Bool(true) => {
+                tools.insert(name);
+                from.push(listed.from);
+            }
+            Value::Bool(false) => {}
+            _ => {
+                return Err(Failure::usage(format!(
+                    "{}: tools.interrupt_on.{name} must be true or false",
+                    listed.from
+                )));
+            }
+        }
+    }
+    if !tools.is_empty() {
+        let names: Vec<_> = tools.iter().cloned().collect();
+        shown.push(Shown {
+            key: "tools.interrupt_on",
+            value: names.into(),
+            from: joined(&from),
+        });
+    }
+    Ok(tools)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn what_stays_here() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/v1", true),
+            ("http://[::1]:1", true),
+            ("http://localhost:11434", true),
+            ("http://localhost.evil.example", false),
+            ("http://127.0.0.1@evil.example", false),
+            ("https://api.example.com", false),
+            ("http://10.0.0.1", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_loopback(url), expected, "{url}");
+        }
+    }
+}
