@@ -1,10 +1,26 @@
 //! What happens while an agent works. These are the lines of `haft run --json`.
 
 use crate::Usage;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+/// The version of events. It rises when one that was there means something else; new
+/// kinds and new fields may come without that.
+pub const VERSION: u32 = 1;
+
+/// A JSON Schema of every event.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Event).to_value();
+    if let Some(fields) = schema.as_object_mut() {
+        let title = format!("Events of haft, version {VERSION}");
+        fields.insert("title".to_owned(), title.into());
+    }
+    schema
+}
+
 /// Something that happened.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Event {
     /// What.
@@ -22,7 +38,7 @@ pub struct Event {
 }
 
 /// The kinds of events.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -34,15 +50,17 @@ pub enum EventKind {
 }
 
 /// What only an agent has.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
     /// It begins to work.
     AgentStart {
-        /// Provider and model.
+        /// The version of these events: [`VERSION`].
+        version: u32,
+        /// Who runs the model.
         provider: String,
-        /// Provider and model.
+        /// The model.
         model: String,
     },
     /// The model is asked.
@@ -113,7 +131,7 @@ pub enum AgentEvent {
 }
 
 /// Why an agent has to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {

@@ -13,7 +13,9 @@ pub mod provider;
 mod usage;
 
 pub use agent::{Agent, Busy, Events, Handle, LoadError, Resumed};
-pub use event::{AgentEvent, Event, EventKind, Limit};
+pub use event::{
+    AgentEvent, Event, EventKind, Limit, VERSION as EVENTS_VERSION, schema as events_schema,
+};
 pub use hooks::{Hooks, NoHooks};
 pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};

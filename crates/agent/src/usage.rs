@@ -1,9 +1,10 @@
 //! What an answer cost.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Tokens of one answer, or of several together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
     /// Tokens that were sent, those from a cache included.

@@ -141,10 +141,13 @@ pub(crate) async fn agent(
     };
     let state = loaded.as_ref().and_then(|loaded| loaded.state.as_deref());
     let state = state.and_then(|state| serde_json::from_str(state).ok());
-    let going_on = session.as_ref().map(|session| session::GoingOn {
-        id: session.id().to_owned(),
+    let going_on = session::GoingOn {
+        id: match &session {
+            Some(session) => session.id().to_owned(),
+            None => Sessions::fresh_id(),
+        },
         state: state.unwrap_or_default(),
-    });
+    };
     let runtime = session::build_for_agent(settings, approver, going_on)?;
     session::ready(&runtime, settings.quiet).await;
     let stored = loaded

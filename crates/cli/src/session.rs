@@ -55,7 +55,7 @@ pub(crate) fn build_with(
     built(settings, builder)
 }
 
-/// An earlier session that is gone on with.
+/// A session by its id, and what it brings.
 pub(crate) struct GoingOn {
     pub(crate) id: String,
     /// What its tools remember.
@@ -66,13 +66,11 @@ pub(crate) struct GoingOn {
 pub(crate) fn build_for_agent(
     settings: &Settings,
     approver: Arc<dyn Approver>,
-    going_on: Option<GoingOn>,
+    going_on: GoingOn,
 ) -> Result<Runtime, Failure> {
-    let mut builder = described(settings, Offer::Preset, Some(approver), None)?;
-    if let Some(GoingOn { id, state }) = going_on {
-        builder = builder.session(id).remembering(state);
-    }
-    built(settings, builder)
+    let builder = described(settings, Offer::Preset, Some(approver), None)?;
+    let GoingOn { id, state } = going_on;
+    built(settings, builder.session(id).remembering(state))
 }
 
 fn described(

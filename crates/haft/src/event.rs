@@ -1,6 +1,7 @@
 //! What happens during calls, for whoever watches.
 
 use crate::Content;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct Event {
 
 /// The kinds of events. Every `tool_start` is followed by one `tool_end`; a
 /// call that was refused has `tool_denied` instead of both.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {

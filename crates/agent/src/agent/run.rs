@@ -121,6 +121,7 @@ impl Run {
     async fn beginning(&mut self, begin: Begin) -> Result<Option<End>, End> {
         let id = self.shared.model().id();
         let start = AgentEvent::AgentStart {
+            version: crate::EVENTS_VERSION,
             provider: id.provider,
             model: id.model,
         };

@@ -7,5 +7,6 @@
 
 mod approvals;
 mod bed;
+mod schema;
 mod scripted;
 mod turns;
