@@ -56,7 +56,7 @@ fn a_page_shows_the_conversation() {
     ];
     let mut from = 0;
     for part in wanted {
-        let at = page[from..].find(part);
+        let at = page.get(from..).unwrap().find(part);
         from += at.unwrap_or_else(|| panic!("{part:?} is not in its place:\n{page}"));
     }
     assert!(!page.contains('\u{1b}'), "{page}");
