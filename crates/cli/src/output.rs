@@ -60,6 +60,17 @@ pub(crate) fn bytes(mut from: impl io::Read) -> Result<(), Failure> {
     }
 }
 
+/// Writes lines of JSON as they are.
+pub(crate) fn json_lines(lines: &str) -> Result<(), Failure> {
+    match is_terminal() {
+        true => raw(&lines
+            .lines()
+            .map(|line| harmless(line) + "\n")
+            .collect::<String>()),
+        false => raw(lines),
+    }
+}
+
 /// Writes a result that is one line of JSON.
 pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
     let line = value.to_string();

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use haft::{Effect, Error, Intent, Journal, Outcome};
 use haft_store::sessions::{self, Batch, Call, Kind, New, Session, Sessions};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
 
 /// The database of sessions in a state folder.
 pub(crate) const FILE: &str = "sessions.db";
@@ -17,54 +18,47 @@ pub(crate) const FILE: &str = "sessions.db";
 /// Where calls are recorded.
 pub(crate) struct Record {
     pub(crate) journal: Arc<dyn Journal>,
-    /// The id of the session, if there is one.
-    pub(crate) session: Option<String>,
+    /// The id of the session.
+    pub(crate) session: String,
 }
 
-/// Makes a record for calls. Without a state folder there is none.
+/// Makes a record for calls. Without a state folder there is none. Nothing is opened
+/// before the first call.
 pub(crate) fn calls(settings: &Settings, kind: Kind) -> Option<Record> {
-    let state = settings.folders.state.as_deref()?;
-    let begun = open(settings, state).and_then(|sessions| {
-        let new = New {
-            id: None,
-            kind,
-            work_dir: settings.work_dir.clone(),
-            toolset: settings.toolset.clone(),
-            provider: String::new(),
-            model: String::new(),
-            title: None,
-            parent: None,
-            system: None,
-        };
-        sessions.begin(new).map_err(|error| error.to_string())
-    });
-    Some(match begun {
-        Ok(session) => Record {
-            session: Some(session.id().to_owned()),
-            journal: Arc::new(Recorder {
-                session,
-                made: AtomicU64::new(0),
-                open: Mutex::default(),
-            }),
-        },
-        Err(reason) => {
-            if !settings.quiet {
-                output::note(&format!(
-                    "warning: calls cannot be recorded: {reason}; those that change something are not made"
-                ));
-            }
-            Record {
-                journal: Arc::new(Closed { reason }),
-                session: None,
-            }
-        }
+    let state = settings.folders.state.clone()?;
+    let id = sessions::new_id();
+    let new = New {
+        id: Some(id.clone()),
+        kind,
+        work_dir: settings.work_dir.clone(),
+        toolset: settings.toolset.clone(),
+        provider: String::new(),
+        model: String::new(),
+        title: None,
+        parent: None,
+        system: None,
+    };
+    Some(Record {
+        session: id.clone(),
+        journal: Arc::new(Recorder {
+            id,
+            begin: Begin {
+                state,
+                new,
+                secrets: settings.secrets.clone(),
+            },
+            warns: !settings.quiet,
+            session: OnceCell::new(),
+            made: AtomicU64::new(0),
+            open: Mutex::default(),
+        }),
     })
 }
 
 /// Opens the sessions of a state folder, with secrets kept out of them.
-pub(crate) fn open(settings: &Settings, state: &Path) -> Result<Sessions, String> {
+pub(crate) fn open(state: &Path, secrets: &[String]) -> Result<Sessions, String> {
     let sessions = Sessions::open(state.join(FILE)).map_err(|error| error.to_string())?;
-    sessions.redact(env::secrets().into_iter().chain(settings.secrets.clone()));
+    sessions.redact(env::secrets().into_iter().chain(secrets.iter().cloned()));
     Ok(sessions)
 }
 
@@ -73,28 +67,28 @@ fn has_effect(effect: Effect) -> bool {
     !matches!(effect, Effect::Read | Effect::Pure)
 }
 
-/// Nothing can be recorded, so nothing may change.
-struct Closed {
-    reason: String,
+/// What it takes to begin.
+#[derive(Clone)]
+struct Begin {
+    state: PathBuf,
+    new: New,
+    secrets: Vec<String>,
 }
 
-#[async_trait]
-impl Journal for Closed {
-    async fn intent(&self, intent: Intent) -> Result<(), Error> {
-        if has_effect(intent.effect) {
-            return Err(Error::failed(self.reason.clone()));
-        }
-        Ok(())
-    }
-
-    async fn outcome(&self, _: Outcome) -> Result<(), Error> {
-        Ok(())
+impl Begin {
+    fn begin(self) -> Result<Session, String> {
+        let sessions = open(&self.state, &self.secrets)?;
+        sessions.begin(self.new).map_err(|error| error.to_string())
     }
 }
 
 /// Records into one session.
 struct Recorder {
-    session: Session,
+    id: String,
+    begin: Begin,
+    warns: bool,
+    /// Or why there is none.
+    session: OnceCell<Result<Session, String>>,
     /// How many calls there were.
     made: AtomicU64,
     /// Calls under way, by the ids that their callers gave them. Those may repeat.
@@ -107,35 +101,74 @@ struct Open {
     title: Option<String>,
 }
 
-impl Recorder {
-    /// The batch of an intent, with what the first call says the session is about.
-    fn intended(open: &Open) -> Batch {
+impl Open {
+    /// The batch of its intent, with what the first call says the session is about.
+    fn intended(&self) -> Batch {
         Batch {
-            calls: vec![open.call.clone()],
-            title: open.title.clone(),
+            calls: vec![self.call.clone()],
+            title: self.title.clone(),
             ..Batch::default()
         }
+    }
+}
+
+impl Recorder {
+    /// The session. It is opened on a thread that may wait for another process.
+    async fn session(&self) -> Result<&Session, &str> {
+        let begin = || async {
+            let begin = self.begin.clone();
+            let begun = tokio::task::spawn_blocking(|| begin.begin()).await;
+            let begun = begun.unwrap_or_else(|error| Err(error.to_string()));
+            if let (Err(reason), true) = (&begun, self.warns) {
+                output::note(&format!(
+                    "warning: calls cannot be recorded: {reason}; those that change something are not made"
+                ));
+            }
+            begun
+        };
+        self.session
+            .get_or_init(begin)
+            .await
+            .as_ref()
+            .map_err(String::as_str)
+    }
+
+    /// Takes a call from those under way.
+    fn ended(&self, call_id: &str) -> Option<Open> {
+        let mut calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = calls.get_mut(call_id)?;
+        let open = same.pop();
+        if same.is_empty() {
+            calls.remove(call_id);
+        }
+        open
     }
 }
 
 #[async_trait]
 impl Journal for Recorder {
     async fn intent(&self, intent: Intent) -> Result<(), Error> {
+        let has_effect = has_effect(intent.effect);
+        let session = match self.session().await {
+            Ok(session) => session,
+            // Nothing can be recorded, so nothing may change.
+            Err(reason) if has_effect => return Err(Error::failed(reason)),
+            Err(_) => return Ok(()),
+        };
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let arguments = intent.arguments.to_string();
         let open = Open {
             title: (number == 1).then(|| title(&intent.tool, &arguments)),
             call: Call {
                 // Distinct everywhere: callers number their calls anew each time.
-                call_id: format!("{}-{number}", self.session.id()),
+                call_id: format!("{}-{number}", self.id),
                 tool: intent.tool,
                 arguments,
-                has_effect: has_effect(intent.effect),
+                has_effect,
             },
         };
-        if open.call.has_effect {
-            let batch = Self::intended(&open);
-            self.session.commit(batch).await.map_err(told)?;
+        if has_effect {
+            session.commit(open.intended()).await.map_err(told)?;
         }
         let mut calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         calls.entry(intent.call_id).or_default().push(open);
@@ -143,43 +176,36 @@ impl Journal for Recorder {
     }
 
     async fn outcome(&self, outcome: Outcome) -> Result<(), Error> {
-        let open = {
-            let mut calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let open = calls.get_mut(&outcome.call_id).and_then(Vec::pop);
-            if calls.get(&outcome.call_id).is_some_and(Vec::is_empty) {
-                calls.remove(&outcome.call_id);
-            }
-            open
-        };
-        let Some(open) = open else {
+        let (Some(open), Ok(session)) = (self.ended(&outcome.call_id), self.session().await) else {
             return Ok(());
         };
         let is_error = outcome
             .reply
             .get("is_error")
             .and_then(serde_json::Value::as_bool);
-        let came = sessions::Outcome {
+        let output = outcome
+            .output
+            .map(|path| path.to_string_lossy().into_owned());
+        let outcomes = vec![sessions::Outcome {
             call_id: open.call.call_id.clone(),
             reply: outcome.reply.to_string(),
             is_error: is_error.unwrap_or(false),
             duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
-            output: outcome
-                .output
-                .map(|path| path.to_string_lossy().into_owned()),
-        };
-        let batch = Batch {
-            outcomes: vec![came],
-            ..match open.call.has_effect {
-                true => Batch::default(),
-                false => Self::intended(&open),
-            }
-        };
-        // What only looked left nothing that a kill could make uncertain.
+            output,
+        }];
         if open.call.has_effect {
-            self.session.commit(batch).await.map(drop).map_err(told)
-        } else {
-            self.session.commit_soon(batch).await.map_err(told)
+            let batch = Batch {
+                outcomes,
+                ..Batch::default()
+            };
+            return session.commit(batch).await.map(drop).map_err(told);
         }
+        // What only looked left nothing that a kill could make uncertain.
+        let batch = Batch {
+            outcomes,
+            ..open.intended()
+        };
+        session.commit_soon(batch).await.map_err(told)
     }
 }
 

@@ -118,10 +118,7 @@ fn described(
         builder = builder.ask_first(reason, haft::Effect::Execute);
     }
     if let Some(record) = record {
-        builder = builder.journal(record.journal);
-        if let Some(id) = record.session {
-            builder = builder.session(id);
-        }
+        builder = builder.session(record.session).journal(record.journal);
     }
     if let Some(approver) = approver {
         builder = builder.approver(approver);

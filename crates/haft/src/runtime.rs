@@ -576,18 +576,21 @@ fn merged(arguments: &Value, changes: Value) -> Result<Value, Error> {
 /// The file that holds the whole output of a call. What a reply says may be anybody's
 /// words, so only a file of the session's own is believed.
 fn kept(spill: &Spill, reply: &Reply) -> Option<PathBuf> {
-    const NAME: &str = "output_path";
-    let said = match reply.details.get(NAME).and_then(Value::as_str) {
+    // One of several streams has a name of its own.
+    const NAMES: [&str; 3] = ["output_path", "stdout_path", "stderr_path"];
+    let details = NAMES.iter().find_map(|name| reply.details.get(*name));
+    let said = match details.and_then(Value::as_str) {
         Some(path) => path.to_owned(),
         None => {
             let [Content::Text { text }] = &reply.content[..] else {
                 return None;
             };
-            if !text.starts_with('{') || !text.contains(NAME) {
+            if !text.starts_with('{') || !text.contains("_path\"") {
                 return None;
             }
             let document: Value = serde_json::from_str(text).ok()?;
-            document.get(NAME)?.as_str()?.to_owned()
+            let named = NAMES.iter().find_map(|name| document.get(*name));
+            named?.as_str()?.to_owned()
         }
     };
     spill.real(Path::new(&said))

@@ -46,6 +46,8 @@ mod record;
 mod redact;
 mod session;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use batch::{Approval, Batch, Call, Decision, NewMessage, Outcome};
 pub use error::Error;
@@ -71,6 +73,12 @@ use std::time::{Duration, SystemTime};
 
 /// How long a title may be, in characters.
 const TITLE: usize = 200;
+
+/// An id for a session that will begin later: [`New::id`].
+#[must_use]
+pub fn new_id() -> String {
+    names::fresh()
+}
 
 /// All sessions of one database. Clones are the same one.
 ///

@@ -59,7 +59,7 @@ fn opened(settings: &Settings, state: &Path) -> Result<Option<Sessions>, Failure
     if !state.join(record::FILE).exists() {
         return Ok(None);
     }
-    record::open(settings, state)
+    record::open(state, &settings.secrets)
         .map(Some)
         .map_err(Failure::failed)
 }

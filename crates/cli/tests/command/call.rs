@@ -171,11 +171,20 @@ fn a_picture_is_named() {
 }
 
 #[test]
-fn nothing_is_made_in_the_home_folder_for_a_read() {
+fn a_read_leaves_its_record_and_nothing_else_in_the_home_folder() {
     let scratch = Scratch::new();
     scratch.file("a.txt", "x");
+    for nothing in [&["tools"][..], &["call", "nothing"], &["sessions", "list"]] {
+        scratch.haft(nothing);
+        assert_eq!(std::fs::read_dir(scratch.home("")).unwrap().count(), 0);
+    }
     scratch.haft(&["call", "read", "path=a.txt"]);
-    assert_eq!(std::fs::read_dir(scratch.home("")).unwrap().count(), 0);
+    let state = std::fs::read_dir(scratch.home(".local/state/haft")).unwrap();
+    for entry in state.flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        assert!(name.starts_with("sessions.db"), "{name}");
+    }
+    assert_eq!(std::fs::read_dir(scratch.home("")).unwrap().count(), 1);
 }
 
 #[test]

@@ -19,6 +19,13 @@ const COMMANDS: &[&[&str]] = &[
     &["plugin", "test"],
     &["plugin", "new"],
     &["plugin", "log"],
+    &["sessions"],
+    &["sessions", "list"],
+    &["sessions", "show"],
+    &["sessions", "fork"],
+    &["sessions", "export"],
+    &["sessions", "output"],
+    &["sessions", "delete"],
     &["trust"],
     &["completions"],
     &["demo"],
@@ -88,6 +95,7 @@ fn every_example_works() {
         let logs = scratch.home(".local/state/haft/plugins");
         std::fs::create_dir_all(&logs).unwrap();
         std::fs::write(logs.join("weather.log"), "started\n").unwrap();
+        sessions_in(&scratch);
         let help = help(command);
         for example in examples(&help) {
             let output = Command::new("/bin/sh")
@@ -102,6 +110,47 @@ fn every_example_works() {
             let ended = Ended::from(output);
             assert_eq!(ended.code, Some(0), "{example}: {ended:?}");
         }
+    }
+}
+
+/// The sessions that examples name.
+fn sessions_in(scratch: &Scratch) {
+    use haft_store::sessions::{Batch, Call, Kind, New, NewMessage, Outcome, Sessions};
+    let sessions = Sessions::open(scratch.home(".local/state/haft/sessions.db")).unwrap();
+    for id in ["k3f9x2m4p7qz", "7q2m8c1d0vta", "9xk4w5n6b7ha"] {
+        let new = New {
+            id: Some(id.to_owned()),
+            kind: Kind::Agent,
+            work_dir: scratch.work(""),
+            toolset: "standard".to_owned(),
+            provider: "replay".to_owned(),
+            model: "scripted".to_owned(),
+            title: Some("an example".to_owned()),
+            parent: None,
+            system: None,
+        };
+        let mut batch = Batch::default();
+        if id.starts_with('k') {
+            batch.messages.push(NewMessage {
+                role: "user".to_owned(),
+                body: r#"{"role":"user","content":[]}"#.to_owned(),
+                usage: None,
+            });
+            batch.calls.push(Call {
+                call_id: "call-1".to_owned(),
+                tool: "read".to_owned(),
+                arguments: "{}".to_owned(),
+                has_effect: false,
+            });
+            batch.outcomes.push(Outcome {
+                call_id: "call-1".to_owned(),
+                reply: "{}".to_owned(),
+                is_error: false,
+                duration_ms: 1,
+                output: None,
+            });
+        }
+        sessions.begin(new).unwrap().commit_blocking(batch).unwrap();
     }
 }
 

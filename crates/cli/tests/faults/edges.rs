@@ -1,7 +1,7 @@
 //! Full disks, limits, special files, names and floods.
 
 use crate::{Yard, read, text};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ fn peak(yard: &Yard, tool: &str, arguments: &serde_json::Value) -> (u64, serde_j
     let script = format!(
         "import resource,subprocess,sys\nout=subprocess.run([{haft:?},'call','--json',{tool:?},sys.argv[1]],capture_output=True).stdout\nsys.stdout.buffer.write(out)\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss//1024)"
     );
-    let output = Command::new("python3")
+    let output = yard
+        .around("python3")
         .args(["-c", &script, &arguments.to_string()])
-        .current_dir(yard.work())
         .output()
         .unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
@@ -28,27 +28,29 @@ fn peak(yard: &Yard, tool: &str, arguments: &serde_json::Value) -> (u64, serde_j
 #[test]
 fn a_file_size_limit_is_an_error_and_not_the_end() {
     let yard = Yard::new();
-    std::fs::write(yard.work().join("f.txt"), "old").unwrap();
-    let script = format!(
-        "ulimit -f 1024; exec {} call --json write -",
-        env!("CARGO_BIN_EXE_haft")
-    );
-    let mut command = Command::new("bash");
-    command
-        .args(["-c", &script])
-        .current_dir(yard.work())
-        .stdout(std::process::Stdio::piped());
-    let output = yard.call_in(
-        command,
-        &json!({ "path": "f.txt", "content": "x".repeat(2 << 20) }),
-    );
-    assert_eq!(output.status.code(), Some(1));
+    // What is recorded of the call fits; the file that it would make does not.
+    let old = format!("old{}", "y".repeat(900 << 10));
+    std::fs::write(yard.work().join("f.txt"), &old).unwrap();
+    let limited = |tool: &str, arguments: &Value| {
+        let haft = env!("CARGO_BIN_EXE_haft");
+        let script = format!("ulimit -f 1024; exec {haft} call --json {tool} -");
+        let mut command = yard.around("bash");
+        command.args(["-c", &script]);
+        let output = yard.call_in(command, arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(read(yard.work().join("f.txt")), old.as_bytes());
+        assert_eq!(yard.litter(), Vec::<String>::new());
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let edit = json!({ "path": "f.txt", "old_text": "old", "new_text": "x".repeat(300 << 10) });
+    let said = limited("edit", &edit);
+    assert!(said.contains("file too large"), "{said}");
+    let write = json!({ "path": "f.txt", "content": "x".repeat(2 << 20) });
+    let said = limited("write", &write);
     assert!(
-        String::from_utf8_lossy(&output.stdout).contains("file too large"),
-        "{output:?}"
+        said.contains("could not be recorded, so it was not made"),
+        "{said}"
     );
-    assert_eq!(read(yard.work().join("f.txt")), b"old");
-    assert_eq!(yard.litter(), Vec::<String>::new());
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn a_failing_system_call_is_an_error_and_never_a_false_success() {
             std::fs::write(&target, "old").unwrap();
             std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
             let injected = format!("--inject={call}:error=EIO:when={nth}");
-            let mut command = Command::new("strace");
+            let mut command = yard.around("strace");
             command
                 .args(["-f", "-qq", "-o", "/dev/null", "-P"])
                 .arg(yard.work())
@@ -155,7 +157,7 @@ fn a_failing_system_call_is_an_error_and_never_a_false_success() {
 fn a_write_is_synced_before_it_is_renamed_and_renamed_before_it_is_acknowledged() {
     let yard = Yard::new();
     let trace = yard.out().join("trace");
-    let mut command = Command::new("strace");
+    let mut command = yard.around("strace");
     command
         .args([
             "-f",

@@ -52,6 +52,16 @@ impl Yard {
         command
     }
 
+    /// A program that starts the command, with the same home.
+    pub(crate) fn around(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.work())
+            .env("HOME", self.temp.path().join("home"))
+            .stdout(Stdio::piped());
+        command
+    }
+
     /// Calls a tool with arguments on stdin, and gives its reply.
     pub(crate) fn call(&self, tool: &str, arguments: &serde_json::Value) -> serde_json::Value {
         let output = self.call_in(self.command(&["call", "--json", tool, "-"]), arguments);

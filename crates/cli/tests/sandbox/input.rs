@@ -217,6 +217,19 @@ fn a_full_disk_is_told() {
             "{}",
             tail(&answer.text)
         );
+        // Without room for its record no command is run, and the reason says what to do.
+        let answer = server.bash("echo next");
+        assert!(
+            answer.has("could not be recorded, so it was not made")
+                && answer.has("no space left; nothing was changed; free some space"),
+            "{}: {}",
+            bed.name(),
+            tail(&answer.text)
+        );
+        let outputs = bed.at("home/.local/state/haft/outputs");
+        // As it sees it: the small disk is its own.
+        let outputs = format!("/proc/{}/root{outputs}", server.pid());
+        std::fs::remove_dir_all(outputs).unwrap();
         assert_eq!(server.bash("echo next").text, "next\n");
         let answer = server.bash("yes | head -c 20M; echo end");
         assert!(answer.has("\nend\n"), "{}", tail(&answer.text));

@@ -137,7 +137,7 @@ pub struct Pending {
 }
 
 /// All that is needed to go on with a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Loaded {
     /// What it is.
@@ -152,6 +152,8 @@ pub struct Loaded {
     pub state: Option<String>,
     /// The number of the newest event; 0 if there is none.
     pub last_seq: u64,
+    /// Tokens in and out so far, and USD where a price is known. A fork begins at none.
+    pub usage: (u64, u64, Option<f64>),
 }
 
 /// A session in a list.

@@ -28,7 +28,14 @@ impl Owner {
 
     /// Whether it is still running.
     pub(super) fn is_alive(&self) -> bool {
-        self.boot == boot() && start_of(self.pid).is_some_and(|start| start == self.start)
+        if self.boot != boot() {
+            return false;
+        }
+        match start_of(self.pid) {
+            Some(start) => start == self.start,
+            // Where processes are hidden from each other, it may well be there.
+            None => is_there(self.pid),
+        }
     }
 }
 
@@ -43,16 +50,24 @@ fn boot() -> &'static str {
     })
 }
 
-/// When a process started, if there is one that has not ended.
+/// When a process started; -1 if it has ended and nobody has asked how. Nothing if the
+/// system does not say.
 fn start_of(pid: u32) -> Option<i64> {
     let stat = read(&format!("/proc/{pid}/stat"))?;
     // Its name is in brackets and may have spaces and brackets in it.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X") {
-        return None;
+        return Some(-1);
     }
     fields.nth(18)?.parse().ok()
+}
+
+/// Whether there is a process of this number.
+fn is_there(pid: u32) -> bool {
+    use rustix::process::{Pid, test_kill_process};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 fn read(path: &str) -> Option<String> {

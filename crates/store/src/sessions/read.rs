@@ -85,16 +85,22 @@ pub(super) fn load(connection: &Connection, number: i64) -> Result<Loaded, Stop>
             messages.push(stored(row)?);
         }
     }
-    let last_seq: i64 = connection
-        .prepare_cached("SELECT last_seq FROM sessions WHERE number = ?1")?
-        .query_row([number], |row| row.get(0))?;
+    let mut statement = connection.prepare_cached(
+        "SELECT last_seq, tokens_in, tokens_out, cost FROM sessions WHERE number = ?1",
+    )?;
+    let (last_seq, tokens_in, tokens_out, cost): (i64, i64, i64, _) = statement
+        .query_row([number], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?;
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
     Ok(Loaded {
         info: info(connection, number)?,
         messages,
         open_calls: open_calls(connection, number)?,
         approvals: approvals(connection, number)?,
         state: state(connection, &path, None)?,
-        last_seq: u64::try_from(last_seq).unwrap_or(0),
+        last_seq: count(last_seq),
+        usage: (count(tokens_in), count(tokens_out), cost),
     })
 }
 

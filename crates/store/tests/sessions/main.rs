@@ -2,7 +2,6 @@
 #![expect(
     unreachable_pub,
     clippy::unwrap_used,
-    clippy::panic,
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "all of it is test, which the lints see only in functions marked so"

@@ -134,11 +134,7 @@ impl World {
         }
     }
 
-    #[expect(
-        clippy::fn_params_excessive_bools,
-        clippy::too_many_arguments,
-        reason = "the fields of an act"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the fields of an act")]
     fn commit(
         &mut self,
         sessions: &Sessions,

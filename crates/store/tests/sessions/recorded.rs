@@ -70,6 +70,7 @@ async fn all_of_a_batch_is_there_in_order() {
     assert_eq!(loaded.approvals[0].decision, None);
     assert_eq!(loaded.state.as_deref(), Some(r#"{"todos":[]}"#));
     assert_eq!(loaded.last_seq, 5);
+    assert_eq!(loaded.usage, (100, 20, Some(0.25)));
 
     let all = Filter {
         sub_agents: true,

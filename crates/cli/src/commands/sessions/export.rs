@@ -15,7 +15,10 @@ const VERSION: u64 = 1;
 pub(super) fn run(sessions: &Sessions, id: &str, format: &str) -> Result<(), Failure> {
     let mut printed = Ok(());
     let mut print = |text: String| {
-        printed = output::result(&text);
+        printed = match format {
+            "jsonl" => output::json_lines(&text),
+            _ => output::result(&text),
+        };
         match printed {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
