@@ -2,9 +2,7 @@
 
 use haft::{Content, Definition};
 use haft_agent::provider::{Provider, Secret, Settings, connect};
-use haft_agent::{
-    Answer, Message, Model, ModelError, Origin, Piece, Request, Said, ToolResult,
-};
+use haft_agent::{Answer, Message, Model, ModelError, Origin, Piece, Request, Said, ToolResult};
 use haft_testing::model::Scripted;
 use serde_json::json;
 use std::sync::{Arc, Mutex};

@@ -23,11 +23,7 @@ fn script() -> Vec<Turn> {
                 reasoning: 10,
             })
     };
-    vec![
-        first.into(),
-        Turn::text("It is a dot."),
-        Turn::text("Yes."),
-    ]
+    vec![first.into(), Turn::text("It is a dot."), Turn::text("Yes.")]
 }
 
 fn results() -> Message {
@@ -102,12 +98,22 @@ async fn converse(provider: Provider, chop: usize) -> Vec<Value> {
     talk.say(results());
     talk.say(Message::user("And hurry.", Origin::Steering));
     let second = talk.answered().await;
-    assert_eq!((second.text().as_str(), second.stop), ("It is a dot.", Stop::End));
+    assert_eq!(
+        (second.text().as_str(), second.stop),
+        ("It is a dot.", Stop::End)
+    );
     talk.ask("Sure?").answered().await;
 
     let received = server.received();
-    assert_eq!(server.connections(), 1, "{provider}: one connection for all");
-    received.iter().map(haft_testing::model::Received::json).collect()
+    assert_eq!(
+        server.connections(),
+        1,
+        "{provider}: one connection for all"
+    );
+    received
+        .iter()
+        .map(haft_testing::model::Received::json)
+        .collect()
 }
 
 fn usage(provider: Provider, usage: &haft_agent::Usage) {
@@ -135,7 +141,10 @@ async fn golden(provider: Provider) {
         .join("tests/providers/golden")
         .join(format!("{provider}.json"));
     let text = serde_json::to_string_pretty(&requests).unwrap() + "\n";
-    #[expect(clippy::disallowed_methods, reason = "a test reads and rewrites its own files")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test reads and rewrites its own files"
+    )]
     {
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&path, &text).unwrap();
@@ -145,7 +154,11 @@ async fn golden(provider: Provider) {
     }
     // However the bytes are cut, the conversation is the same.
     for chop in [1, 7, 64] {
-        assert_eq!(converse(provider, chop).await, requests, "{provider} {chop}");
+        assert_eq!(
+            converse(provider, chop).await,
+            requests,
+            "{provider} {chop}"
+        );
     }
 }
 
