@@ -121,8 +121,12 @@ pub(super) fn model(settings: Settings, endpoint: Endpoint) -> Arc<dyn Model> {
     // What is known of models takes some milliseconds to read: meanwhile others can
     // get ready. If no thread is to be had it is read when it is needed.
     let _ = std::thread::Builder::new().spawn(Catalog::builtin);
+    Arc::new(speak(settings, endpoint))
+}
+
+fn speak(settings: Settings, endpoint: Endpoint) -> Speaker {
     let provider = settings.provider;
-    Arc::new(Speaker {
+    Speaker {
         id: ModelId {
             provider: provider.name().to_owned(),
             model: settings.model.trim().to_owned(),
@@ -138,7 +142,7 @@ pub(super) fn model(settings: Settings, endpoint: Endpoint) -> Arc<dyn Model> {
         endpoint,
         heads: Mutex::default(),
         lanes: Lanes::default(),
-    })
+    }
 }
 
 pub(super) fn price(provider: Provider, model: &str) -> Option<Price> {
