@@ -7,14 +7,14 @@ mod model;
 
 use haft::Runtime;
 use haft_agent::Agent;
-use haft_store::sessions::{Kind, New, Sessions};
+use haft_store::sessions::{Kind, New, Sessions, new_id};
 use model::{Told, answer};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let file = dir.path().join("sessions.db");
-    let id = Sessions::fresh_id();
+    let id = new_id();
     {
         let sessions = Sessions::open(&file)?;
         let session = sessions.begin(New {

@@ -13,7 +13,7 @@ use crate::session;
 use haft::Approver;
 use haft_agent::provider::{self, Provider, Recording, Secret};
 use haft_agent::{Agent, Model};
-use haft_store::sessions::{Kind, Loaded, New, Session, Sessions};
+use haft_store::sessions::{Kind, Loaded, New, Session, Sessions, new_id};
 use std::sync::Arc;
 
 /// Models that are asked where nobody names one.
@@ -115,7 +115,7 @@ pub(crate) fn sessions(settings: &Settings) -> Result<Option<Sessions>, Failure>
     let Some(state) = settings.folders.state.as_deref() else {
         return Ok(None);
     };
-    let opened = record::open(settings, state).map_err(|reason| {
+    let opened = record::open(state, &settings.secrets).map_err(|reason| {
         Failure::failed(format!(
             "nothing can be recorded, so nothing is begun: {reason}"
         ))
@@ -144,7 +144,7 @@ pub(crate) async fn agent(
     let going_on = session::GoingOn {
         id: match &session {
             Some(session) => session.id().to_owned(),
-            None => Sessions::fresh_id(),
+            None => new_id(),
         },
         state: state.unwrap_or_default(),
     };

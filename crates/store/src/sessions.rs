@@ -134,12 +134,6 @@ impl Sessions {
         })
     }
 
-    /// An id for a session to come, short enough to type.
-    #[must_use]
-    pub fn fresh_id() -> String {
-        names::fresh()
-    }
-
     /// Where they are.
     #[must_use]
     pub fn path(&self) -> &Path {
