@@ -5,6 +5,7 @@
 mod args;
 mod ask;
 mod backing;
+mod chat;
 mod commands;
 mod config;
 mod env;

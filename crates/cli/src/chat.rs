@@ -1,0 +1,5 @@
+//! The terminal.
+mod editor;
+mod ink;
+mod markdown;
+mod screen;
