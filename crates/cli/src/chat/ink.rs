@@ -264,6 +264,29 @@ impl Line {
         }
     }
 
+    /// Rows of at most so many columns that hold every space, wherever that breaks it.
+    pub(crate) fn pieces(&self, columns: usize) -> Vec<Self> {
+        let mut rows = vec![Row::default()];
+        for span in &self.spans {
+            for cluster in span.text.graphemes(true) {
+                let full = |row: &Row| row.width > 0 && row.width + width(cluster) > columns;
+                if rows.last().is_some_and(full) {
+                    rows.push(Row::default());
+                }
+                if let Some(row) = rows.last_mut() {
+                    row.put(cluster, span.style);
+                }
+            }
+        }
+        rows.into_iter().map(|row| row.line.unbroken()).collect()
+    }
+
+    /// It fits: it is not to be wrapped again.
+    fn unbroken(mut self) -> Self {
+        self.flow = Flow::Whole;
+        self
+    }
+
     /// Its beginning, in one row.
     pub(crate) fn cut(&self, columns: usize) -> Self {
         if self.width() <= columns {

@@ -145,6 +145,7 @@ impl<W: Write> Screen<W> {
 
     /// Takes the live region away; what is printed next stands in its place.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.stale = true;
         self.draw(&Live::default())
     }
 
