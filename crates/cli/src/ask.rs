@@ -83,7 +83,9 @@ impl Person {
             return edited(&editor, self.scratch.as_deref(), &question.arguments);
         }
         let line = typed("  arguments that are others, as JSON: ").await;
-        let line = line.filter(|line| !line.is_empty()).ok_or("nothing was changed")?;
+        let line = line
+            .filter(|line| !line.is_empty())
+            .ok_or("nothing was changed")?;
         match serde_json::from_str(&line) {
             Ok(arguments @ serde_json::Value::Object(_)) => Ok(arguments),
             Ok(_) => Err("that is no JSON object".to_owned()),

@@ -41,6 +41,8 @@ pub(crate) struct Call {
     pub(crate) since: Instant,
     /// Whether a sub-agent makes it.
     pub(crate) is_child: bool,
+    /// Whether a person is being asked about it: it does not run yet.
+    pub(crate) is_asked: bool,
     pub(crate) length: Length,
     tail: String,
 }
@@ -64,6 +66,7 @@ impl Call {
             arguments,
             since,
             is_child: false,
+            is_asked: false,
             length: Length::Short,
             tail: String::new(),
         }
@@ -197,7 +200,11 @@ impl Call {
         let facts = [("refused".to_owned(), Style::YELLOW)];
         let mut lines = vec![self.header(mark, Style::YELLOW, columns, &facts)];
         for line in reason.lines().filter(|_| !self.is_child) {
-            lines.push(Line::new(line, Style::DIM).indented("  ", Style::PLAIN).hanging(2));
+            lines.push(
+                Line::new(line, Style::DIM)
+                    .indented("  ", Style::PLAIN)
+                    .hanging(2),
+            );
         }
         lines
     }

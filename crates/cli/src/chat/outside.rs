@@ -50,7 +50,9 @@ fn edited_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<Stri
         .status()
         .map_err(failed)?;
     if !status.success() {
-        return Err(format!("the editor ended with {status}; nothing was changed"));
+        return Err(format!(
+            "the editor ended with {status}; nothing was changed"
+        ));
     }
     // Editors may put another file in its place: by name, not by handle.
     #[expect(

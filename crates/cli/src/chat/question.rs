@@ -69,8 +69,8 @@ pub(crate) fn lines(
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            let is_told = told.contains(&value)
-                || (change.is_some() && in_change.contains(&name.as_str()));
+            let is_told =
+                told.contains(&value) || (change.is_some() && in_change.contains(&name.as_str()));
             if !is_told {
                 let most = (extent == Extent::Usual).then_some(BESIDE);
                 out.extend(block(name, &value, most, columns));
@@ -79,12 +79,18 @@ pub(crate) fn lines(
     }
     out.extend(who_asks(question));
     if let Some(sandbox) = &around.sandbox {
-        out.push(fact("sandbox", sandbox.strip_prefix("sandbox: ").unwrap_or(sandbox)));
+        out.push(fact(
+            "sandbox",
+            sandbox.strip_prefix("sandbox: ").unwrap_or(sandbox),
+        ));
     }
     if let Some(rule) = &question.suggestion {
         let file = around.file.as_ref().map(|file| file.display().to_string());
         let file = file.as_deref().unwrap_or("haft.yaml");
-        out.push(fact("always", &format!("- {rule} first under policy in {file}")));
+        out.push(fact(
+            "always",
+            &format!("- {rule} first under policy in {file}"),
+        ));
     }
     out
 }
@@ -114,7 +120,10 @@ fn who_asks(question: &Question) -> Vec<Line> {
                 more => format!("; and {more} more"),
             };
             let things: Vec<String> = things.into_iter().take(3).collect();
-            fact("asked by", &format!("{by}, about {}{more}", things.join("; ")))
+            fact(
+                "asked by",
+                &format!("{by}, about {}{more}", things.join("; ")),
+            )
         })
         .collect()
 }

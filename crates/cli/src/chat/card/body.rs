@@ -75,7 +75,10 @@ pub(super) fn of(call: &Call, end: &End, length: Length) -> Vec<Line> {
     if exit_code(end).is_some() || call.is_command() {
         let text = without_code(&output);
         let rows = lines(&text);
-        let rows: Vec<&str> = rows.into_iter().filter(|row| *row != "(no output)").collect();
+        let rows: Vec<&str> = rows
+            .into_iter()
+            .filter(|row| *row != "(no output)")
+            .collect();
         let most = match length {
             Length::Short => OUTPUT,
             Length::Long => LONG_OUTPUT,
@@ -108,7 +111,11 @@ pub(super) fn of(call: &Call, end: &End, length: Length) -> Vec<Line> {
 }
 
 fn most(length: Length, short: usize) -> usize {
-    if length == Length::Short { short } else { usize::MAX }
+    if length == Length::Short {
+        short
+    } else {
+        usize::MAX
+    }
 }
 
 /// The change that a call made or wants to make, where its arguments or the facts of
@@ -138,7 +145,9 @@ pub(crate) fn wanted(arguments: &Value) -> Option<String> {
 
 /// The whole content that a call writes.
 fn content(call: &Call) -> Option<&str> {
-    let has_path = ["path", "file_path"].iter().any(|name| call.arguments.get(*name).is_some());
+    let has_path = ["path", "file_path"]
+        .iter()
+        .any(|name| call.arguments.get(*name).is_some());
     let content = call.arguments.get("content").and_then(Value::as_str);
     content.filter(|_| has_path)
 }

@@ -23,7 +23,10 @@ fn shown(lines: &[Line]) -> Vec<String> {
 
 #[test]
 fn a_command_shows_its_end_and_how_it_ended() {
-    let mut end = end(json!({ "exit_code": 2 }), "1\n2\n3\n4\n5\n6\n7\n\nExit code: 2");
+    let mut end = end(
+        json!({ "exit_code": 2 }),
+        "1\n2\n3\n4\n5\n6\n7\n\nExit code: 2",
+    );
     end.took = Duration::from_millis(3250);
     let call = call("bash", json!({ "command": "make\nmake test" }));
     assert_eq!(
@@ -31,7 +34,11 @@ fn a_command_shows_its_end_and_how_it_ended() {
         [
             "● bash make (+1 line) · exit 2 · 3.2 s",
             "  … 2 lines before (Ctrl-O shows all)",
-            "  3", "  4", "  5", "  6", "  7"
+            "  3",
+            "  4",
+            "  5",
+            "  6",
+            "  7"
         ]
     );
     assert_eq!(shown(&call.whole(&end, 80)).len(), 10);
@@ -57,19 +64,32 @@ fn an_edit_shows_its_diff() {
 #[test]
 fn other_calls_take_one_line_and_failures_say_why() {
     let read = call("read", json!({ "path": "src/main.rs" }));
-    assert_eq!(shown(&read.finished(&end(json!({}), "text"), 80)), ["● read src/main.rs · 10B"]);
+    assert_eq!(
+        shown(&read.finished(&end(json!({}), "text"), 80)),
+        ["● read src/main.rs · 10B"]
+    );
     let grep = call("grep", json!({ "pattern": "fn main", "path": "src" }));
     let found = json!({ "matches": 3, "searched": 9 });
-    assert_eq!(shown(&grep.finished(&end(found, ""), 80)), ["● grep fn main in src · 3 matches"]);
+    assert_eq!(
+        shown(&grep.finished(&end(found, ""), 80)),
+        ["● grep fn main in src · 3 matches"]
+    );
     let mut failed = end(json!({}), "no such file: x\nlook at y");
     failed.is_error = true;
     assert_eq!(
         shown(&read.finished(&failed, 80)),
-        ["✗ read src/main.rs · failed", "  no such file: x", "  look at y"]
+        [
+            "✗ read src/main.rs · failed",
+            "  no such file: x",
+            "  look at y"
+        ]
     );
     let mut child = grep;
     child.is_child = true;
-    assert_eq!(shown(&child.finished(&end(json!({}), ""), 80)), ["  ↳ grep fn main in src · 10B"]);
+    assert_eq!(
+        shown(&child.finished(&end(json!({}), ""), 80)),
+        ["  ↳ grep fn main in src · 10B"]
+    );
 }
 
 #[test]
@@ -82,12 +102,21 @@ fn a_running_one_shows_the_end_of_what_it_says() {
     let rows = shown(&bash.running("*", bash.since + Duration::from_secs(75), 40));
     assert_eq!(
         rows,
-        ["* bash make · 1 m 15 s", "  line 6", "  line 7", "  line 8", "  20 %\\x1b[2K"]
+        [
+            "* bash make · 1 m 15 s",
+            "  line 6",
+            "  line 7",
+            "  line 8",
+            "  20 %\\x1b[2K"
+        ]
     );
     let mut grep = call("grep", json!({ "pattern": "x" }));
     grep.update("1 files searched");
     grep.update("2 files searched");
-    assert_eq!(shown(&grep.running("*", grep.since, 40)), ["* grep x", "  2 files searched"]);
+    assert_eq!(
+        shown(&grep.running("*", grep.since, 40)),
+        ["* grep x", "  2 files searched"]
+    );
 }
 
 #[test]

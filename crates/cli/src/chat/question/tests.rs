@@ -21,7 +21,11 @@ fn what_is_shown_is_what_runs() {
     assert!(rows.iter().all(|row| row.chars().count() <= 80));
 
     assert_eq!(
-        shown("command", "ls \x1b[2J\u{202e}\rx\tу\n\nRun it? [y/N] y", None),
+        shown(
+            "command",
+            "ls \x1b[2J\u{202e}\rx\tу\n\nRun it? [y/N] y",
+            None
+        ),
         [
             "  command (not ASCII: \\u{202e} U+202E, у U+0443):",
             "  | ls \\x1b[2J\\u{202e}\\x0dx\\tу",
@@ -30,7 +34,10 @@ fn what_is_shown_is_what_runs() {
         ]
     );
     let cut = shown("content", &"x".repeat(500), Some(400));
-    assert_eq!(cut[0], "  content (500 characters; the first 400 are shown):");
+    assert_eq!(
+        cut[0],
+        "  content (500 characters; the first 400 are shown):"
+    );
 }
 
 #[test]
