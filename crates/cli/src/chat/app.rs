@@ -8,7 +8,7 @@ mod view;
 use super::Ended;
 use super::card::Length;
 use super::complete::Offer;
-use super::driver::{Asked, Driver, Events, Questions, Seen};
+use super::driver::{Asked, Driver, Events, Questions, Seen, Waiting};
 use super::editor::Editor;
 use super::history::History;
 use super::ink::{Line, Style};
@@ -97,6 +97,7 @@ struct App {
     history: History,
     work: Work,
     asking: Option<Asking>,
+    waiting: Waiting,
     choosing: Option<Choosing>,
     searching: Option<Searching>,
     /// What was said while it worked and has not been sent.
@@ -138,6 +139,7 @@ pub(super) async fn run(
         history,
         work: Work::Idle,
         asking: None,
+        waiting: Waiting::default(),
         choosing: None,
         searching: None,
         queue: Vec::new(),
@@ -188,10 +190,7 @@ impl App {
                     Some(seen) => self.see(&seen),
                     None => self.over(),
                 },
-                Some(asked) = questions.recv() => {
-                    input.forget();
-                    self.asked(asked)?;
-                }
+                Some(asked) = questions.recv() => self.waiting.add(asked),
                 () = gone(&mut self.asking) => self.unasked(),
                 Some(done) = finished.recv() => self.done(done),
                 _ = hang_up.recv() => return Ok(Ended::Signal(1)),
@@ -203,7 +202,7 @@ impl App {
                     self.screen.forget();
                 }
                 _ = turn.tick() => {
-                    if !self.ticks() {
+                    if !self.ticks() && self.waiting.is_empty() {
                         continue;
                     }
                 }
@@ -215,6 +214,7 @@ impl App {
                     continue;
                 }
             }
+            self.ask_next(input)?;
             if let Some(errand) = self.errand.take() {
                 self.screen.clear()?;
                 match errand {
@@ -409,7 +409,13 @@ impl App {
 
     /// Stops what is worked at; no if that is nothing.
     fn stop(&mut self) -> bool {
+        let stopped = self.stop_work();
+        // Only now: a question that nobody answers any more is not to be asked again.
         self.asking = None;
+        stopped
+    }
+
+    fn stop_work(&mut self) -> bool {
         match &self.work {
             Work::Idle => false,
             Work::Prompt(_) => {

@@ -5,7 +5,7 @@ mod body;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{diff_lines, wanted};
+pub(crate) use body::{Bound, diff_lines, wanted};
 
 use super::ink::{Line, Style};
 use super::screen::squeezed;
@@ -26,6 +26,8 @@ const NOTABLE: Duration = Duration::from_secs(1);
 pub(crate) enum Length {
     /// The part that matters.
     Short,
+    /// The same, where no key shows the rest.
+    ShortForGood,
     /// Most of it: the person asked for it themselves.
     Long,
     /// All of it.

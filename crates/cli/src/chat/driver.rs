@@ -7,6 +7,7 @@ use haft::ops::scope::Scope;
 use haft::{Answer, Approver, Question};
 use haft_agent::{Event, EventKind, Usage};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// An event, as far as it matters here.
@@ -89,6 +90,33 @@ pub(crate) struct Asked {
 
 /// The questions of a session, in the order in which they come.
 pub(crate) type Questions = mpsc::UnboundedReceiver<Asked>;
+
+/// Questions that have come. They have a way of their own and may overtake the events
+/// before them; one is shown when the event that announces it was seen.
+#[derive(Default)]
+pub(crate) struct Waiting(Vec<(Asked, Instant)>);
+
+/// A question that nothing announces is shown after this.
+const UNANNOUNCED: Duration = Duration::from_millis(300);
+
+impl Waiting {
+    pub(crate) fn add(&mut self, asked: Asked) {
+        self.0.push((asked, Instant::now()));
+    }
+
+    /// The next that is to be shown, by which calls are known to be asked about.
+    pub(crate) fn take(&mut self, is_announced: impl Fn(&str) -> bool) -> Option<Asked> {
+        self.0.retain(|(asked, _)| !asked.answer.is_closed());
+        let due = self.0.iter().position(|(asked, since)| {
+            is_announced(&asked.question.call_id) || since.elapsed() > UNANNOUNCED
+        })?;
+        Some(self.0.remove(due).0)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 /// The person at the chat: whom the runtime asks, and where the chat hears of it.
 pub(crate) fn person() -> (Arc<dyn Approver>, Questions) {

@@ -172,6 +172,16 @@ impl Line {
         .and(text, style)
     }
 
+    /// It is wrapped between words.
+    #[must_use]
+    pub(crate) fn flowing(self) -> Self {
+        let mut line = Self::default();
+        for span in &self.spans {
+            line.push(&span.text, span.style);
+        }
+        line
+    }
+
     /// Puts a piece behind. It cannot act on the terminal, nor end the line.
     pub(crate) fn push(&mut self, text: &str, style: Style) {
         if text.is_empty() {
@@ -253,13 +263,7 @@ impl Line {
     /// The rows of a screen that it takes, whatever the terminal would do itself.
     pub(crate) fn all_rows(&self, columns: usize) -> Vec<Self> {
         match self.flow {
-            Flow::Whole => {
-                let mut flat = Self::default();
-                for span in &self.spans {
-                    flat.push(&span.text, span.style);
-                }
-                wrap(&flat.spans, columns, 0)
-            }
+            Flow::Whole => wrap(&self.clone().flowing().spans, columns, 0),
             Flow::Words(column) => wrap(&self.spans, columns, column),
         }
     }

@@ -3,7 +3,7 @@
 
 use super::Ended;
 use super::card::Length;
-use super::driver::{Asked, Driver, Events, Questions};
+use super::driver::{Asked, Driver, Events, Questions, Waiting};
 use super::ink::{Line, Paint, Style};
 use super::question::{self, Extent};
 use super::setup::Setup;
@@ -12,6 +12,7 @@ use super::transcript::Transcript;
 use futures::StreamExt;
 use haft::Answer;
 use haft_agent::{AgentEvent, EventKind};
+use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ use tokio::sync::mpsc;
 
 /// What lines are made for where nobody says.
 const WIDTH: usize = 80;
+
+/// How long a question that nothing announces is waited for, again and again.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// A second interrupt within this ends the chat.
 const TWICE: Duration = Duration::from_secs(2);
@@ -34,6 +38,7 @@ struct Lines {
     ran: Vec<(String, String)>,
     queue: Vec<String>,
     asked: Option<Asked>,
+    waiting: Waiting,
     /// Whether a person sees where they type.
     prompts: bool,
 }
@@ -58,6 +63,7 @@ pub(super) async fn run(
         ran: Vec::new(),
         queue: Vec::new(),
         asked: None,
+        waiting: Waiting::default(),
         prompts: io::stdout().is_terminal(),
     };
     chat.greet()?;
@@ -77,10 +83,8 @@ pub(super) async fn run(
                 Some(seen) => chat.see(&seen)?,
                 None => chat.over().await?,
             },
-            Some(asked) = questions.recv() => {
-                while typed.try_recv().is_ok() {}
-                chat.ask(asked)?;
-            }
+            Some(asked) = questions.recv() => chat.waiting.add(asked),
+            () = tokio::time::sleep(MOMENT), if !chat.waiting.is_empty() => {}
             _ = interrupt.recv() => {
                 let now = Instant::now();
                 if chat.events.is_none() || interrupted.is_some_and(|at| now < at + TWICE) {
@@ -91,6 +95,15 @@ pub(super) async fn run(
             }
             _ = hang_up.recv() => break Ended::Signal(1),
             _ = terminate.recv() => break Ended::Signal(15),
+        }
+        let transcript = &chat.transcript;
+        if chat.asked.is_none()
+            && let Some(asked) = chat.waiting.take(|call| transcript.is_asked(call))
+        {
+            // What was typed before it is no answer to it.
+            while typed.try_recv().is_ok() {}
+            let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+            chat.ask(asked)?;
         }
     };
     if let Some(session) = chat.driver.session() {
@@ -186,7 +199,7 @@ impl Lines {
     }
 
     async fn prompt(&mut self, text: String) -> io::Result<()> {
-        self.transcript.begin(Instant::now(), Length::Short);
+        self.transcript.begin(Instant::now(), Length::ShortForGood);
         let text = super::with_outputs(std::mem::take(&mut self.ran), &text);
         match self.driver.prompt(text).await {
             Ok(events) => {
@@ -258,12 +271,12 @@ impl Lines {
     }
 
     fn stop(&mut self) {
-        self.asked = None;
         if self.command.take().is_some() {
             self.events = None;
         } else {
             self.driver.abort();
         }
+        self.asked = None;
     }
 
     fn ask(&mut self, asked: Asked) -> io::Result<()> {

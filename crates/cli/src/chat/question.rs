@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::card::{diff_lines, wanted};
+use super::card::{Bound, diff_lines, wanted};
 use super::ink::{Line, Style};
 use haft::ops::text::decode::visible;
 use haft::{Question, Resource};
@@ -145,7 +145,7 @@ fn fact(name: &str, words: &str) -> Line {
 
 fn changed(diff: &str, columns: usize) -> Vec<Line> {
     let mut out = vec![Line::new("  change:", Style::DIM)];
-    for line in diff_lines(diff, usize::MAX) {
+    for line in diff_lines(diff, Bound::NONE) {
         out.extend(barred(&line, columns));
     }
     out

@@ -118,7 +118,7 @@ impl Transcript {
     pub(crate) fn beside(&mut self, lines: Vec<Line>) -> Vec<Line> {
         let mut out = Vec::new();
         self.finish_words(&mut out);
-        self.apart(Kind::Words, &mut out);
+        self.apart(Kind::Prompt, &mut out);
         out.extend(lines);
         self.last = Kind::Card;
         out
@@ -244,6 +244,7 @@ impl Transcript {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.is_child = is_child;
                 call.length = self.length;
+                // It may have been asked about.
                 self.running.retain(|known| known.id != *call_id);
                 self.running.push(call);
             }
@@ -264,10 +265,12 @@ impl Transcript {
                 ..
             } => {
                 let call = self.taken(call_id, tool, is_child, now);
+                let ran = now.saturating_duration_since(call.since);
                 let end = End {
                     is_error: *is_error,
                     details: details.clone(),
-                    took: Duration::from_millis(*duration_ms),
+                    // Not the time that a person thought about it.
+                    took: Duration::from_millis(*duration_ms).min(ran),
                     bytes: *bytes,
                     output: output(call_id),
                 };
@@ -353,10 +356,10 @@ impl Transcript {
             .flat_map(|call| call.running(spinner, now, self.columns))
             .collect();
         let status = match (&self.writing, &self.waiting) {
-            _ if !cards.is_empty() => None,
+            _ if !cards.is_empty() || self.running.iter().any(|call| call.is_asked) => None,
             (Some(tool), _) => Some(format!("writing a call of {tool}")),
             (None, Some(waiting)) => Some(waiting.clone()),
-            (None, None) if !words.is_empty() => None,
+            (None, None) if !words.is_empty() => Some("answering".to_owned()),
             (None, None) => Some("thinking".to_owned()),
         };
         if !cards.is_empty() || status.is_some() {
@@ -372,6 +375,12 @@ impl Transcript {
         }
         let hidden = rows.len().saturating_sub(room);
         rows.into_iter().skip(hidden).collect()
+    }
+
+    /// Whether a question about a call was announced.
+    pub(crate) fn is_asked(&self, call_id: &str) -> bool {
+        let mut asked = self.running.iter().filter(|call| call.is_asked);
+        asked.any(|call| call.id == call_id)
     }
 
     /// Whether a spinner is to be seen.

@@ -55,6 +55,9 @@ fn a_chat_begins_and_ends() {
     // Nothing was said: there is nothing to go on with.
     assert_eq!(
         seat.screen(),
-        ["haft 1.2.3 · scripted · /work · sandbox full", "a note on trust"]
+        [
+            "haft 1.2.3 · scripted · /work · sandbox full",
+            "a note on trust"
+        ]
     );
 }

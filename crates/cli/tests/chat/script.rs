@@ -7,7 +7,9 @@ use haft::commands::Place as Where;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::scope::Scope;
-use haft::{Call, Commands, Draft, MemoryJournal, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose};
+use haft::{
+    Call, Commands, Draft, MemoryJournal, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose,
+};
 use haft_agent::{AgentEvent, EventKind, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -34,7 +36,10 @@ struct Script {
 enum Step {
     Say(String),
     Think(String),
-    Call { tool: String, with: Value },
+    Call {
+        tool: String,
+        with: Value,
+    },
     /// Two calls at once.
     Both(Vec<(String, Value)>),
     /// Waits until the person says something, and answers with it.
@@ -44,7 +49,10 @@ enum Step {
     Fail(String),
     Retry(String),
     /// A call of a sub-agent.
-    Child { tool: String, with: Value },
+    Child {
+        tool: String,
+        with: Value,
+    },
     Panic(String),
 }
 
@@ -113,9 +121,10 @@ impl Actor {
             file: "haft.yaml".to_owned(),
             line,
         };
-        let rules = script.ask.iter().zip(2..).map(|(tool, line)| {
-            Rule::new(Draft::new(Verdict::Ask, tool, place(line))).unwrap()
-        });
+        let rules =
+            script.ask.iter().zip(2..).map(|(tool, line)| {
+                Rule::new(Draft::new(Verdict::Ask, tool, place(line))).unwrap()
+            });
         let policy = Policy::new(vec![RuleFile {
             whose: Whose::Person,
             rules: rules.collect(),
@@ -231,7 +240,9 @@ impl Hand {
     async fn call(&self, prefix: &str, tool: &str, with: &Value) {
         let number = self.calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let id = format!("{prefix}{number}");
-        let call = Call::new(tool, with.clone()).id(id).cancel(self.stop.clone());
+        let call = Call::new(tool, with.clone())
+            .id(id)
+            .cancel(self.stop.clone());
         self.runtime.run(call).await;
     }
 
@@ -244,7 +255,9 @@ impl Hand {
                 self.call("call", tool, with).await;
             }
             Step::Both(calls) => {
-                let calls = calls.iter().map(|(tool, with)| self.call("call", tool, with));
+                let calls = calls
+                    .iter()
+                    .map(|(tool, with)| self.call("call", tool, with));
                 futures::future::join_all(calls).await;
             }
             Step::Child { tool, with } => self.call("child", tool, with).await,
@@ -304,9 +317,8 @@ impl Hand {
 }
 
 fn streamed(seen: mpsc::UnboundedReceiver<Seen>) -> Events {
-    let next = async |mut seen: mpsc::UnboundedReceiver<Seen>| {
-        seen.recv().await.map(|one| (one, seen))
-    };
+    let next =
+        async |mut seen: mpsc::UnboundedReceiver<Seen>| seen.recv().await.map(|one| (one, seen));
     stream::unfold(seen, next).boxed()
 }
 
@@ -387,7 +399,9 @@ impl Driver for Actor {
 
     fn output(&self, call_id: &str) -> Option<String> {
         let calls = self.journal.calls();
-        let (_, outcome) = calls.into_iter().find(|(call, _)| call.call_id == call_id)?;
+        let (_, outcome) = calls
+            .into_iter()
+            .find(|(call, _)| call.call_id == call_id)?;
         let reply = outcome?.reply;
         Some(reply["content"][0]["text"].as_str()?.to_owned())
     }

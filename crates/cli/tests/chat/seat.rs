@@ -144,7 +144,11 @@ fn resize(terminal: &File, (rows, columns): (u16, u16)) {
 }
 
 fn emulator((rows, columns): (u16, u16)) -> vt100::Parser {
-    vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 10_000)
+    vt100::Parser::new(
+        rows.try_into().unwrap(),
+        columns.try_into().unwrap(),
+        10_000,
+    )
 }
 
 /// The chat, and who sits before it.
@@ -166,7 +170,10 @@ impl Seated {
     /// Takes what came meanwhile.
     fn look(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
-        match self.output.recv_timeout(left.min(Duration::from_millis(50))) {
+        match self
+            .output
+            .recv_timeout(left.min(Duration::from_millis(50)))
+        {
             Ok(bytes) => {
                 self.emulator.process(&bytes);
                 self.raw.extend(bytes);
@@ -208,7 +215,9 @@ impl Seated {
         let rows = screen.rows(0, screen.size().1.get());
         let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
         let last = rows.iter().rposition(|row| !row.is_empty());
-        rows.into_iter().take(last.map_or(0, |last| last + 1)).collect()
+        rows.into_iter()
+            .take(last.map_or(0, |last| last + 1))
+            .collect()
     }
 
     /// The place of the cursor: row and column.
@@ -250,7 +259,9 @@ impl Seated {
     /// What the agent was told, one JSON a line.
     pub(crate) fn told(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.seat.state("prompts.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     /// A file in the work folder.
@@ -273,7 +284,11 @@ impl Seated {
                 break status;
             }
             self.look(deadline);
-            assert!(Instant::now() < deadline, "no end:\n{}", self.screen().join("\n"));
+            assert!(
+                Instant::now() < deadline,
+                "no end:\n{}",
+                self.screen().join("\n")
+            );
         };
         // What is still on its way.
         while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(100)) {

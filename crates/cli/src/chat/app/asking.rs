@@ -5,6 +5,7 @@ use crate::chat::editor::{Editor, Reach, Way};
 use crate::chat::ink::{Line, Style};
 use crate::chat::outside::edited;
 use crate::chat::question::{self, Extent};
+use crate::chat::terminal::Input;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft::Answer;
 use serde_json::Value;
@@ -68,7 +69,8 @@ impl Asking {
             let between = if line.is_empty() { "" } else { " · " };
             line.push(between, Style::DIM);
             line.push(key, Style::BOLD.and(Style::YELLOW));
-            line.push(&format!(" {what}"), Style::PLAIN);
+            // A key and its word stay in one row.
+            line.push(&format!("\u{a0}{what}"), Style::PLAIN);
         };
         key("y", "approve");
         key("n", "reject");
@@ -85,8 +87,23 @@ impl Asking {
 }
 
 impl App {
-    /// A question has come.
-    pub(super) fn asked(&mut self, asked: Asked) -> io::Result<()> {
+    /// Shows the next question, if none is shown and it is its turn.
+    pub(super) fn ask_next(&mut self, input: &mut Input) -> io::Result<()> {
+        if self.asking.is_some() {
+            return Ok(());
+        }
+        let transcript = &self.transcript;
+        match self.waiting.take(|call| transcript.is_asked(call)) {
+            Some(asked) => {
+                // What was typed before it is no answer to it.
+                input.forget();
+                self.asked(asked)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn asked(&mut self, asked: Asked) -> io::Result<()> {
         let columns = self.screen.columns();
         let lines = question::lines(&asked.question, &self.setup.around, Extent::Usual, columns);
         let lines = self.transcript.beside(lines);

@@ -115,15 +115,21 @@ impl App {
             parts.push(format!("{} tokens", counted(usage.total())));
         }
         parts.extend(usage.cost.map(|cost| format!("${cost:.2}")));
-        parts.retain(|part| !part.is_empty());
         let hints = match (self.work.is_idle(), self.asking.is_some()) {
             (_, true) => "",
             (true, false) => "/help",
             (false, false) => "Enter says it now · Ctrl-C stops",
         };
-        let mut line = Line::new(&parts.join(" · "), Style::DIM);
-        if !hints.is_empty() && line.width() + hints.chars().count() + 3 <= columns {
-            line.push(&format!(" · {hints}"), Style::DIM);
+        parts.push(hints.to_owned());
+        parts.retain(|part| !part.is_empty());
+        // What does not fit is left out, the first things last.
+        let mut line = Line::default();
+        for part in parts {
+            let between = if line.is_empty() { "" } else { " · " };
+            let more = Line::new(&format!("{between}{part}"), Style::DIM);
+            if line.is_empty() || line.width() + more.width() <= columns {
+                line.append(more);
+            }
         }
         line.cut(columns)
     }

@@ -25,6 +25,35 @@ enum Part {
     End,
 }
 
+/// How many rows are shown, and what shows the others.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    most: usize,
+    key: &'static str,
+}
+
+impl Bound {
+    /// All.
+    pub(crate) const NONE: Self = Self {
+        most: usize::MAX,
+        key: "",
+    };
+
+    fn of(length: Length, short: usize) -> Self {
+        match length {
+            Length::Short => Self {
+                most: short,
+                key: " (Ctrl-O shows all)",
+            },
+            Length::ShortForGood => Self {
+                most: short,
+                key: "",
+            },
+            Length::Long | Length::Whole => Self::NONE,
+        }
+    }
+}
+
 /// What stands behind the name of a call that has ended.
 pub(super) fn facts(call: &Call, end: &End) -> Vec<(String, Style)> {
     let mut facts = Vec::new();
@@ -79,42 +108,36 @@ pub(super) fn of(call: &Call, end: &End, length: Length) -> Vec<Line> {
             .into_iter()
             .filter(|row| *row != "(no output)")
             .collect();
-        let most = match length {
-            Length::Short => OUTPUT,
-            Length::Long => LONG_OUTPUT,
-            Length::Whole => usize::MAX,
+        let bound = match length {
+            Length::Long => Bound::of(Length::Short, LONG_OUTPUT),
+            _ => Bound::of(length, OUTPUT),
         };
         let style = if end.is_error { Style::RED } else { Style::DIM };
-        return indented(cut(&rows, most, Part::End, |row| (row.to_owned(), style)));
+        return indented(cut(&rows, bound, Part::End, |row| (row.to_owned(), style)));
     }
     if end.is_error {
-        let most = most(length, ERROR);
+        let bound = Bound::of(length, ERROR);
         let rows = lines(&output);
         let look = |row: &str| (row.to_owned(), Style::RED);
-        return indented(cut(&rows, most, Part::Beginning, look));
+        // Words for a reader, not rows of a file.
+        let flowing = |line: Line| line.flowing().indented("  ", Style::PLAIN);
+        let cut = cut(&rows, bound, Part::Beginning, look);
+        return cut.into_iter().map(flowing).collect();
     }
     if let Some(diff) = change(call, end) {
-        return indented(diff_lines(&diff, most(length, DIFF)));
+        return indented(diff_lines(&diff, Bound::of(length, DIFF)));
     }
     if let Some(content) = content(call) {
-        let most = most(length, DIFF);
+        let bound = Bound::of(length, DIFF);
         let rows = lines(content);
         let look = |row: &str| (format!("+{row}"), Style::GREEN);
-        return indented(cut(&rows, most, Part::Beginning, look));
+        return indented(cut(&rows, bound, Part::Beginning, look));
     }
     match length {
-        Length::Whole => indented(cut(&lines(&output), usize::MAX, Part::End, |row| {
+        Length::Whole => indented(cut(&lines(&output), Bound::NONE, Part::End, |row| {
             (row.to_owned(), Style::PLAIN)
         })),
         _ => Vec::new(),
-    }
-}
-
-fn most(length: Length, short: usize) -> usize {
-    if length == Length::Short {
-        short
-    } else {
-        usize::MAX
     }
 }
 
@@ -153,7 +176,7 @@ fn content(call: &Call) -> Option<&str> {
 }
 
 /// A unified diff in its colours, without the names above it.
-pub(crate) fn diff_lines(diff: &str, most: usize) -> Vec<Line> {
+pub(crate) fn diff_lines(diff: &str, bound: Bound) -> Vec<Line> {
     // The rows of a file, whatever returns it holds: what is shown is what is written.
     let text = diff.strip_suffix('\n').unwrap_or(diff);
     let rows: Vec<&str> = text.split('\n').collect();
@@ -162,7 +185,7 @@ pub(crate) fn diff_lines(diff: &str, most: usize) -> Vec<Line> {
     let places = rows.iter().filter(|row| row.starts_with("@@")).count();
     let skipped = names + usize::from(places == 1);
     let rows: Vec<&str> = rows.into_iter().skip(skipped).collect();
-    cut(&rows, most, Part::Beginning, |row| {
+    cut(&rows, bound, Part::Beginning, |row| {
         let style = match row.chars().next() {
             Some('+') => Style::GREEN,
             Some('-') => Style::RED,
@@ -182,7 +205,7 @@ fn indented(lines: Vec<Line>) -> Vec<Line> {
 /// At most so many rows, and a word about the others.
 fn cut(
     rows: &[&str],
-    most: usize,
+    Bound { most, key }: Bound,
     part: Part,
     look: impl Fn(&str) -> (String, Style),
 ) -> Vec<Line> {
@@ -190,8 +213,8 @@ fn cut(
     let left_out = || {
         let name = if more == 1 { "line" } else { "lines" };
         let text = match part {
-            Part::Beginning => format!("+{more} more {name} (Ctrl-O shows all)"),
-            Part::End => format!("… {more} {name} before (Ctrl-O shows all)"),
+            Part::Beginning => format!("+{more} more {name}{key}"),
+            Part::End => format!("… {more} {name} before{key}"),
         };
         Line::new(&text, Style::DIM)
     };

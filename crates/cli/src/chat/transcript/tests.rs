@@ -110,7 +110,10 @@ fn what_is_under_way_is_shown_within_its_room() {
     transcript.begin(now, Length::Short);
     assert_eq!(shown(&transcript.live(now, 9)), ["", "⠋ thinking · 0.0 s"]);
     play(&mut transcript, &[words("half a line")]);
-    assert_eq!(shown(&transcript.live(now, 9)), ["half a line"]);
+    assert_eq!(
+        shown(&transcript.live(now, 9)),
+        ["half a line", "", "⠋ answering · 0.0 s"]
+    );
     play(
         &mut transcript,
         &[start("1", "bash", json!({ "command": "make" }))],
