@@ -304,6 +304,9 @@ impl App {
             let call = self.setup.look.call.sequence("haft is done");
             let _ = self.screen.signal(&call);
         }
+        if matches!(self.work, Work::Prompt(_)) && self.transcript.is_working() {
+            self.note("it has ended without saying why", Style::RED);
+        }
         let lines = self.transcript.end();
         self.print(&lines);
         let work = std::mem::replace(&mut self.work, Work::Idle);

@@ -78,11 +78,9 @@ impl Drop for Terminal {
             let _ = std::panic::take_hook();
         }
         let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::thread::panicking() {
-            for panic in panics.iter() {
-                let shown = haft::ops::text::decode::visible(panic);
-                let _ = writeln!(self.out, "{shown}");
-            }
+        for panic in panics.iter() {
+            let shown = haft::ops::text::decode::visible(panic);
+            let _ = writeln!(self.out, "{shown}");
         }
     }
 }

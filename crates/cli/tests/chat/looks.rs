@@ -7,7 +7,7 @@ use serde_json::json;
 fn everything() -> serde_json::Value {
     json!({ "ask": ["write"], "prompts": [[
         { "say": "# 日本語 heading\nA paragraph with **bold** words that is longer than forty columns.\n\n" },
-        { "call": { "tool": "bash", "with": { "command": "echo out; exit 1" } } },
+        { "call": { "tool": "bash", "with": { "command": "echo out; false" } } },
         { "call": { "tool": "write", "with": { "path": "a", "content": "one\n" } } },
         { "say": "Done." }
     ]] })
@@ -51,12 +51,15 @@ fn a_dumb_terminal_gets_lines() {
         .with("TERM", "dumb")
         .size(60, 80)
         .sit();
-    seat.wait("> ");
+    seat.wait(">");
     let begun = seat.raw().len();
     seat.keys("go\n");
     seat.wait("Run it? [y/N]");
     seat.keys("y\n");
     seat.wait("Done.");
+    seat.until("the next prompt", |rows| {
+        rows.last().is_some_and(|row| row == ">")
+    });
     seat.keys("exit\n");
     assert_eq!(seat.ended(), 0);
     assert!(!seat.raw().get(begun..).unwrap().contains('\x1b'));
@@ -70,7 +73,7 @@ fn what_goes_into_a_pipe_is_plain() {
     seat.keys("go\n");
     seat.wait("Run it? [y/N]");
     seat.keys("n because\n");
-    seat.wait("the answer was no: because");
+    seat.wait("answer was no: because");
     seat.wait("Done.");
     seat.keys("\x04");
     assert_eq!(seat.ended(), 0);
@@ -88,8 +91,8 @@ fn small_and_large_screens() {
         seat.wait("approve");
         seat.keys("y");
         seat.wait("Done.");
-        seat.keys("a long line that has to be wrapped somewhere");
-        seat.wait("somewhere");
+        seat.keys("a long line that has to be wrapped somewhere: Z");
+        seat.wait("Z");
         seat.keys("\r");
         seat.wait("the script is over");
         seat.keys("exit\r");
@@ -168,11 +171,14 @@ fn a_panic_elsewhere_spoils_nothing() {
     seat.wait("›");
     seat.keys("go\r");
     seat.wait("Before.");
+    seat.wait("it has ended without saying why");
     seat.wait("/help");
+    assert!(!seat.raw().contains("boom"));
     seat.keys("exit\r");
     assert_eq!(seat.ended(), 0);
     assert!(seat.is_given_back());
-    assert!(!seat.raw().contains("boom"));
+    // Said when there is a place for it.
+    assert!(seat.raw().contains("boom \\x1b[2J"), "{}", seat.raw());
 }
 
 #[test]

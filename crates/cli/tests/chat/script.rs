@@ -77,7 +77,7 @@ struct Actor {
 pub(crate) fn play(script: &Path) -> i32 {
     let script: Script = serde_json::from_slice(&std::fs::read(script).unwrap()).unwrap();
     // What the harness of the tests has written.
-    print!("\x1b[H\x1b[2J");
+    std::io::stdout().write_all(b"\x1b[H\x1b[2J").unwrap();
     std::io::stdout().flush().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -291,13 +291,17 @@ impl Hand {
         self.tell(AgentEvent::TurnStart { turn: 1 });
         let mut reason = "done";
         for step in &steps {
-            let done = tokio::select! {
-                done = self.step(step) => done,
-                () = self.stop.cancelled() => {
-                    reason = "interrupted";
-                    Ok(())
-                }
+            let done = match step {
+                Step::Steered | Step::Wait => tokio::select! {
+                    done = self.step(step) => done,
+                    () = self.stop.cancelled() => Ok(()),
+                },
+                // A call knows itself that it was stopped, and says so.
+                _ => self.step(step).await,
             };
+            if self.stop.is_cancelled() {
+                reason = "interrupted";
+            }
             if let Err(message) = done {
                 self.tell(AgentEvent::Error { message });
                 reason = "failed";
@@ -312,6 +316,12 @@ impl Hand {
             usage: Usage::default(),
             cost: None,
         });
+    }
+}
+
+/// The stream ends with whoever plays, also by a panic.
+impl Drop for Hand {
+    fn drop(&mut self) {
         *self.slot.lock().unwrap() = None;
     }
 }
@@ -344,7 +354,6 @@ impl Driver for Actor {
         let (hand, seen) = self.stage();
         tokio::spawn(async move {
             hand.call("own", "bash", &json!({ "command": line })).await;
-            *hand.slot.lock().unwrap() = None;
         });
         Ok(streamed(seen))
     }

@@ -167,6 +167,17 @@ impl Seated {
         self.terminal.write_all(keys.as_bytes()).unwrap();
     }
 
+    fn take(&mut self, bytes: &[u8]) {
+        self.raw.extend(bytes);
+        for byte in bytes {
+            // A pipe has no terminal that would go back to the beginning of a row.
+            if self.seat.is_piped && *byte == b'\n' {
+                self.emulator.process(b"\r");
+            }
+            self.emulator.process(&[*byte]);
+        }
+    }
+
     /// Takes what came meanwhile.
     fn look(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -175,8 +186,7 @@ impl Seated {
             .recv_timeout(left.min(Duration::from_millis(50)))
         {
             Ok(bytes) => {
-                self.emulator.process(&bytes);
-                self.raw.extend(bytes);
+                self.take(&bytes);
                 true
             }
             Err(mpsc::RecvTimeoutError::Timeout) => true,
@@ -292,8 +302,7 @@ impl Seated {
         };
         // What is still on its way.
         while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(100)) {
-            self.emulator.process(&bytes);
-            self.raw.extend(bytes);
+            self.take(&bytes);
         }
         status.code().unwrap_or(-1)
     }

@@ -16,7 +16,8 @@ fn an_answer_stays_above_the_line_one_types_on() {
         { "call": { "tool": "read", "with": { "path": "none" } } },
         said("Done.")
     ]] });
-    let mut seat = Seat::new(script).file("a.txt", "x\nold\n").sit();
+    let seat = Seat::new(script).file("a.txt", "x\nold\n").size(40, 80);
+    let mut seat = seat.sit();
     seat.wait("›");
     seat.keys("do it\r");
     seat.wait("Done.");
@@ -42,13 +43,14 @@ fn an_answer_stays_above_the_line_one_types_on() {
             "  -old",
             "  +new",
             "✗ read none · failed",
-            "  File not found: none",
+            "  file not found: none",
+            "  Use find or ls to see what is there.",
             "",
             "Done.",
             "",
             "›",
             "scripted · sandbox full · 1.2k tokens · $0.01 · /help"
-        ][seat.screen().len().abs_diff(24)..]
+        ]
     );
     seat.keys("\x04");
     assert_eq!(seat.ended(), 0);
@@ -197,7 +199,7 @@ fn names_are_completed() {
     assert_eq!(seat.told(), [json!({ "prompt": "@src/main.rs now" })]);
     seat.wait("/help");
     seat.keys("/to\t\r");
-    seat.wait("what the model can call");
+    seat.wait("  bash   Run a command");
 }
 
 #[test]

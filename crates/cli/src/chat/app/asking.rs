@@ -79,7 +79,7 @@ impl Asking {
             key("a", &format!("always {rule}"));
         }
         if self.has_more {
-            key("v", "show all");
+            key("v", "show\u{a0}all");
         }
         key("Esc", "stop");
         line
