@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 
 /// At most 30 frames a second.
 const FRAME: Duration = Duration::from_millis(33);
@@ -171,8 +172,10 @@ impl App {
         let mut hang_up = signal(SignalKind::hangup())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut resized = signal(SignalKind::window_change())?;
         let mut continued = signal(SignalKind::from_raw(CONTINUED))?;
         let mut turn = tokio::time::interval(TURN);
+        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut due: Option<Instant> = Some(Instant::now());
         let mut drawn: Option<Instant> = None;
         loop {
@@ -196,16 +199,13 @@ impl App {
                 _ = hang_up.recv() => return Ok(Ended::Signal(1)),
                 _ = terminate.recv() => return Ok(Ended::Signal(15)),
                 _ = interrupt.recv() => self.interrupt(),
+                _ = resized.recv() => self.screen.resize(terminal::size()),
                 _ = continued.recv() => {
                     terminal.lend()?;
                     terminal.ready()?;
                     self.screen.forget();
                 }
-                _ = turn.tick() => {
-                    if !self.ticks() && self.waiting.is_empty() {
-                        continue;
-                    }
-                }
+                _ = turn.tick(), if self.ticks() => self.tick(),
                 () = until(frame) => {
                     due = None;
                     drawn = Some(Instant::now());
@@ -233,15 +233,17 @@ impl App {
     }
 
     /// Whether the passing of time is to be seen.
-    fn ticks(&mut self) -> bool {
+    fn ticks(&self) -> bool {
+        self.hint.is_some()
+            || self.transcript.is_working()
+            || !self.waiting.is_empty()
+            || self.asking.as_ref().is_some_and(|asking| !asking.is_armed)
+    }
+
+    fn tick(&mut self) {
         let now = Instant::now();
-        let old = self.hint.as_ref().is_some_and(|(_, until)| *until < now);
-        if old {
-            self.hint = None;
-        }
-        let arming = self.asking.as_ref().is_some_and(|asking| !asking.is_armed);
+        self.hint.take_if(|(_, until)| *until < now);
         self.arm();
-        old || arming || self.transcript.is_working()
     }
 
     fn print(&mut self, lines: &[Line]) {

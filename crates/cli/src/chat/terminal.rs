@@ -3,6 +3,8 @@
 
 use crossterm::event::{self, Event};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +19,9 @@ const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m";
 
 /// How long the thread that reads keys may take to notice that it should not.
 const NOTICE: Duration = Duration::from_millis(100);
+
+/// How long a key that was typed is waited for: it is there.
+const BURST: Duration = Duration::from_millis(1);
 
 /// The terminal, made ready for a screen of ours; given back when dropped.
 pub(crate) struct Terminal {
@@ -102,6 +107,30 @@ pub(crate) fn size() -> (usize, usize) {
     (columns, or(size.map(|size| size.ws_row), 24))
 }
 
+enum Typed {
+    Nothing,
+    Something,
+    /// There is no terminal any more.
+    Gone,
+}
+
+/// Waits a moment for a key.
+fn typed() -> Typed {
+    let stdin = io::stdin();
+    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let moment = NOTICE.try_into().ok();
+    match rustix::event::poll(&mut keys, moment.as_ref()) {
+        Ok(0) | Err(Errno::INTR) => return Typed::Nothing,
+        Ok(_) => {}
+        Err(_) => return Typed::Gone,
+    }
+    let is_gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    match keys.first() {
+        Some(key) if key.revents().intersects(is_gone) => Typed::Gone,
+        _ => Typed::Something,
+    }
+}
+
 /// What is typed, read by a thread of its own.
 pub(crate) struct Input {
     events: mpsc::UnboundedReceiver<(Instant, Event)>,
@@ -128,15 +157,17 @@ impl Input {
                     continue;
                 }
                 let _reading = theirs.reading.lock();
-                match event::poll(NOTICE) {
-                    Ok(false) => continue,
-                    Ok(true) => {}
-                    // The terminal is gone; a signal says so too.
-                    Err(_) => break,
+                // Without a terminal crossterm would look for keys again and again.
+                match typed() {
+                    Typed::Nothing => continue,
+                    Typed::Gone => break,
+                    Typed::Something => {}
                 }
-                let Ok(event) = event::read() else { break };
-                if sender.send((Instant::now(), event)).is_err() {
-                    break;
+                while let Ok(true) = event::poll(BURST) {
+                    let Ok(event) = event::read() else { return };
+                    if sender.send((Instant::now(), event)).is_err() {
+                        return;
+                    }
                 }
             }
         });

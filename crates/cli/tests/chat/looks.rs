@@ -107,10 +107,12 @@ fn another_size_leaves_no_rows_behind() {
     seat.wait("›");
     seat.keys("go\r");
     seat.wait("answering");
+    let mut typed = "› ".to_owned();
     for (rows, columns) in [(24, 120), (30, 90), (24, 100), (12, 100), (40, 110)] {
         seat.resize(rows, columns);
         seat.keys("x");
-        seat.wait("› x");
+        typed.push('x');
+        seat.wait(&typed);
         let screen = seat.screen();
         for words in ["Words that stay.", "answering", "sandbox full · 1.2k"] {
             let count = screen.iter().filter(|row| row.contains(words)).count();

@@ -4,7 +4,6 @@ use super::{App, Choosing, Done, Ended, Errand, Searching};
 use crate::chat::complete::{self, Offer, Wanted};
 use crate::chat::editor::{Reach, Way};
 use crate::chat::slash::COMMANDS;
-use crate::chat::terminal;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::Instant;
 
@@ -23,7 +22,6 @@ impl App {
                 self.history.leave();
                 self.editor.insert(&text);
             }
-            Event::Resize(..) => self.screen.resize(terminal::size()),
             _ => {}
         }
     }
