@@ -1,58 +1,112 @@
-//! Asking the person at the terminal. What they see is what would run: whole,
-//! with nothing in it that could act on the screen, and its length beside it.
+//! Asking the person at the terminal, line by line: for commands that have no screen
+//! of their own.
 
+use crate::chat::{Around, Extent, Paint, edited, question_lines};
 use crate::config::{FILE, Settings};
-use crate::{output, text};
+use crate::{env, output, text};
 use async_trait::async_trait;
-use haft::ops::text::decode::visible;
-use haft::{Answer, Approver, Question, Resource};
-use serde_json::Value;
+use haft::{Answer, Approver, Question};
 use std::io::BufRead;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Longer than this, the number of characters is said.
-const LONG: usize = 60;
-
-/// How much is shown of an argument that is neither command nor path.
-const BESIDE: usize = 400;
 
 /// The person at this terminal, if there is one.
 pub(crate) fn here(settings: &Settings) -> Option<Arc<dyn Approver>> {
     let folder = settings.folders.config.as_ref();
-    let file = folder.map(|folder| folder.join(FILE));
-    let person = || Arc::new(Person { file }) as Arc<dyn Approver>;
+    let person = || {
+        Arc::new(Person {
+            around: Around {
+                file: folder.map(|folder| folder.join(FILE)),
+                sandbox: None,
+            },
+            scratch: settings.folders.state.clone(),
+        }) as Arc<dyn Approver>
+    };
     output::can_ask().then(person)
 }
 
 struct Person {
-    /// Where a rule of their own would stand.
-    file: Option<PathBuf>,
+    around: Around,
+    /// Where arguments are put while an editor changes them.
+    scratch: Option<std::path::PathBuf>,
 }
 
 #[async_trait]
 impl Approver for Person {
     async fn ask(&self, question: &Question) -> Answer {
-        let shown = shown(question, self.file.as_deref());
-        // What was typed before the question is no answer to it.
-        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-        output::prompt(&shown);
-        let mut open = Open { line: true };
-        // A thread that waits for the terminal does not keep haft from ending.
-        let line = tokio::task::spawn_blocking(|| {
-            let mut line = String::new();
-            std::io::stdin().lock().read_line(&mut line).map(|_| line)
-        });
-        let line = match line.await {
-            Ok(Ok(line)) => line,
-            _ => String::new(),
-        };
-        open.line = !line.ends_with('\n');
-        match line.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => Answer::Approve,
-            _ => Answer::Reject { reason: None },
+        let mut extent = Extent::Usual;
+        loop {
+            let shown = self.shown(question, extent);
+            let Some(line) = typed(&shown).await else {
+                return Answer::Reject { reason: None };
+            };
+            let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+            match word.to_ascii_lowercase().as_str() {
+                "y" | "yes" if rest.is_empty() => return Answer::Approve,
+                "a" | "always" if question.suggestion.is_some() => return Answer::Always,
+                "v" => extent = Extent::Whole,
+                "e" => match self.edited(question).await {
+                    Ok(arguments) => return Answer::ApproveWith { arguments },
+                    Err(why) => output::note(&format!("  {why}")),
+                },
+                "n" | "no" => {
+                    let reason = Some(rest.trim().to_owned()).filter(|reason| !reason.is_empty());
+                    return Answer::Reject { reason };
+                }
+                _ => return Answer::Reject { reason: None },
+            }
         }
     }
+}
+
+impl Person {
+    fn shown(&self, question: &Question, extent: Extent) -> String {
+        let mut out = String::new();
+        for line in question_lines(question, &self.around, extent, text::WIDTH) {
+            // What could be mistaken is wrapped already; the rest the terminal wraps.
+            out.push_str(&line.render(Paint::Plain));
+            out.push('\n');
+        }
+        let always = match question.suggestion {
+            Some(_) => ", a from now on",
+            None => "",
+        };
+        out.push_str(&format!(
+            "  y yes, n no (n WHY says why), e edit the arguments{always}, v show all\n"
+        ));
+        out.push_str("Run it? [y/N] ");
+        out
+    }
+
+    async fn edited(&self, question: &Question) -> Result<serde_json::Value, String> {
+        if let Some(editor) = env::editor() {
+            return edited(&editor, self.scratch.as_deref(), &question.arguments);
+        }
+        let line = typed("  arguments that are others, as JSON: ").await;
+        let line = line
+            .filter(|line| !line.is_empty())
+            .ok_or("nothing was changed")?;
+        match serde_json::from_str(&line) {
+            Ok(arguments @ serde_json::Value::Object(_)) => Ok(arguments),
+            Ok(_) => Err("that is no JSON object".to_owned()),
+            Err(error) => Err(format!("that is no JSON: {error}")),
+        }
+    }
+}
+
+/// A line that is typed after something was asked; none at the end of all input.
+async fn typed(asked: &str) -> Option<String> {
+    // What was typed before the question is no answer to it.
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+    output::prompt(asked);
+    let mut open = Open { line: true };
+    // A thread that waits for the terminal does not keep haft from ending.
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line).map(|_| line)
+    });
+    let line = line.await.ok()?.ok()?;
+    open.line = !line.ends_with('\n');
+    (!line.is_empty()).then(|| line.trim().to_owned())
 }
 
 /// A question without an end of its line: what is said next must not stand
@@ -66,159 +120,5 @@ impl Drop for Open {
         if self.line {
             output::note("");
         }
-    }
-}
-
-/// The question, as it stands on the screen.
-fn shown(question: &Question, file: Option<&std::path::Path>) -> String {
-    let mut out = format!("{} wants to run, and it is asked about:\n", question.tool);
-    let mut told: Vec<String> = Vec::new();
-    for resource in &question.resources {
-        let (name, whole) = match resource {
-            Resource::Command(line) => ("command", line.clone()),
-            Resource::Program(argv) => ("program", Value::from(argv.clone()).to_string()),
-            Resource::Path(path, _) => ("path", path.clone()),
-            Resource::Host(host) => ("host", host.clone()),
-            _ => continue,
-        };
-        out.push_str(&block(name, &whole, None));
-        told.push(whole);
-    }
-    if let Value::Object(arguments) = &question.arguments {
-        for (name, value) in arguments {
-            let value = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            if !told.contains(&value) {
-                out.push_str(&block(name, &value, Some(BESIDE)));
-            }
-        }
-    }
-    let mut asking: Vec<(String, Vec<String>)> = Vec::new();
-    for part in question.judgement.decisive() {
-        let by = part.by.to_string();
-        match asking.iter_mut().find(|(known, _)| *known == by) {
-            Some((_, things)) => things.push(about(part)),
-            None => asking.push((by, vec![about(part)])),
-        }
-    }
-    for (by, things) in asking {
-        let more = match things.len().saturating_sub(3) {
-            0 => String::new(),
-            more => format!("; and {more} more"),
-        };
-        let things: Vec<String> = things.into_iter().take(3).collect();
-        let words = format!("{by}, about {}{more}", things.join("; "));
-        out.push_str(&line("asked by", &words));
-    }
-    if let Some(rule) = &question.suggestion {
-        let file = file.map_or_else(|| FILE.to_owned(), |file| file.display().to_string());
-        let always = format!("- {rule} first under policy in {file}");
-        out.push_str(&line("always", &always));
-    }
-    out.push_str("Run it? [y/N] ");
-    out
-}
-
-/// What a part is about, in a few characters: the whole is above.
-fn about(part: &haft::Part) -> String {
-    let text = part.subject.to_string();
-    match text.char_indices().nth(LONG) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
-}
-
-fn line(name: &str, words: &str) -> String {
-    format!("  {name}: {}\n", visible(words).replace('\n', "\\n"))
-}
-
-/// A text with its name: on its lines, wrapped, each behind a bar, so that none
-/// can be taken for a line of ours.
-fn block(name: &str, whole: &str, most: Option<usize>) -> String {
-    let count = whole.chars().count();
-    let cut = most.filter(|most| count > *most);
-    let text: String = match cut {
-        Some(most) => whole.chars().take(most).collect(),
-        None => whole.to_owned(),
-    };
-    let mut notes = Vec::new();
-    if count > LONG {
-        notes.push(format!("{count} characters"));
-    }
-    if let Some(most) = cut {
-        notes.push(format!("the first {most} are shown"));
-    }
-    let strange = strange(&text);
-    if !strange.is_empty() {
-        notes.push(format!("not ASCII: {strange}"));
-    }
-    let notes = match notes.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", notes.join("; ")),
-    };
-    let mut out = format!("  {}{notes}:\n", visible(name).replace('\n', "\\n"));
-    let width = text::WIDTH - 4;
-    for row in visible(&text).replace('\t', "\\t").split('\n') {
-        let row: Vec<char> = row.chars().collect();
-        if row.is_empty() {
-            out.push_str("  |\n");
-        }
-        for piece in row.chunks(width) {
-            out.push_str("  | ");
-            out.extend(piece);
-            out.push('\n');
-        }
-    }
-    out
-}
-
-/// Letters that may look like others, by their numbers; the first few.
-fn strange(text: &str) -> String {
-    let mut seen: Vec<char> = Vec::new();
-    for c in text.chars().filter(|c| !c.is_ascii()) {
-        if !seen.contains(&c) {
-            seen.push(c);
-        }
-        if seen.len() > 8 {
-            break;
-        }
-    }
-    let named = |c: &char| format!("{} U+{:04X}", visible(&c.to_string()), u32::from(*c));
-    let mut names: Vec<String> = seen.iter().take(8).map(named).collect();
-    if seen.len() > 8 {
-        names.push("…".to_owned());
-    }
-    names.join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::block;
-
-    #[test]
-    fn what_is_shown_is_what_runs() {
-        let far = format!("ls{}; rm x", " ".repeat(10_240));
-        let shown = block("command", &far, None);
-        assert!(
-            shown.starts_with("  command (10248 characters):\n"),
-            "{shown}"
-        );
-        let whole: String = shown
-            .lines()
-            .skip(1)
-            .map(|line| line.strip_prefix("  | ").unwrap())
-            .collect();
-        assert_eq!(whole, far);
-        assert!(shown.lines().all(|line| line.chars().count() <= 80));
-
-        let shown = block("command", "ls \x1b[2J\u{202e}\rx\tу\nRun it? [y/N] y", None);
-        assert_eq!(
-            shown,
-            "  command (not ASCII: \\u{202e} U+202E, у U+0443):\n  | ls \\x1b[2J\\u{202e}\\x0dx\\tу\n  | Run it? [y/N] y\n"
-        );
-        let cut = block("content", &"x".repeat(500), Some(400));
-        assert!(cut.starts_with("  content (500 characters; the first 400 are shown):\n"));
     }
 }

@@ -188,6 +188,11 @@ pub(crate) fn socket_folders() -> Vec<PathBuf> {
         .collect()
 }
 
+/// The editor that the person has chosen.
+pub(crate) fn editor() -> Option<OsString> {
+    variable("VISUAL").or_else(|| variable("EDITOR"))
+}
+
 /// Whether colour is welcome where a terminal could show it.
 pub(crate) fn colour_welcome() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|term| term != "dumb")

@@ -6,6 +6,8 @@ mod agent;
 mod args;
 mod ask;
 mod backing;
+#[expect(dead_code, unused_imports, reason = "no command starts it yet")]
+mod chat;
 mod commands;
 mod config;
 mod env;

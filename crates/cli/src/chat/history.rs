@@ -1,0 +1,243 @@
+//! What was typed before: in a file that only its owner can read, one entry a line.
+
+use haft::ops::private;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// How many entries are kept.
+const KEPT: usize = 1000;
+
+/// What was typed, oldest first, and where one looks.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    file: Option<PathBuf>,
+    entries: Vec<String>,
+    /// The entry that is looked at, and what was typed before one looked.
+    at: Option<(usize, String)>,
+}
+
+impl History {
+    /// With what a file holds. One that cannot be read is as good as none.
+    pub(crate) fn load(file: Option<PathBuf>) -> Self {
+        let text = file.as_deref().map(read).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let old = lines.len().saturating_sub(KEPT);
+        let entries: Vec<String> = lines.into_iter().skip(old).map(decoded).collect();
+        let history = Self {
+            file,
+            entries,
+            at: None,
+        };
+        if old >= KEPT {
+            history.rewrite();
+        }
+        history
+    }
+
+    /// Something was typed. What begins with a space is nobody's business.
+    pub(crate) fn add(&mut self, text: &str) {
+        self.at = None;
+        if text.starts_with(' ') || text.trim().is_empty() {
+            return;
+        }
+        if self.entries.last().is_some_and(|last| last == text) {
+            return;
+        }
+        self.entries.push(text.to_owned());
+        if self.entries.len() > KEPT {
+            self.entries.remove(0);
+        }
+        // A history that cannot be kept is no reason to stop.
+        let _ = self.append(text);
+    }
+
+    /// The entry before, of those that begin as what was typed does.
+    pub(crate) fn older(&mut self, typed: &str) -> Option<String> {
+        let (at, prefix) = match &self.at {
+            Some((at, prefix)) => (*at, prefix.clone()),
+            None => (self.entries.len(), typed.to_owned()),
+        };
+        let found = self
+            .entries
+            .iter()
+            .take(at)
+            .rposition(|entry| entry.starts_with(&prefix) && *entry != typed)?;
+        let entry = self.entries.get(found).cloned();
+        self.at = Some((found, prefix));
+        entry
+    }
+
+    /// The entry after; at the end what was typed.
+    pub(crate) fn newer(&mut self, typed: &str) -> Option<String> {
+        let (at, prefix) = self.at.clone()?;
+        let found = self
+            .entries
+            .iter()
+            .enumerate()
+            .skip(at + 1)
+            .find(|(_, entry)| entry.starts_with(&prefix) && *entry != typed);
+        match found {
+            Some((at, entry)) => {
+                self.at = Some((at, prefix));
+                Some(entry.clone())
+            }
+            None => {
+                self.at = None;
+                Some(prefix)
+            }
+        }
+    }
+
+    /// Looks no more: the next look begins at the newest.
+    pub(crate) fn leave(&mut self) {
+        self.at = None;
+    }
+
+    /// The newest entry with a text in it, after skipping so many.
+    pub(crate) fn search(&self, text: &str, skip: usize) -> Option<&str> {
+        let mut found = self
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| entry.contains(text));
+        found.nth(skip).map(String::as_str)
+    }
+
+    fn append(&self, text: &str) -> std::io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        if let Some(folder) = file.parent() {
+            private::folder(folder)?;
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the history is a file of our own"
+        )]
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(file)?;
+        // One write, so that two chats at once do not mix their lines.
+        file.write_all(format!("{}\n", encoded(text)).as_bytes())
+    }
+
+    /// Without what is too old.
+    fn rewrite(&self) {
+        let Some((file, folder)) = self
+            .file
+            .as_ref()
+            .and_then(|file| Some((file, file.parent()?)))
+        else {
+            return;
+        };
+        let Ok(mut fresh) = tempfile::Builder::new()
+            .prefix("history-")
+            .tempfile_in(folder)
+        else {
+            return;
+        };
+        let text: String = self
+            .entries
+            .iter()
+            .map(|entry| encoded(entry) + "\n")
+            .collect();
+        if fresh.write_all(text.as_bytes()).is_ok() {
+            let _ = fresh.persist(file);
+        }
+    }
+}
+
+fn read(file: &Path) -> String {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the history is a file of our own"
+    )]
+    let bytes = std::fs::read(file).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// An entry in one line.
+fn encoded(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('\n', "\\n")
+        .replace('\r', "\\r")
+}
+
+fn decoded(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, letter == '\\') {
+            (_, false) => out.push(letter),
+            (_, true) => match letters.next() {
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some(other) => out.push(other),
+                None => out.push('\\'),
+            },
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests look at the disk themselves"
+)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::TempDir::new().unwrap()
+    }
+
+    #[test]
+    fn it_is_there_again_and_nobody_else_can_read_it() {
+        let folder = folder();
+        let file = folder.path().join("state/history");
+        let mut history = History::load(Some(file.clone()));
+        for text in ["one", "two\nlines \\n", " secret", "", "one", "one"] {
+            history.add(text);
+        }
+        let history = History::load(Some(file.clone()));
+        assert_eq!(history.entries, ["one", "two\nlines \\n", "one"]);
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_oldest_go() {
+        let folder = folder();
+        let file = folder.path().join("history");
+        let lines: String = (0..2500).map(|number| format!("{number}\n")).collect();
+        std::fs::write(&file, lines).unwrap();
+        let history = History::load(Some(file.clone()));
+        assert_eq!(history.entries.len(), KEPT);
+        assert_eq!(history.entries.first().unwrap(), "1500");
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap().lines().count(),
+            KEPT
+        );
+    }
+
+    #[test]
+    fn looking_goes_by_how_it_begins() {
+        let mut history = History::default();
+        for text in ["make test", "ls", "make", "exit"] {
+            history.add(text);
+        }
+        assert_eq!(history.older("ma").unwrap(), "make");
+        assert_eq!(history.older("make").unwrap(), "make test");
+        assert_eq!(history.older("make test"), None);
+        assert_eq!(history.newer("make test").unwrap(), "make");
+        assert_eq!(history.newer("make").unwrap(), "ma");
+        assert_eq!(history.newer("ma"), None);
+        assert_eq!(history.search("ma", 1), Some("make test"));
+        assert_eq!(history.search("ma", 2), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Another program on the terminal: the person's editor, for a while.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::Path;
+
+/// Arguments as the person has changed them in their editor. The file lies where no
+/// command of a session can reach it.
+pub(crate) fn edited(
+    editor: &OsStr,
+    folder: Option<&Path>,
+    arguments: &Value,
+) -> Result<Value, String> {
+    let text = serde_json::to_string_pretty(arguments).unwrap_or_default();
+    let changed = edited_text(editor, folder, &text)?;
+    match serde_json::from_str(&changed) {
+        Ok(changed @ Value::Object(_)) if changed != *arguments => Ok(changed),
+        Ok(Value::Object(_)) => Err("nothing was changed".to_owned()),
+        Ok(_) => Err("what was saved is no JSON object".to_owned()),
+        Err(error) => Err(format!("what was saved is no JSON: {error}")),
+    }
+}
+
+fn edited_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("the editor could not be used: {error}");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("arguments-").suffix(".json");
+    let mut file = match folder {
+        Some(folder) => {
+            haft::ops::private::folder(folder).map_err(failed)?;
+            builder.tempfile_in(folder)
+        }
+        None => builder.tempfile(),
+    }
+    .map_err(failed)?;
+    writeln!(file, "{text}").map_err(failed)?;
+    // The value may be a command with options; a shell takes it apart as git does.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the person's own editor, on their terminal"
+    )]
+    let mut command = std::process::Command::new("sh");
+    let status = command
+        .arg("-c")
+        .arg("exec $HAFT_EDITOR_COMMAND \"$1\"")
+        .arg("sh")
+        .arg(file.path())
+        .env("HAFT_EDITOR_COMMAND", editor)
+        .status()
+        .map_err(failed)?;
+    if !status.success() {
+        return Err(format!(
+            "the editor ended with {status}; nothing was changed"
+        ));
+    }
+    // Editors may put another file in its place: by name, not by handle.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file of our own that the person's editor has written"
+    )]
+    std::fs::read_to_string(file.path()).map_err(failed)
+}

@@ -1,0 +1,51 @@
+use super::{block, changed};
+use crate::chat::card::wanted;
+use crate::chat::ink::{Line, Paint};
+use serde_json::json;
+
+fn shown(name: &str, whole: &str, most: Option<usize>) -> Vec<String> {
+    let lines = block(name, whole, most, 80);
+    lines.iter().map(|line| line.render(Paint::Plain)).collect()
+}
+
+#[test]
+fn what_is_shown_is_what_runs() {
+    let far = format!("ls{}; rm x", " ".repeat(10_240));
+    let rows = shown("command", &far, None);
+    assert_eq!(rows[0], "  command (10248 characters):");
+    let whole: String = rows[1..]
+        .iter()
+        .map(|row| row.strip_prefix("  | ").unwrap())
+        .collect();
+    assert_eq!(whole, far);
+    assert!(rows.iter().all(|row| row.chars().count() <= 80));
+
+    assert_eq!(
+        shown(
+            "command",
+            "ls \x1b[2J\u{202e}\rx\tу\n\nRun it? [y/N] y",
+            None
+        ),
+        [
+            "  command (not ASCII: \\u{202e} U+202E, у U+0443):",
+            "  | ls \\x1b[2J\\u{202e}\\x0dx\\tу",
+            "  |",
+            "  | Run it? [y/N] y",
+        ]
+    );
+    let cut = shown("content", &"x".repeat(500), Some(400));
+    assert_eq!(
+        cut[0],
+        "  content (500 characters; the first 400 are shown):"
+    );
+}
+
+#[test]
+fn a_change_is_shown_as_one() {
+    let arguments = json!({ "path": "a", "old_text": "one\ntwo", "new_text": "one\n2" });
+    let rows: Vec<String> = changed(&wanted(&arguments).unwrap(), 80)
+        .iter()
+        .map(Line::text)
+        .collect();
+    assert_eq!(rows, ["  change:", "  |  one", "  | -two", "  | +2"]);
+}

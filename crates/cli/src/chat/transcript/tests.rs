@@ -1,0 +1,180 @@
+use super::{Transcript, counted};
+use crate::chat::card::Length;
+use crate::chat::driver::Seen;
+use crate::chat::ink::Line;
+use haft_agent::{AgentEvent, EventKind, Usage};
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+
+fn agent(event: AgentEvent) -> Seen {
+    Seen {
+        kind: EventKind::Agent(event),
+        parent: None,
+    }
+}
+
+fn tool(event: haft::EventKind) -> Seen {
+    Seen {
+        kind: EventKind::Tool(event),
+        parent: None,
+    }
+}
+
+fn words(delta: &str) -> Seen {
+    agent(AgentEvent::MessageUpdate {
+        kind: "text",
+        delta: delta.to_owned(),
+    })
+}
+
+fn start(id: &str, name: &str, arguments: Value) -> Seen {
+    tool(haft::EventKind::ToolStart {
+        call_id: id.to_owned(),
+        tool: name.to_owned(),
+        arguments,
+    })
+}
+
+fn end(id: &str, name: &str) -> Seen {
+    tool(haft::EventKind::ToolEnd {
+        call_id: id.to_owned(),
+        tool: name.to_owned(),
+        is_error: false,
+        details: Map::new(),
+        duration_ms: 3,
+        bytes: 2048,
+        truncated: false,
+    })
+}
+
+fn done(reason: &'static str) -> Seen {
+    agent(AgentEvent::AgentEnd {
+        reason,
+        text: String::new(),
+        usage: Usage::default(),
+        cost: None,
+    })
+}
+
+fn shown(lines: &[Line]) -> Vec<String> {
+    lines.iter().map(Line::text).collect()
+}
+
+fn play(transcript: &mut Transcript, events: &[Seen]) -> Vec<String> {
+    let see = |seen| transcript.see(seen, Instant::now(), &|_| None);
+    let lines: Vec<Line> = events.iter().flat_map(see).collect();
+    shown(&lines)
+}
+
+#[test]
+fn kinds_of_things_stand_apart() {
+    let mut transcript = Transcript::new(60);
+    let said = shown(&transcript.said("do\nit"));
+    assert_eq!(said, ["", "› do", "  it"]);
+    transcript.begin(Instant::now(), Length::Short);
+    let rows = play(
+        &mut transcript,
+        &[
+            words("I look"),
+            words(" first.\n"),
+            start("1", "read", json!({ "path": "a" })),
+            start("2", "read", json!({ "path": "b" })),
+            end("2", "read"),
+            end("1", "read"),
+            words("Both *read*."),
+            done("interrupted"),
+        ],
+    );
+    assert_eq!(
+        rows,
+        [
+            "",
+            "I look first.",
+            "",
+            "● read b · 2KB",
+            "● read a · 2KB",
+            "",
+            "Both read.",
+            "",
+            "stopped"
+        ]
+    );
+    assert!(!transcript.is_working());
+    assert!(transcript.live(Instant::now(), 9).is_empty());
+}
+
+#[test]
+fn what_is_under_way_is_shown_within_its_room() {
+    let now = Instant::now();
+    let mut transcript = Transcript::new(60);
+    transcript.begin(now, Length::Short);
+    assert_eq!(shown(&transcript.live(now, 9)), ["", "⠋ thinking · 0.0 s"]);
+    play(&mut transcript, &[words("half a line")]);
+    assert_eq!(
+        shown(&transcript.live(now, 9)),
+        ["half a line", "", "⠋ answering · 0.0 s"]
+    );
+    play(
+        &mut transcript,
+        &[start("1", "bash", json!({ "command": "make" }))],
+    );
+    assert_eq!(shown(&transcript.live(now, 9)), ["", "⠋ bash make"]);
+    let output = "1\n2\n3\n4\n5\n".to_owned();
+    let update = tool(haft::EventKind::ToolUpdate {
+        call_id: "1".to_owned(),
+        tool: "bash".to_owned(),
+        content: vec![haft::Content::Text { text: output }],
+    });
+    play(&mut transcript, &[update]);
+    assert_eq!(
+        shown(&transcript.live(now, 9)),
+        ["", "⠋ bash make", "  2", "  3", "  4", "  5"]
+    );
+    assert_eq!(shown(&transcript.live(now, 2)), ["  4", "  5"]);
+}
+
+#[test]
+fn a_sub_agents_calls_take_a_line_each_and_its_words_none() {
+    let mut transcript = Transcript::new(60);
+    transcript.begin(Instant::now(), Length::Short);
+    let of_child = |mut seen: Seen| {
+        seen.parent = Some("parent".to_owned());
+        seen
+    };
+    let rows = play(
+        &mut transcript,
+        &[
+            start("1", "task", json!({ "description": "look around" })),
+            of_child(words("secret thoughts\n\n")),
+            of_child(start("2", "grep", json!({ "pattern": "x" }))),
+            of_child(end("2", "grep")),
+            end("1", "task"),
+        ],
+    );
+    assert_eq!(rows, ["  ↳ grep x · 2KB", "● task look around · 2KB"]);
+}
+
+#[test]
+fn a_refused_call_says_what_it_was() {
+    let mut transcript = Transcript::new(60);
+    let asked = tool(haft::EventKind::ApprovalNeeded {
+        call_id: "1".to_owned(),
+        tool: "bash".to_owned(),
+        arguments: json!({ "command": "rm x" }),
+    });
+    let denied = tool(haft::EventKind::ToolDenied {
+        call_id: "1".to_owned(),
+        tool: "bash".to_owned(),
+        reason: "the answer was no".to_owned(),
+    });
+    assert_eq!(
+        play(&mut transcript, &[asked, denied]),
+        ["✗ bash rm x · refused", "  the answer was no"]
+    );
+}
+
+#[test]
+fn tokens_are_counted_in_short() {
+    let all = [7, 1234, 99_999, 123_456, 1_250_000].map(counted);
+    assert_eq!(all, ["7", "1.2k", "99.9k", "123k", "1.2M"]);
+}

@@ -1,0 +1,63 @@
+//! The chat on a real terminal: a pty on one side, an emulator that keeps the screen on
+//! the other, and between them the chat with an agent that plays a script. Its tools,
+//! their events and the questions about them are the real ones.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    clippy::exit,
+    reason = "tests fail loudly, and look at the machine themselves"
+)]
+
+#[path = "../../src"]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "what the command needs of it and the stage does not"
+)]
+mod command {
+    pub(crate) mod chat;
+}
+mod looks;
+mod questions;
+mod script;
+mod seat;
+mod talk;
+
+use command::chat;
+use seat::Seat;
+
+/// The name of the variable that makes this test the chat itself.
+const STAGE: &str = "HAFT_TEST_STAGE";
+
+/// Also the program that all the others look at: with the variable set it is the chat.
+#[test]
+fn a_chat_begins_and_ends() {
+    if let Some(script) = std::env::var_os(STAGE) {
+        std::process::exit(script::play(script.as_ref()));
+    }
+    let mut seat = Seat::new(serde_json::json!({})).sit();
+    seat.wait("›");
+    assert_eq!(
+        seat.screen(),
+        [
+            "haft 1.2.3 · scripted · /work · sandbox full",
+            "a note on trust",
+            "",
+            "›",
+            "scripted · sandbox full · /help"
+        ]
+    );
+    seat.keys("exit\r");
+    assert_eq!(seat.ended(), 0);
+    // Nothing was said: there is nothing to go on with.
+    assert_eq!(
+        seat.screen(),
+        [
+            "haft 1.2.3 · scripted · /work · sandbox full",
+            "a note on trust"
+        ]
+    );
+}

@@ -1,0 +1,194 @@
+//! A person decides.
+
+use crate::seat::{Seat, Seated};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const KEYS: &str = "y\u{a0}approve · n\u{a0}reject · e\u{a0}edit";
+
+fn write(content: &str) -> Value {
+    json!({ "call": { "tool": "write", "with": { "path": "a.txt", "content": content } } })
+}
+
+fn asked(steps: Value) -> Seat {
+    Seat::new(json!({ "ask": ["write", "bash"], "prompts": [steps] }))
+}
+
+fn sit(seat: Seat) -> Seated {
+    let mut seat = seat.sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.wait(KEYS);
+    seat
+}
+
+#[test]
+fn yes_runs_it() {
+    let mut seat = sit(asked(json!([write("hello\n"), { "say": "Thanks." }])));
+    let screen = seat.screen();
+    let start = screen
+        .iter()
+        .position(|row| row.contains("wants to run"))
+        .unwrap();
+    assert_eq!(
+        screen[start..],
+        [
+            "write wants to run, and it is asked about:",
+            "  path:",
+            "  | a.txt",
+            "  content:",
+            "  | hello",
+            "  |",
+            "  asked by: haft.yaml:2 { ask: write }, about write a.txt",
+            "  sandbox: full, no network",
+            "  always: - { allow: write, path: a.txt } first under policy in haft.yaml",
+            "",
+            "y\u{a0}approve · n\u{a0}reject · e\u{a0}edit · a\u{a0}always { allow: write, path: a.txt } ·",
+            "Esc\u{a0}stop",
+            "scripted · sandbox full · 1.2k tokens · $0.01",
+        ]
+    );
+    assert!(!seat.work("a.txt").exists());
+    // A bell, and a notification.
+    assert!(
+        seat.raw()
+            .contains("\x07\x1b]9;haft waits for your approval\x1b\\")
+    );
+    // Other keys are no answer, nor is a paste.
+    seat.keys("xq\r\t\x1b[200~y\x1b[201~");
+    seat.keys("y");
+    seat.wait("approved");
+    seat.wait("● write a.txt · new, 1 line");
+    seat.wait("Thanks.");
+    assert_eq!(
+        std::fs::read_to_string(seat.work("a.txt")).unwrap(),
+        "hello\n"
+    );
+}
+
+#[test]
+fn no_can_say_why() {
+    let mut seat = sit(asked(json!([write("x"), write("y")])));
+    seat.keys("n");
+    seat.wait("why not");
+    seat.keys("not in this folder\r");
+    seat.wait("the answer was no: not in this folder");
+    seat.wait("  | y");
+    seat.wait(KEYS);
+    seat.keys("n\r");
+    seat.wait("/help");
+    assert!(!seat.work("a.txt").exists());
+}
+
+#[test]
+fn the_arguments_can_be_others() {
+    let mut seat = sit(asked(json!([write("x")])));
+    seat.keys("e");
+    seat.wait("{\"path\":\"a.txt\",\"content\":\"x\"}");
+    seat.keys("\x7f");
+    seat.keys("\r");
+    seat.wait("that is no JSON");
+    seat.keys("\x1b");
+    seat.wait(KEYS);
+    seat.keys("e");
+    seat.wait("arguments (");
+    seat.keys("\x15{\"content\":\"other\"}\r");
+    seat.wait("approved with other arguments");
+}
+
+#[test]
+fn the_persons_editor_changes_them() {
+    let editor = "sed -i s/before/after/";
+    let mut seat = sit(asked(json!([write("before")])).with("EDITOR", editor));
+    seat.keys("e");
+    seat.wait("approved with other arguments");
+    seat.wait("/help");
+    // The line is ours again.
+    seat.keys("typed");
+    seat.wait("› typed");
+    let mut seat = sit(asked(json!([write("before")])).with("EDITOR", "false"));
+    seat.keys("e");
+    seat.wait("nothing was changed");
+    seat.wait(KEYS);
+}
+
+#[test]
+fn always_is_said_with_its_rule() {
+    let mut seat = sit(asked(json!([write("x")])));
+    seat.keys("a");
+    seat.wait("approved, and from now on in this session");
+    seat.wait("● write a.txt");
+}
+
+#[test]
+fn what_was_typed_before_is_no_answer() {
+    let mut seat = asked(json!([{ "say": "Wait for it." }, "steered", write("x")])).sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.wait("Wait for it.");
+    // In the middle of a word when the question comes.
+    seat.keys("now\ryyy");
+    seat.wait(KEYS);
+    assert!(
+        seat.raw()
+            .contains("one moment: what you are typing is no answer")
+    );
+    assert!(!seat.work("a.txt").exists());
+    seat.keys("n\r");
+    seat.wait("refused");
+    assert!(!seat.work("a.txt").exists());
+}
+
+#[test]
+fn it_can_be_stopped_instead() {
+    for key in ["\x1b", "\x03"] {
+        let mut seat = sit(asked(json!([write("x"), { "say": "not reached" }])));
+        seat.keys(key);
+        seat.wait("stopped");
+        seat.wait("›");
+        assert!(!seat.raw().contains("not reached"));
+        assert!(!seat.work("a.txt").exists());
+        assert_eq!(seat.told().last().unwrap(), &json!("abort"));
+    }
+}
+
+#[test]
+fn what_is_shown_is_what_runs() {
+    let command = format!(
+        "echo \x1b[2J\u{202e}{}; rm -rf x\ny approve",
+        " ".repeat(500)
+    );
+    let steps = json!([{ "call": { "tool": "bash", "with": { "command": command } } }]);
+    let mut seat = sit(asked(steps).size(40, 80));
+    seat.wait("  | echo \\x1b[2J\\u{202e}");
+    seat.wait("; rm -rf x");
+    seat.wait("  | y approve");
+    let count = command.chars().count();
+    seat.wait(&format!(
+        "  command ({count} characters; not ASCII: \\u{{202e}} U+202E):"
+    ));
+    let raw = seat.raw();
+    assert!(!raw.contains("\x1b[2J\\u") && !raw.contains('\u{202e}'));
+}
+
+#[test]
+fn long_arguments_are_shown_when_asked_for() {
+    let long: String = (0..200).map(|number| format!("row {number}\n")).collect();
+    let mut seat = sit(asked(json!([write(&long)])));
+    assert!(!seat.raw().contains("row 199"));
+    seat.wait("v\u{a0}show\u{a0}all");
+    seat.keys("v");
+    seat.wait("  | row 199");
+    seat.wait_gone("show\u{a0}all");
+    seat.keys("y");
+    seat.wait("new, 200 lines");
+}
+
+#[test]
+fn a_signal_in_the_middle_gives_the_terminal_back() {
+    let mut seat = sit(asked(json!([write("x")])));
+    seat.signal(Signal::TERM);
+    assert_eq!(seat.ended(), 128 + 15);
+    assert!(seat.is_given_back());
+    assert!(!seat.work("a.txt").exists());
+}

@@ -1,0 +1,421 @@
+//! An agent that plays a script: the model's part is written down, all else is real.
+
+use crate::chat::{self, Around, Driver, Events, Greeting, Look, Seen, Setup};
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use haft::commands::Place as Where;
+use haft::ops::executor::Itself;
+use haft::ops::executor::sandbox::Network;
+use haft::ops::scope::Scope;
+use haft::{
+    Call, Commands, Draft, MemoryJournal, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose,
+};
+use haft_agent::{AgentEvent, EventKind, Usage};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+#[derive(Deserialize)]
+struct Script {
+    work: PathBuf,
+    state: PathBuf,
+    /// Tools that are asked about.
+    #[serde(default)]
+    ask: Vec<String>,
+    /// What the model does for each prompt.
+    #[serde(default)]
+    prompts: Vec<Vec<Step>>,
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    Say(String),
+    Think(String),
+    Call {
+        tool: String,
+        with: Value,
+    },
+    /// Two calls at once.
+    Both(Vec<(String, Value)>),
+    /// Waits until the person says something, and answers with it.
+    Steered,
+    /// Waits to be stopped.
+    Wait,
+    Fail(String),
+    Retry(String),
+    /// A call of a sub-agent.
+    Child {
+        tool: String,
+        with: Value,
+    },
+    Panic(String),
+}
+
+type Sink = mpsc::UnboundedSender<Seen>;
+
+struct Actor {
+    runtime: Runtime,
+    prompts: Mutex<std::vec::IntoIter<Vec<Step>>>,
+    log: PathBuf,
+    sink: Arc<Mutex<Option<Sink>>>,
+    /// The answer of a call is in here before anybody is told that it has ended.
+    journal: Arc<MemoryJournal>,
+    steering: Arc<Mutex<Vec<String>>>,
+    steered: Arc<Notify>,
+    stop: Mutex<CancellationToken>,
+    model: Mutex<String>,
+    spent: Mutex<Usage>,
+    calls: Arc<std::sync::atomic::AtomicU64>,
+}
+
+/// The chat, with the script in a file. Its exit code.
+pub(crate) fn play(script: &Path) -> i32 {
+    let script: Script = serde_json::from_slice(&std::fs::read(script).unwrap()).unwrap();
+    // What the harness of the tests has written.
+    std::io::stdout().write_all(b"\x1b[H\x1b[2J").unwrap();
+    std::io::stdout().flush().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let ended = runtime.block_on(async {
+        let (person, questions) = chat::person();
+        let actor = Arc::new(Actor::new(&script, person));
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let colour = variable("NO_COLOR").is_none();
+        let setup = Setup {
+            greeting: Greeting {
+                version: "1.2.3".to_owned(),
+                model: "scripted".to_owned(),
+                folder: "/work".to_owned(),
+                sandbox: "sandbox full".to_owned(),
+                notes: vec!["a note on trust".to_owned()],
+            },
+            look: Look::of(is_terminal, variable("TERM").as_deref(), colour, true),
+            history: Some(script.state.join("history")),
+            scratch: Some(script.state.clone()),
+            editor: std::env::var_os("EDITOR"),
+            around: Around {
+                file: None,
+                sandbox: Some("sandbox: full, no network".to_owned()),
+            },
+        };
+        chat::run(actor, setup, questions).await.unwrap()
+    });
+    runtime.shutdown_background();
+    match ended {
+        chat::Ended::Quit => 0,
+        chat::Ended::Signal(number) => 128 + i32::from(number),
+    }
+}
+
+impl Actor {
+    fn new(script: &Script, person: Arc<dyn haft::Approver>) -> Self {
+        let place = |line| Place {
+            file: "haft.yaml".to_owned(),
+            line,
+        };
+        let rules =
+            script.ask.iter().zip(2..).map(|(tool, line)| {
+                Rule::new(Draft::new(Verdict::Ask, tool, place(line))).unwrap()
+            });
+        let policy = Policy::new(vec![RuleFile {
+            whose: Whose::Person,
+            rules: rules.collect(),
+        }]);
+        let sink: Arc<Mutex<Option<Sink>>> = Arc::default();
+        let theirs = Arc::clone(&sink);
+        let journal = Arc::new(MemoryJournal::new(1000));
+        let haft = Itself::at(env!("CARGO_BIN_EXE_haft").into());
+        let runtime = Runtime::builder()
+            .dir(&script.work)
+            .every_tool()
+            .folders(haft::Folders {
+                state: Some(script.state.clone()),
+                ..haft::Folders::default()
+            })
+            .commands(Commands {
+                executor: Arc::new(haft.executor()),
+                environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+                place: Where::Here {
+                    helper: haft.helper(),
+                    network: Network::Off,
+                    sockets: Vec::new(),
+                },
+            })
+            .journal(journal.clone())
+            .policy(policy)
+            .approver(person)
+            .on_event(move |event| {
+                let is_child = matches!(&event.kind,
+                    haft::EventKind::ToolStart { call_id, .. }
+                    | haft::EventKind::ToolUpdate { call_id, .. }
+                    | haft::EventKind::ToolEnd { call_id, .. } if call_id.starts_with("child"));
+                let seen = Seen {
+                    kind: EventKind::Tool(event.kind.clone()),
+                    parent: is_child.then(|| "parent".to_owned()),
+                };
+                if let Some(sink) = &*theirs.lock().unwrap() {
+                    let _ = sink.send(seen);
+                }
+            })
+            .build()
+            .unwrap();
+        Self {
+            runtime,
+            prompts: Mutex::new(script.prompts.clone().into_iter()),
+            log: script.state.join("prompts.jsonl"),
+            sink,
+            journal,
+            steering: Arc::default(),
+            steered: Arc::default(),
+            stop: Mutex::default(),
+            model: Mutex::new("scripted".to_owned()),
+            spent: Mutex::default(),
+            calls: Arc::default(),
+        }
+    }
+
+    fn log(&self, line: &Value) {
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&self.log)
+            .unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+
+    fn stage(&self) -> (Hand, mpsc::UnboundedReceiver<Seen>) {
+        let (sink, seen) = mpsc::unbounded_channel();
+        *self.sink.lock().unwrap() = Some(sink.clone());
+        let stop = CancellationToken::new();
+        *self.stop.lock().unwrap() = stop.clone();
+        let hand = Hand {
+            runtime: self.runtime.clone(),
+            sink,
+            slot: Arc::clone(&self.sink),
+            steering: Arc::clone(&self.steering),
+            steered: Arc::clone(&self.steered),
+            stop,
+            calls: Arc::clone(&self.calls),
+        };
+        (hand, seen)
+    }
+}
+
+/// What plays one prompt.
+struct Hand {
+    runtime: Runtime,
+    sink: Sink,
+    slot: Arc<Mutex<Option<Sink>>>,
+    steering: Arc<Mutex<Vec<String>>>,
+    steered: Arc<Notify>,
+    stop: CancellationToken,
+    calls: Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Hand {
+    fn tell(&self, event: AgentEvent) {
+        let _ = self.sink.send(Seen {
+            kind: EventKind::Agent(event),
+            parent: None,
+        });
+    }
+
+    fn piece(&self, kind: &'static str, text: &str) {
+        // As small as they come.
+        let letters: Vec<char> = text.chars().collect();
+        for some in letters.chunks(3) {
+            let delta = some.iter().collect();
+            self.tell(AgentEvent::MessageUpdate { kind, delta });
+        }
+    }
+
+    async fn call(&self, prefix: &str, tool: &str, with: &Value) {
+        let number = self.calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let id = format!("{prefix}{number}");
+        let call = Call::new(tool, with.clone())
+            .id(id)
+            .cancel(self.stop.clone());
+        self.runtime.run(call).await;
+    }
+
+    async fn step(&self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Say(text) => self.piece("text", text),
+            Step::Think(text) => self.piece("reasoning", text),
+            Step::Call { tool, with } => {
+                self.piece("call", tool);
+                self.call("call", tool, with).await;
+            }
+            Step::Both(calls) => {
+                let calls = calls
+                    .iter()
+                    .map(|(tool, with)| self.call("call", tool, with));
+                futures::future::join_all(calls).await;
+            }
+            Step::Child { tool, with } => self.call("child", tool, with).await,
+            Step::Steered => {
+                let said = loop {
+                    let said = std::mem::take(&mut *self.steering.lock().unwrap());
+                    if !said.is_empty() {
+                        break said;
+                    }
+                    self.steered.notified().await;
+                };
+                for text in said {
+                    self.tell(AgentEvent::Steering { text: text.clone() });
+                    self.piece("text", &format!("You said: {text}"));
+                }
+            }
+            Step::Wait => std::future::pending().await,
+            Step::Fail(message) => return Err(message.clone()),
+            Step::Retry(reason) => self.tell(AgentEvent::Retry {
+                attempt: 1,
+                of: 3,
+                delay_ms: 2000,
+                reason: reason.clone(),
+            }),
+            Step::Panic(message) => panic!("{message}"),
+        }
+        Ok(())
+    }
+
+    async fn play(self, steps: Vec<Step>) {
+        self.tell(AgentEvent::TurnStart { turn: 1 });
+        let mut reason = "done";
+        for step in &steps {
+            let done = match step {
+                Step::Steered | Step::Wait => tokio::select! {
+                    done = self.step(step) => done,
+                    () = self.stop.cancelled() => Ok(()),
+                },
+                // A call knows itself that it was stopped, and says so.
+                _ => self.step(step).await,
+            };
+            if self.stop.is_cancelled() {
+                reason = "interrupted";
+            }
+            if let Err(message) = done {
+                self.tell(AgentEvent::Error { message });
+                reason = "failed";
+            }
+            if reason != "done" {
+                break;
+            }
+        }
+        self.tell(AgentEvent::AgentEnd {
+            reason,
+            text: String::new(),
+            usage: Usage::default(),
+            cost: None,
+        });
+    }
+}
+
+/// The stream ends with whoever plays, also by a panic.
+impl Drop for Hand {
+    fn drop(&mut self) {
+        *self.slot.lock().unwrap() = None;
+    }
+}
+
+fn streamed(seen: mpsc::UnboundedReceiver<Seen>) -> Events {
+    let next =
+        async |mut seen: mpsc::UnboundedReceiver<Seen>| seen.recv().await.map(|one| (one, seen));
+    stream::unfold(seen, next).boxed()
+}
+
+#[async_trait]
+impl Driver for Actor {
+    async fn prompt(&self, text: String) -> Result<Events, String> {
+        self.log(&json!({ "prompt": text }));
+        let Some(steps) = self.prompts.lock().unwrap().next() else {
+            return Err("the script is over".to_owned());
+        };
+        self.spent.lock().unwrap().add(&Usage {
+            input: 1200,
+            output: 34,
+            cost: Some(0.0125),
+            ..Usage::default()
+        });
+        let (hand, seen) = self.stage();
+        tokio::spawn(hand.play(steps));
+        Ok(streamed(seen))
+    }
+
+    async fn command(&self, line: String) -> Result<Events, String> {
+        let (hand, seen) = self.stage();
+        tokio::spawn(async move {
+            hand.call("own", "bash", &json!({ "command": line })).await;
+        });
+        Ok(streamed(seen))
+    }
+
+    fn steer(&self, text: String) {
+        self.log(&json!({ "steer": text }));
+        self.steering.lock().unwrap().push(text);
+        self.steered.notify_one();
+    }
+
+    fn abort(&self) {
+        self.log(&json!("abort"));
+        self.stop.lock().unwrap().cancel();
+    }
+
+    async fn compact(&self) -> Result<String, String> {
+        Ok("there was nothing to make shorter".to_owned())
+    }
+
+    async fn set_model(&self, name: &str) -> Result<(), String> {
+        if name == "nobody" {
+            return Err("there is no model nobody".to_owned());
+        }
+        *self.model.lock().unwrap() = name.to_owned();
+        Ok(())
+    }
+
+    fn model(&self) -> String {
+        self.model.lock().unwrap().clone()
+    }
+
+    fn usage(&self) -> Usage {
+        *self.spent.lock().unwrap()
+    }
+
+    fn tools(&self) -> Vec<(String, String)> {
+        let definitions = self.runtime.definitions();
+        let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        definitions
+            .iter()
+            .map(|tool| (tool.name.to_string(), first(&tool.description)))
+            .collect()
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>, String> {
+        Ok(vec!["s1  yesterday  fix the test".to_owned()])
+    }
+
+    fn session(&self) -> Option<String> {
+        (self.usage().total() > 0).then(|| "s2".to_owned())
+    }
+
+    fn output(&self, call_id: &str) -> Option<String> {
+        let calls = self.journal.calls();
+        let (_, outcome) = calls
+            .into_iter()
+            .find(|(call, _)| call.call_id == call_id)?;
+        let reply = outcome?.reply;
+        Some(reply["content"][0]["text"].as_str()?.to_owned())
+    }
+
+    fn scope(&self) -> Option<Scope> {
+        Some(self.runtime.scope().clone())
+    }
+}

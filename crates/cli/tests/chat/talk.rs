@@ -1,0 +1,261 @@
+//! Speaking with an agent: what it says and does, what is typed meanwhile.
+
+use crate::seat::Seat;
+use serde_json::json;
+
+fn said(text: &str) -> serde_json::Value {
+    json!({ "say": text })
+}
+
+#[test]
+fn an_answer_stays_above_the_line_one_types_on() {
+    let script = json!({ "prompts": [[
+        said("# Plan\nSome *words*.\n\n```rust\nfn main() {}\n```\n"),
+        { "call": { "tool": "bash", "with": { "command": "echo one; echo two; exit 3" } } },
+        { "call": { "tool": "edit", "with": { "path": "a.txt", "old_text": "old", "new_text": "new" } } },
+        { "call": { "tool": "read", "with": { "path": "none" } } },
+        said("Done.")
+    ]] });
+    let seat = Seat::new(script).file("a.txt", "x\nold\n").size(40, 80);
+    let mut seat = seat.sit();
+    seat.wait("›");
+    seat.keys("do it\r");
+    seat.wait("Done.");
+    seat.wait("/help");
+    assert_eq!(
+        seat.screen()[2..],
+        [
+            "",
+            "› do it",
+            "",
+            "# Plan",
+            "Some words.",
+            "",
+            "```rust",
+            "fn main() {}",
+            "```",
+            "",
+            "● bash echo one; echo two; exit 3 · exit 3",
+            "  one",
+            "  two",
+            "● edit a.txt · +1 −1",
+            "   x",
+            "  -old",
+            "  +new",
+            "✗ read none · failed",
+            "  file not found: none",
+            "  Use find or ls to see what is there.",
+            "",
+            "Done.",
+            "",
+            "›",
+            "scripted · sandbox full · 1.2k tokens · $0.01 · /help"
+        ]
+    );
+    seat.keys("\x04");
+    assert_eq!(seat.ended(), 0);
+    assert_eq!(seat.screen().last().unwrap(), "resume with: haft resume s2");
+    assert!(seat.is_given_back());
+}
+
+#[test]
+fn what_is_typed_while_it_works_is_said_to_it() {
+    let script = json!({ "prompts": [[said("Working."), "steered"], ["wait"], [said("Next.")]] });
+    let mut seat = Seat::new(script).sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.wait("Working.");
+    seat.keys("more please\r");
+    seat.wait("You said: more please");
+    seat.wait("/help");
+    // Nobody hears it before it is stopped: it comes back to the line.
+    seat.keys("again\r");
+    seat.wait("thinking");
+    seat.keys("not heard\r");
+    seat.wait("queued: not heard");
+    seat.keys("\x03");
+    seat.wait("stopped");
+    seat.wait("› not heard");
+    seat.keys("\x15fresh\r");
+    seat.wait("Next.");
+    let told = seat.told();
+    assert_eq!(
+        told,
+        [
+            json!({ "prompt": "go" }),
+            json!({ "steer": "more please" }),
+            json!({ "prompt": "again" }),
+            json!({ "steer": "not heard" }),
+            json!("abort"),
+            json!({ "prompt": "fresh" }),
+        ]
+    );
+}
+
+#[test]
+fn a_running_command_shows_the_end_of_what_it_says_and_can_be_stopped() {
+    let command = "for i in 1 2 3 4 5 6 7 8; do echo line $i; done; sleep 600";
+    let script = json!({ "prompts": [[
+        { "call": { "tool": "bash", "with": { "command": command } } }, said("not reached")
+    ]] });
+    let mut seat = Seat::new(script).sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.until("the tail", |rows| {
+        rows.iter().any(|row| row == "  line 8") && !rows.iter().any(|row| row == "  line 4")
+    });
+    seat.wait(" s");
+    seat.keys("\x03");
+    seat.wait("stopped");
+    seat.wait("/help");
+    assert!(!seat.raw().contains("not reached"));
+    // Twice ends it.
+    seat.keys("\x03\x03");
+    assert_eq!(seat.ended(), 0);
+    assert!(seat.is_given_back());
+}
+
+#[test]
+fn lines_can_be_many_and_come_back() {
+    let script = json!({ "prompts": [[said("A.")], [said("B.")], [said("C.")], [said("D.")]] });
+    let mut seat = Seat::new(script).sit();
+    seat.wait("›");
+    seat.keys("one\\\rtwo\x1b\rthree\nfour");
+    seat.wait("  four");
+    assert_eq!(seat.cursor().1, 6);
+    seat.keys("\r");
+    seat.wait("A.");
+    // A paste is one piece, whatever ends its lines.
+    seat.keys("\x1b[200~pasted\rlines\nhere\x1b[201~");
+    seat.wait("  here");
+    seat.keys("\r");
+    seat.wait("B.");
+    seat.wait("/help");
+    seat.keys("\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\r");
+    seat.wait("C.");
+    seat.wait("/help");
+    seat.keys("\x12paste");
+    seat.wait("search: paste  pasted");
+    seat.keys("\r");
+    seat.wait("  here");
+    seat.keys("\r");
+    seat.wait("D.");
+    let prompts: Vec<String> = seat
+        .told()
+        .iter()
+        .map(|told| told["prompt"].as_str().unwrap().to_owned())
+        .collect();
+    let (four, paste) = ("one\ntwo\nthree\nfour", "pasted\nlines\nhere");
+    assert_eq!(prompts, [four, paste, four, paste]);
+    let history = std::fs::read_to_string(seat.seat.state("history")).unwrap();
+    assert_eq!(history.lines().next().unwrap(), "one\\ntwo\\nthree\\nfour");
+}
+
+#[test]
+fn what_one_runs_oneself_is_told_to_the_model() {
+    let script = json!({ "prompts": [[said("I see.")]] });
+    let mut seat = Seat::new(script).file("a.txt", "here ``` it is\n").sit();
+    seat.wait("›");
+    seat.keys("!cat a.txt\r");
+    seat.wait("● bash cat a.txt");
+    seat.wait("  here ``` it is");
+    seat.wait("/help");
+    seat.keys("what is this?\r");
+    seat.wait("I see.");
+    assert_eq!(
+        seat.told(),
+        [json!({ "prompt":
+            "I ran `cat a.txt` myself. It said:\n\n````\nhere ``` it is\n````\n\nwhat is this?" })]
+    );
+    // One that does not end is stopped, and nothing is told of it.
+    seat.wait("/help");
+    seat.keys("!sleep 600\r");
+    seat.wait("⠋ bash sleep 600");
+    seat.keys("\x03");
+    seat.wait("stopped");
+    seat.wait("Ctrl-C again");
+}
+
+#[test]
+fn names_are_completed() {
+    let seat = Seat::new(json!({ "prompts": [[said("Read.")]] }))
+        .file("src/main.rs", "")
+        .file("src/domain.rs", "")
+        .file("ignored/main.rs", "")
+        .file(".gitignore", "ignored\n");
+    let mut seat = seat.sit();
+    seat.wait("›");
+    seat.keys("look at @dom\t");
+    seat.wait("› look at @src/domain.rs");
+    seat.keys("\x15@main\t");
+    seat.wait("▸ @src/main.rs");
+    seat.keys("\t");
+    seat.wait("▸ @src/domain.rs");
+    seat.keys("\x1b[Z\r");
+    seat.wait_gone("▸");
+    assert!(!seat.raw().contains("ignored"));
+    seat.keys(" now\r");
+    seat.wait("Read.");
+    assert_eq!(seat.told(), [json!({ "prompt": "@src/main.rs now" })]);
+    seat.wait("/help");
+    seat.keys("/to\t\r");
+    seat.wait("  bash   Run a command");
+}
+
+#[test]
+fn commands_of_the_chat() {
+    let mut seat = Seat::new(json!({})).size(50, 80).sit();
+    seat.wait("›");
+    for (typed, words) in [
+        ("/help", "Ctrl-Z                      back to the shell"),
+        ("/tools", "  bash  "),
+        ("/model", "the model is scripted"),
+        ("/model other", "the model is other from now on"),
+        ("/model nobody", "there is no model nobody"),
+        ("/cost", "  came back  0 tokens"),
+        ("/sessions", "s1  yesterday  fix the test"),
+        ("/compact", "there was nothing to make shorter"),
+        ("/modle", "there is no /modle; did you mean /model?"),
+        ("prompt", "the script is over"),
+    ] {
+        seat.keys(&format!("{typed}\r"));
+        seat.wait(words);
+    }
+    seat.wait("other · sandbox full");
+    seat.keys("quit\r");
+    assert_eq!(seat.ended(), 0);
+}
+
+#[test]
+fn all_of_the_last_call_is_there_for_a_key() {
+    let script = json!({ "prompts": [[
+        { "call": { "tool": "bash", "with": { "command": "seq 30" } } }
+    ]] });
+    let mut seat = Seat::new(script).size(60, 80).sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.wait("… 25 lines before (Ctrl-O shows all)");
+    assert!(!seat.screen().contains(&"  7".to_owned()));
+    seat.keys("\x0f");
+    seat.wait("  7");
+    let screen = seat.screen();
+    let first = screen.iter().rposition(|row| row == "  1").unwrap();
+    let all: Vec<String> = (1..=30).map(|number| format!("  {number}")).collect();
+    assert_eq!(screen[first..first + 30], all);
+}
+
+#[test]
+fn failures_of_the_provider_are_said() {
+    let script = json!({ "prompts": [[
+        { "think": "let me see" },
+        { "retry": "the server said 529" },
+        { "fail": "no key for \x1b[31mred\nset API_KEY" }
+    ]] });
+    let mut seat = Seat::new(script).sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.wait("trying again in 2.0 s (1 of 3)");
+    seat.wait("no key for \\x1b[31mred");
+    seat.wait("set API_KEY");
+    seat.wait("/help");
+}
