@@ -12,6 +12,7 @@ mod run;
 mod tell;
 mod turn;
 
+pub(crate) use handle::WeakHandle;
 pub use handle::{Busy, Events, Handle};
 pub use load::LoadError;
 pub use repair::Resumed;
@@ -57,8 +58,8 @@ pub(crate) struct Settings {
 /// # }
 /// ```
 pub struct Agent {
-    settings: Settings,
-    shared: Arc<Shared>,
+    pub(crate) settings: Settings,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Agent {

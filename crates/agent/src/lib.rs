@@ -7,9 +7,14 @@
 mod agent;
 mod event;
 mod hooks;
+mod instructions;
 mod message;
 mod model;
+mod prompt;
 pub mod provider;
+mod shape;
+mod skills;
+mod subagents;
 mod usage;
 
 pub use agent::{Agent, Busy, Events, Handle, LoadError, Resumed};
@@ -17,6 +22,13 @@ pub use event::{
     AgentEvent, Event, EventKind, Limit, VERSION as EVENTS_VERSION, schema as events_schema,
 };
 pub use hooks::{Hooks, NoHooks};
+pub use instructions::{Instructions, instructions};
 pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
+pub use prompt::{Prompt, system_prompt};
+pub use skills::{Skill, SkillFolder, Skills};
+pub use subagents::{
+    Child, GENERAL_PURPOSE, MakeAgent, ModelByName, Records, Start, Subagent, SubagentError,
+    SubagentSpec, Subagents, tool_name,
+};
 pub use usage::{Price, Usage};

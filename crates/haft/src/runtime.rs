@@ -88,6 +88,8 @@ pub(crate) struct Session {
     pub(crate) approval: Arc<approve::Approval>,
     /// Tools whose calls wait for a person, whatever the rules say.
     interrupt_on: BTreeSet<String>,
+    /// Who works in it, where it is a session within another.
+    agent: Option<String>,
     events: AtomicU64,
     pub(crate) calls: AtomicU64,
     /// How programs are run that are or bring tools.

@@ -7,7 +7,7 @@ use haft::Runtime;
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 use tokio::sync::mpsc;
@@ -57,6 +57,8 @@ struct Work {
     events: mpsc::UnboundedSender<Event>,
     /// What others took on its behalf.
     spent: Usage,
+    /// What all work before it took.
+    before: Usage,
 }
 
 /// What was said and what it took.
@@ -146,6 +148,7 @@ impl Shared {
         &self,
         events: mpsc::UnboundedSender<Event>,
     ) -> Result<CancellationToken, Busy> {
+        let before = self.lock().total;
         let mut work = lock(&self.work);
         if work.is_some() {
             return Err(Busy);
@@ -155,6 +158,7 @@ impl Shared {
             stop: stop.clone(),
             events,
             spent: Usage::default(),
+            before,
         });
         Ok(stop)
     }
@@ -221,6 +225,23 @@ impl Handle {
         }
     }
 
+    /// Tokens and USD that its work on the present prompt took so far, with that of
+    /// agents that work for it.
+    #[must_use]
+    pub fn taken(&self) -> (u64, f64) {
+        let total = self.shared.lock().total;
+        let before = lock(&self.shared.work).as_ref().map(|work| work.before);
+        let before = before.unwrap_or(total);
+        let cost = total.cost.unwrap_or(0.0) - before.cost.unwrap_or(0.0);
+        (total.total().saturating_sub(before.total()), cost)
+    }
+
+    /// The same for somebody who is part of it: tools that hold on to the agent whose
+    /// tools they are would keep it for ever.
+    pub(crate) fn weak(&self) -> WeakHandle {
+        WeakHandle(Arc::downgrade(&self.shared))
+    }
+
     /// The model it asks.
     #[must_use]
     pub fn model(&self) -> Arc<dyn Model> {
@@ -231,5 +252,16 @@ impl Handle {
     #[must_use]
     pub fn is_at_work(&self) -> bool {
         lock(&self.shared.work).is_some()
+    }
+}
+
+/// A handle that keeps nothing alive.
+#[derive(Clone)]
+pub(crate) struct WeakHandle(Weak<Shared>);
+
+impl WeakHandle {
+    /// The handle, while the agent is there.
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        self.0.upgrade().map(|shared| Handle { shared })
     }
 }

@@ -51,6 +51,8 @@ pub struct Question {
     pub suggestion: Option<Rule>,
     /// What the tool itself asks, while it runs.
     pub confirm: Option<String>,
+    /// The sub-agent that wants it, where it is one.
+    pub agent: Option<String>,
 }
 
 /// What they say.
@@ -213,6 +215,7 @@ impl Runtime {
                     judgement,
                     suggestion,
                     confirm: None,
+                    agent: self.session.agent.clone(),
                 }));
             }
         };
@@ -280,6 +283,7 @@ impl Runtime {
             },
             suggestion: None,
             confirm: Some(text),
+            agent: self.session.agent.clone(),
         };
         let asked = Asked {
             call_id: cx.call_id(),

@@ -518,6 +518,7 @@ impl Builder {
             spill,
             state: Arc::new(self.state),
             interrupt_on: self.interrupt_on,
+            agent: None,
             messenger: self.messenger.unwrap_or_else(|| Arc::new(NoChannels)),
             id,
             tools,

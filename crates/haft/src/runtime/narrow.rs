@@ -17,6 +17,8 @@ pub struct Narrow {
     pub tools: Vec<String>,
     /// More tools whose calls wait for a person.
     pub interrupt_on: BTreeSet<String>,
+    /// Who works in it: a person who is asked about a call is told.
+    pub agent: Option<String>,
 }
 
 impl Runtime {
@@ -32,11 +34,16 @@ impl Runtime {
         }
         let mut interrupt_on = outer.interrupt_on.clone();
         interrupt_on.extend(narrow.interrupt_on);
+        let agent = match (&outer.agent, narrow.agent) {
+            (Some(outer), Some(inner)) => Some(format!("{outer} > {inner}")),
+            (outer, inner) => inner.or_else(|| outer.clone()),
+        };
         let spill = outer.spill.as_ref().map(|spill| beside(spill, &narrow.id));
         let session = Session {
             id: narrow.id,
             tools,
             interrupt_on,
+            agent,
             backend: Arc::clone(&outer.backend),
             scope: outer.scope.clone(),
             paths: outer.paths,

@@ -107,12 +107,17 @@ async fn a_session_within_another_has_fewer_tools_and_waits_more() {
         id: "inner".to_owned(),
         tools: vec!["run".to_owned(), "no such tool".to_owned()],
         interrupt_on: ["run".to_owned()].into(),
+        agent: Some("helper".to_owned()),
     });
     assert_eq!(inner.tools().names(), ["run"]);
     assert_eq!(inner.session(), "inner");
     let reply = inner.call("run", json!({ "command": "ls" })).await;
     assert!(reply.is_error(), "{}", reply.text());
-    assert_eq!(somebody.asked.lock().unwrap().len(), 1);
+    {
+        let asked = somebody.asked.lock().unwrap();
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].agent.as_deref(), Some("helper"));
+    }
     let reply = inner.call("read", json!({ "path": "x" })).await;
     assert!(reply.text().contains("unknown tool"), "{}", reply.text());
     // The outer one is as it was.

@@ -1,0 +1,189 @@
+//! `skill`: reads a skill, or a file of it.
+
+use super::{FILE, Skill, Skills, front};
+use crate::shape;
+use futures::future::BoxFuture;
+use haft::ops::backend::{Kind, Local, Step, Visit};
+use haft::ops::read::{self, Found, Room, Window};
+use haft::ops::text::decode::{prefix, visible};
+use haft::ops::{Backend, Error as OpsError};
+use haft::truncate::{MAX_BYTES, MAX_LINES};
+use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The name of the tool.
+pub(crate) const SKILL: &str = "skill";
+
+/// How many other files of a skill are named.
+const NAMED: usize = 100;
+
+/// How many entries of its folder are looked at for that.
+const LOOKED_AT: usize = 2000;
+
+pub(super) struct Read {
+    definition: Definition,
+    skills: Skills,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    name: String,
+    file: Option<String>,
+}
+
+impl Read {
+    pub(super) fn new(skills: &Skills) -> Self {
+        let definition = Definition {
+            name: SKILL.to_owned(),
+            description: "Read a skill: how some work is done, and which files belong to it."
+                .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string", "description": "The skill." },
+                    "file": {
+                        "type": "string",
+                        "description": "Another file of it, by its path in the skill's folder.",
+                    },
+                },
+                "required": ["name"],
+                "additionalProperties": false,
+            }),
+            guidance: None,
+        };
+        Self {
+            definition,
+            skills: skills.clone(),
+        }
+    }
+
+    async fn read(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let Some(skill) = self.skills.find(args.name.trim()) else {
+            let names: Vec<_> = self.skills.list().iter().map(|one| &*one.name).collect();
+            return Err(Error::Failed {
+                text: format!("unknown skill: {}", visible(prefix(&args.name, 80))),
+                hint: Some(format!("there are: {}", names.join(", "))),
+            });
+        };
+        let file = args.file.filter(|file| !file.trim().is_empty());
+        let text = text_of(skill, file.as_deref().unwrap_or(FILE), cx).await?;
+        let toolset = cx.runtime().toolset();
+        let folder = visible(&skill.folder.to_string_lossy());
+        if file.is_some() {
+            return Ok(match shape::is_object(toolset) {
+                true => shape::object(toolset, "content", &text, Vec::new()),
+                false => Reply::from(text),
+            });
+        }
+        let body = front::split(&text).1.trim();
+        let files = others(skill).await;
+        if shape::is_object(toolset) {
+            let more = vec![("folder", json!(folder)), ("files", json!(files))];
+            return Ok(shape::object(toolset, "content", body, more));
+        }
+        let files = match files.is_empty() {
+            true => String::new(),
+            false => format!("\nIts other files: {}", files.join(", ")),
+        };
+        let name = &skill.name;
+        Ok(Reply::from(format!(
+            "Skill {name}, in {folder}{files}\n\n{body}"
+        )))
+    }
+}
+
+impl AnyTool for Read {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn resources(&self, _: &Value) -> Vec<Resource> {
+        Vec::new()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(30))
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move {
+            let args = serde_json::from_value(arguments)
+                .map_err(|error| Error::invalid(error.to_string()))?;
+            self.read(args, cx).await
+        })
+    }
+}
+
+/// The beginning of a file, which is all of it if it is not large.
+async fn text_of(skill: &Skill, file: &str, cx: &Context) -> Result<String, Error> {
+    let path = skill.resolve(file)?;
+    let place = visible(&path.real().to_string_lossy());
+    let request = read::Read {
+        path,
+        window: Window {
+            first: 1,
+            lines: None,
+        },
+        room: Room::Lines {
+            bytes: MAX_BYTES,
+            lines: MAX_LINES,
+        },
+        cancel: cx.cancel().clone(),
+    };
+    let shown = match read::file(&Local::new(), request).await? {
+        Found::Text(shown) => shown,
+        Found::Picture(bytes, kind) => {
+            return Err(OpsError::Binary {
+                path: file.to_owned(),
+                size: bytes.len() as u64,
+                kind: Some(kind),
+            }
+            .into());
+        }
+    };
+    let mut text = visible(&shown.text);
+    if shown.lines < shown.total_lines || shown.long_line.is_some() {
+        text.push_str(&format!(
+            "\n\n[The first {} of {} lines; the file is {place}]",
+            shown.lines, shown.total_lines
+        ));
+    }
+    Ok(text)
+}
+
+/// The other files of a skill, by their paths in its folder.
+async fn others(skill: &Skill) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut left = LOOKED_AT;
+    let mut visit = |visit: Visit<'_>| {
+        left -= 1;
+        if let Visit::Entry { below, stat, .. } = visit
+            && matches!(stat.kind, Kind::File | Kind::Link)
+            && below.as_os_str() != FILE
+        {
+            let name = visible(&below.to_string_lossy()).replace('\n', "\\n");
+            files.push(name);
+        }
+        match left == 0 || files.len() > NAMED {
+            true => Step::Stop,
+            false => Step::Into,
+        }
+    };
+    // A folder that cannot be listed has no files to name.
+    let _ = Local::new().walk(&skill.at, &mut visit).await;
+    if files.len() > NAMED || left == 0 {
+        files.truncate(NAMED);
+        files.push("…".to_owned());
+    }
+    files
+}

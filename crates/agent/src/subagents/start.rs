@@ -1,0 +1,310 @@
+//! Starting a sub-agent, or going on with one.
+
+use super::follow::{Followed, follow};
+use super::names::fresh_id;
+use super::reply;
+use super::tasks::{self, Remembered, Task, Tasks};
+use super::team::{How, Member, Team};
+use super::{Child, Start};
+use crate::agent::{Settings, WeakHandle};
+use crate::{Agent, Events, Hooks, Model, Resumed, Said, ToolCall};
+use async_trait::async_trait;
+use haft::{Context, Error, Narrow, Reply, Runtime};
+use std::sync::Arc;
+
+/// What an agent needs to have sub-agents.
+pub(super) struct Desk {
+    pub(super) team: Arc<Team>,
+    /// The agent whose sub-agents they are, and its session.
+    parent: WeakHandle,
+    session: String,
+    settings: Settings,
+    depth: usize,
+    tasks: Tasks,
+}
+
+/// Work for a sub-agent.
+pub(super) struct Wanted {
+    pub(super) member: Arc<Member>,
+    pub(super) prompt: String,
+    /// The one that goes on, if it is not a new one.
+    pub(super) task_id: Option<String>,
+}
+
+impl Desk {
+    pub(super) fn new(team: &Arc<Team>, agent: &Agent, depth: usize) -> Self {
+        Self {
+            team: Arc::clone(team),
+            parent: agent.handle().weak(),
+            session: agent.session().to_owned(),
+            settings: agent.settings.clone(),
+            depth,
+            tasks: Tasks::default(),
+        }
+    }
+
+    /// Has work done, and waits for what comes of it.
+    pub(super) async fn work(&self, wanted: Wanted, cx: &Context) -> Result<Reply, Error> {
+        // In a session within this one it would be somebody else's: one that works
+        // more deeply than it says.
+        if cx.runtime().session() != self.session {
+            return Err(Error::failed(
+                "sub-agents cannot be asked from here: they work for another session",
+            ));
+        }
+        let _place = self.place(cx).await?;
+        let (task, events) = self.begin(&wanted, cx).await?;
+        self.tasks.hold(&task);
+        let followed = follow(&task.agent, events, &self.parent, &self.settings, cx).await;
+        let waits = matches!(followed, Followed::Waits { .. }).then(|| cx.call_id());
+        let id = task.agent.session();
+        tasks::remember(cx.state(), &self.session, id, &task.kind, waits);
+        let name = self.team.member(&task.kind).map(|member| &*member.name);
+        reply::of(followed, name.unwrap_or(&task.kind), id, cx)
+    }
+
+    /// Waits until there is a place to work.
+    async fn place(&self, cx: &Context) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
+        let Some(places) = self.team.places.get(self.depth) else {
+            return Err(Error::failed(
+                "sub-agents cannot ask each other more deeply",
+            ));
+        };
+        if let Ok(place) = places.try_acquire() {
+            return Ok(place);
+        }
+        cx.update("waits until another sub-agent is done");
+        tokio::select! {
+            place = places.acquire() => place.map_err(|_| Error::Cancelled),
+            () = cx.cancel().cancelled() => Err(Error::Cancelled),
+        }
+    }
+
+    async fn begin(&self, wanted: &Wanted, cx: &Context) -> Result<(Arc<Task>, Events), Error> {
+        // This very call has waited for a person, who has answered.
+        if let Some(answer) = cx.answer()
+            && let Some(found) = tasks::waiting(cx.state(), &self.session, cx.call_id())
+        {
+            let task = self.found(&found, cx)?;
+            let open = waiting(&task.agent).into_iter();
+            let resumed = Resumed {
+                answers: open.map(|id| (id, answer.clone())).collect(),
+                prompt: None,
+            };
+            let events = task.agent.resume(resumed).await;
+            return Ok((
+                task,
+                events.map_err(|busy| Error::failed(busy.to_string()))?,
+            ));
+        }
+        let task = match &wanted.task_id {
+            None => self.fresh(&wanted.member, cx)?,
+            Some(id) => {
+                let found = self.known(id, cx)?;
+                self.found(&found, cx)?
+            }
+        };
+        let prompt = wanted.prompt.clone();
+        let events = if waiting(&task.agent).is_empty() {
+            task.agent.prompt(prompt).await
+        } else {
+            let resumed = Resumed {
+                answers: Vec::new(),
+                prompt: Some(prompt),
+            };
+            task.agent.resume(resumed).await
+        };
+        let busy = |_| {
+            let id = task.agent.session();
+            Error::failed(format!(
+                "task {id} is at work already; wait for its reply, or start another one without task_id"
+            ))
+        };
+        let events = events.map_err(busy)?;
+        Ok((task, events))
+    }
+
+    fn known(&self, id: &str, cx: &Context) -> Result<Remembered, Error> {
+        tasks::remembered(cx.state(), &self.session, id).ok_or_else(|| {
+            let known = tasks::known(cx.state(), &self.session);
+            let known = match known.is_empty() {
+                true => "there is none yet".to_owned(),
+                false => format!("there are: {}", known.join(", ")),
+            };
+            Error::Failed {
+                text: format!("no task has the task_id {}", reply::cut(id, 80)),
+                hint: Some(format!("{known}; leave task_id out to start a new one")),
+            }
+        })
+    }
+
+    /// One that was started before, in this process or another.
+    fn found(&self, found: &Remembered, cx: &Context) -> Result<Arc<Task>, Error> {
+        if let Some(task) = self.tasks.get(&found.id) {
+            return Ok(task);
+        }
+        let gone = |why: String| Error::Failed {
+            text: format!("task {} cannot be gone on with: {why}", found.id),
+            hint: Some("start a new one, and tell it what is done already".to_owned()),
+        };
+        let records = self.team.records.as_ref();
+        let records = records.ok_or_else(|| gone("what was said in it was not kept".to_owned()))?;
+        let member = self.team.member(&found.kind);
+        let member = member.ok_or_else(|| gone(format!("there is no {} now", found.kind)))?;
+        let agent = self.agent(member, found.id.clone(), cx)?;
+        let child = self.child(&agent, member, cx);
+        let agent = records.restore(agent, &child).map_err(gone)?;
+        Ok(Arc::new(Task {
+            agent,
+            kind: member.tool.clone(),
+        }))
+    }
+
+    fn fresh(&self, member: &Arc<Member>, cx: &Context) -> Result<Arc<Task>, Error> {
+        let agent = self.agent(member, fresh_id(), cx)?;
+        let begun = match &self.team.records {
+            None => None,
+            Some(records) => {
+                let child = self.child(&agent, member, cx);
+                records.begin(&child).map_err(|why| {
+                    let name = &member.name;
+                    Error::failed(format!("sub-agent {name} was not started: {why}"))
+                })?
+            }
+        };
+        let agent = match begun {
+            Some(session) => agent.recorded(session),
+            None => agent,
+        };
+        Ok(Arc::new(Task {
+            agent,
+            kind: member.tool.clone(),
+        }))
+    }
+
+    fn child(&self, agent: &Agent, member: &Member, cx: &Context) -> Child {
+        Child {
+            id: agent.session().to_owned(),
+            parent: self.session.clone(),
+            call_id: cx.call_id().to_owned(),
+            kind: member.tool.clone(),
+            model: agent.model().id(),
+            system: agent.settings.system.clone(),
+        }
+    }
+
+    /// An agent that has heard nothing yet.
+    fn agent(&self, member: &Arc<Member>, id: String, cx: &Context) -> Result<Agent, Error> {
+        let fail = |why: String| Error::failed(format!("sub-agent {}: {why}", member.name));
+        let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
+        let mut agent = match &member.how {
+            How::Built(make) => {
+                let start = Start {
+                    runtime: self.within(member, id, &self.team.usual, cx),
+                    model: parent.model(),
+                };
+                make(start).map_err(fail)?
+            }
+            How::Spec {
+                spec,
+                tools,
+                skills,
+            } => {
+                let model = match &spec.model {
+                    None => parent.model(),
+                    Some(name) => self.model(name).map_err(fail)?,
+                };
+                let runtime = self.within(member, id, tools, cx);
+                let mut agent = Agent::new(model, runtime);
+                agent.settings = self.settings.clone();
+                agent.settings.hooks = Arc::new(OfTools(Arc::clone(&self.settings.hooks)));
+                if !skills.is_empty() {
+                    // Its own, not those of the agent that asks.
+                    agent.tools().remove(crate::skills::SKILL);
+                    let added = skills.add_to(agent.runtime());
+                    added.map_err(|error| fail(error.to_string()))?;
+                }
+                super::tool::seat(&self.team, &agent, self.depth + 1, Some(tools))
+                    .map_err(|error| fail(error.to_string()))?;
+                let guidance = agent.runtime().guidance();
+                agent.settings.system = system(
+                    spec.system_prompt.as_deref(),
+                    &self.team.surroundings,
+                    &guidance,
+                    &skills.section(),
+                );
+                agent
+            }
+        };
+        agent.settings.parent = Some(self.session.clone());
+        Ok(agent)
+    }
+
+    fn model(&self, name: &str) -> Result<Arc<dyn Model>, String> {
+        let Some(find) = &self.team.model_by_name else {
+            return Err(format!("its model {name} is not known here"));
+        };
+        find(name).map_err(|why| format!("its model {name}: {why}"))
+    }
+
+    /// The session that it works in.
+    fn within(&self, member: &Member, id: String, tools: &[String], cx: &Context) -> Runtime {
+        // Those of sub-agents belong to one agent each.
+        let tools = tools.iter().filter(|name| !self.team.has_tool(name));
+        let interrupt_on = match &member.how {
+            How::Built(_) => Default::default(),
+            How::Spec { spec, .. } => {
+                let waits = spec.interrupt_on.iter().filter(|(_, waits)| **waits);
+                waits.map(|(name, _)| name.clone()).collect()
+            }
+        };
+        cx.runtime().narrowed(Narrow {
+            id,
+            tools: tools.cloned().collect(),
+            interrupt_on,
+            agent: Some(member.name.clone()),
+        })
+    }
+}
+
+/// The calls of an agent that wait for a person, by id.
+fn waiting(agent: &Agent) -> Vec<String> {
+    let conversation = agent.shared.lock();
+    let open = conversation.open.as_ref();
+    open.map(|open| open.waiting.clone()).unwrap_or_default()
+}
+
+/// What a sub-agent is told first.
+fn system(own: Option<&str>, surroundings: &str, guidance: &str, skills: &str) -> String {
+    let parts = [
+        own.unwrap_or("You work on one task, from its beginning to its end."),
+        "You work for another agent. It gets your last message and nothing else, and cannot \
+         answer questions: decide by yourself, do the work with the tools, and end with all \
+         that it needs to know.",
+        surroundings,
+        guidance,
+        skills,
+    ];
+    let parts = parts.iter().map(|part| part.trim());
+    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+/// Who has a say in the calls of an agent has it in those of its sub-agents. What they
+/// are asked is not a person's prompt, and what they hear is their own.
+struct OfTools(Arc<dyn Hooks>);
+
+#[async_trait]
+impl Hooks for OfTools {
+    async fn before_tool(&self, call: &mut ToolCall) -> Option<Reply> {
+        self.0.before_tool(call).await
+    }
+
+    async fn after_tool(&self, call: &ToolCall, reply: &mut Reply) {
+        self.0.after_tool(call, reply).await;
+    }
+
+    async fn transform_context(&self, _: &[Arc<Said>]) -> Option<Vec<Arc<Said>>> {
+        None
+    }
+}

@@ -1,0 +1,148 @@
+//! Which sub-agents an agent has started: those of this process as they are, and all
+//! of them by name in the memory of the session, which outlives the process.
+
+use crate::Agent;
+use haft::State;
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many agents are held that have answered. Others can be gone on with if they
+/// were recorded.
+const HELD: usize = 16;
+
+/// How many are remembered by name.
+const REMEMBERED: usize = 64;
+
+/// Where in the memory of the session.
+const NAME: &str = "haft.subagents";
+
+/// A sub-agent that was started.
+pub(super) struct Task {
+    pub(super) agent: Agent,
+    /// The name of its tool.
+    pub(super) kind: String,
+}
+
+/// The sub-agents of one agent that this process has started.
+#[derive(Default)]
+pub(super) struct Tasks {
+    held: Mutex<VecDeque<Arc<Task>>>,
+}
+
+impl Tasks {
+    fn held(&self) -> MutexGuard<'_, VecDeque<Arc<Task>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Task>> {
+        let held = self.held();
+        held.iter().find(|one| one.agent.session() == id).cloned()
+    }
+
+    /// Holds one, as the newest.
+    pub(super) fn hold(&self, task: &Arc<Task>) {
+        let mut held = self.held();
+        held.retain(|one| one.agent.session() != task.agent.session());
+        held.push_back(Arc::clone(task));
+        while held.len() > HELD {
+            // Whoever is at work or waits is needed.
+            let is_idle = |one: &Arc<Task>| {
+                !one.agent.handle().is_at_work() && one.agent.shared.lock().open.is_none()
+            };
+            match held.iter().position(is_idle) {
+                Some(oldest) => drop(held.remove(oldest)),
+                None => return,
+            }
+        }
+    }
+}
+
+/// A sub-agent as the session remembers it.
+pub(super) struct Remembered {
+    pub(super) id: String,
+    pub(super) kind: String,
+}
+
+/// Remembers a sub-agent of `session`, and the call that waits for it, if one does.
+pub(super) fn remember(state: &State, session: &str, id: &str, kind: &str, waits: Option<&str>) {
+    state.update(NAME, |all| {
+        if !all.is_object() {
+            *all = Value::Object(Map::new());
+        }
+        let Value::Object(all) = all else { return };
+        // The newest is the last.
+        all.shift_remove(id);
+        let mut one = json!({ "session": session, "type": kind });
+        if let (Some(call), Value::Object(one)) = (waits, &mut one) {
+            one.insert("waits".to_owned(), call.into());
+        }
+        all.insert(id.to_owned(), one);
+        let excess = all.len().saturating_sub(REMEMBERED);
+        let idle = all.iter().filter(|(_, one)| one["waits"].is_null());
+        let oldest: Vec<_> = idle.map(|(id, _)| id.clone()).take(excess).collect();
+        for id in oldest {
+            all.shift_remove(&id);
+        }
+    });
+}
+
+/// A sub-agent that `session` started, by its id.
+pub(super) fn remembered(state: &State, session: &str, id: &str) -> Option<Remembered> {
+    find(state, |found, one| found == id && one["session"] == session)
+}
+
+/// The sub-agent that a call of `session` waits for.
+pub(super) fn waiting(state: &State, session: &str, call_id: &str) -> Option<Remembered> {
+    find(state, |_, one| {
+        one["session"] == session && one["waits"] == call_id
+    })
+}
+
+/// The ids of those that `session` started.
+pub(super) fn known(state: &State, session: &str) -> Vec<String> {
+    let Some(Value::Object(all)) = state.get(NAME) else {
+        return Vec::new();
+    };
+    let own = all.iter().filter(|(_, one)| one["session"] == session);
+    own.map(|(id, _)| id.clone()).collect()
+}
+
+fn find(state: &State, is_it: impl Fn(&str, &Value) -> bool) -> Option<Remembered> {
+    let Value::Object(all) = state.get(NAME)? else {
+        return None;
+    };
+    let (id, one) = all.iter().find(|(id, one)| is_it(id, one))?;
+    Some(Remembered {
+        id: id.clone(),
+        kind: one["type"].as_str().unwrap_or_default().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_are_forgotten_but_not_those_that_are_waited_for() {
+        let state = State::default();
+        remember(&state, "s", "first", "a", Some("call"));
+        for n in 0..100 {
+            remember(&state, "s", &format!("t{n}"), "b", None);
+        }
+        assert_eq!(known(&state, "s").len(), REMEMBERED);
+        assert_eq!(waiting(&state, "s", "call").unwrap().id, "first");
+        assert!(waiting(&state, "other", "call").is_none());
+        assert!(remembered(&state, "s", "t99").is_some());
+        assert!(remembered(&state, "s", "t0").is_none());
+        assert!(remembered(&state, "other", "t99").is_none());
+        // Answered: it is waited for no longer.
+        remember(&state, "s", "first", "a", None);
+        assert!(waiting(&state, "s", "call").is_none());
+        // What somebody else put there harms nobody.
+        state.set(NAME, "nonsense");
+        assert!(known(&state, "s").is_empty());
+        remember(&state, "s", "new", "a", None);
+        assert_eq!(known(&state, "s"), ["new"]);
+    }
+}

@@ -1,0 +1,276 @@
+//! The sub-agents that there are, and what all of them share.
+
+use super::names::{GENERAL_PURPOSE, tool_name};
+use super::{MakeAgent, ModelByName, Records, Subagent, SubagentSpec, Subagents};
+use crate::skills::{SkillFolder, Skills};
+use haft::ops::text::decode::visible;
+use haft::{Effect, Runtime, toolsets};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// The name of the tool that starts any of them.
+pub(super) const TASK: &str = "task";
+
+/// Why an agent cannot have these sub-agents.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubagentError {
+    /// It names tools that the agent lacks.
+    #[error("sub-agent \"{name}\": unknown tools: {}; there are: {}", unknown.join(", "), known.join(", "))]
+    UnknownTools {
+        /// The sub-agent.
+        name: String,
+        /// The tools.
+        unknown: Vec<String>,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// Calls are to wait for a person, of tools that it does not have.
+    #[error("sub-agent \"{name}\": interrupt_on names tools that it does not have: {}; it has: {}", unknown.join(", "), known.join(", "))]
+    UnknownInterrupts {
+        /// The sub-agent.
+        name: String,
+        /// The tools.
+        unknown: Vec<String>,
+        /// Those it has.
+        known: Vec<String>,
+    },
+    /// Two have the same name, or a tool has it.
+    #[error("sub-agent \"{name}\": a tool named \"{tool}\" is there already; give it another name")]
+    NameTaken {
+        /// The sub-agent.
+        name: String,
+        /// The name of its tool.
+        tool: String,
+    },
+}
+
+/// One of them.
+pub(super) struct Member {
+    /// As its description has it, for people.
+    pub(super) name: String,
+    pub(super) tool: String,
+    pub(super) description: String,
+    pub(super) effect: Effect,
+    pub(super) how: How,
+}
+
+/// How one is made.
+pub(super) enum How {
+    Spec {
+        spec: SubagentSpec,
+        tools: Vec<String>,
+        skills: Skills,
+    },
+    Built(MakeAgent),
+}
+
+/// All of them.
+pub(super) struct Team {
+    pub(super) members: Vec<Arc<Member>>,
+    pub(super) model_by_name: Option<ModelByName>,
+    pub(super) records: Option<Arc<dyn Records>>,
+    pub(super) surroundings: String,
+    /// The file and todo tools of the outermost agent.
+    pub(super) usual: Vec<String>,
+    /// Who may work, at each depth. One for all depths would let those who wait for
+    /// others keep these from beginning.
+    pub(super) places: Vec<Semaphore>,
+}
+
+impl Team {
+    pub(super) async fn gather(
+        subagents: Subagents,
+        runtime: &Runtime,
+    ) -> Result<(Self, Vec<String>), SubagentError> {
+        let usual = usual_tools(runtime);
+        let mut agents = subagents.agents;
+        let has = |agent: &Subagent| tool_name(name_of(agent)) == GENERAL_PURPOSE;
+        if !agents.iter().any(has) {
+            agents.insert(0, general_purpose().into());
+        }
+        let own: BTreeSet<_> = agents.iter().map(|one| tool_name(name_of(one))).collect();
+        let mut members: Vec<Arc<Member>> = Vec::new();
+        let mut warnings = Vec::new();
+        for agent in agents {
+            let member = match agent {
+                Subagent::Spec(spec) => {
+                    let tools = tools_of(&spec, runtime, &usual, &own).await?;
+                    from_spec(spec, tools, runtime, &mut warnings).await
+                }
+                Subagent::Built {
+                    name,
+                    description,
+                    make,
+                } => Member {
+                    tool: tool_name(&name),
+                    name: shown(&name),
+                    description,
+                    effect: Effect::Write,
+                    how: How::Built(make),
+                },
+            };
+            if member.tool == TASK || members.iter().any(|other| other.tool == member.tool) {
+                return Err(taken(&member));
+            }
+            members.push(Arc::new(member));
+        }
+        let at_once = subagents.max_at_once.clamp(1, Semaphore::MAX_PERMITS);
+        let team = Self {
+            members,
+            model_by_name: subagents.model_by_name,
+            records: subagents.records,
+            surroundings: subagents.surroundings,
+            usual,
+            places: (0..subagents.max_depth)
+                .map(|_| Semaphore::new(at_once))
+                .collect(),
+        };
+        Ok((team, warnings))
+    }
+
+    pub(super) fn member(&self, tool: &str) -> Option<&Arc<Member>> {
+        self.members.iter().find(|member| member.tool == tool)
+    }
+
+    /// Whether a tool is one of theirs: then it belongs to one agent alone.
+    pub(super) fn has_tool(&self, tool: &str) -> bool {
+        tool == TASK || self.member(tool).is_some()
+    }
+
+    /// What starting any of them can do at most.
+    pub(super) fn effect(&self) -> Effect {
+        let writes = |member: &Arc<Member>| member.effect == Effect::Write;
+        match self.members.iter().any(writes) {
+            true => Effect::Write,
+            false => Effect::Read,
+        }
+    }
+}
+
+pub(super) fn taken(member: &Member) -> SubagentError {
+    SubagentError::NameTaken {
+        name: member.name.clone(),
+        tool: member.tool.clone(),
+    }
+}
+
+fn name_of(agent: &Subagent) -> &str {
+    match agent {
+        Subagent::Spec(spec) => &spec.name,
+        Subagent::Built { name, .. } => name,
+    }
+}
+
+/// A name on one line, for people.
+fn shown(name: &str) -> String {
+    visible(&name.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn general_purpose() -> SubagentSpec {
+    SubagentSpec {
+        name: GENERAL_PURPOSE.to_owned(),
+        description: "Works on a task of several steps on its own: research, searches, changes \
+                      across files."
+            .to_owned(),
+        ..SubagentSpec::default()
+    }
+}
+
+/// The tools of the toolset that read, search and change files, and those that only
+/// talk to the session: no commands, no network, nothing that was added.
+fn usual_tools(runtime: &Runtime) -> Vec<String> {
+    let own = toolsets::by_name(runtime.toolset()).map(|toolset| {
+        let names = toolset.tools.iter();
+        names
+            .map(|tool| tool.definition().name.clone())
+            .collect::<BTreeSet<_>>()
+    });
+    let is_own = |name: &String| own.as_ref().is_none_or(|own| own.contains(name));
+    let is_usual = |name: &String| {
+        matches!(
+            runtime.effect_of(name),
+            Some(Effect::Read | Effect::Write | Effect::Pure)
+        )
+    };
+    let names = runtime.tools().names().into_iter();
+    names
+        .filter(|name| is_own(name) && is_usual(name))
+        .collect()
+}
+
+/// The tools of one, which have to be there.
+async fn tools_of(
+    spec: &SubagentSpec,
+    runtime: &Runtime,
+    usual: &[String],
+    own: &BTreeSet<String>,
+) -> Result<Vec<String>, SubagentError> {
+    let tools = spec.tools.clone().unwrap_or_else(|| usual.to_vec());
+    let is_theirs = |name: &String| name == TASK || own.contains(name);
+    let missing = |names: &[String]| {
+        let known = runtime.tools().names();
+        let is_missing = |name: &&String| !known.contains(name) && !is_theirs(name);
+        let missing: Vec<_> = names.iter().filter(is_missing).cloned().collect();
+        (missing, known)
+    };
+    if !missing(&tools).0.is_empty() {
+        // Plugins bring theirs when they are met.
+        runtime.ready().await;
+    }
+    let (unknown, known) = missing(&tools);
+    if !unknown.is_empty() {
+        return Err(SubagentError::UnknownTools {
+            name: shown(&spec.name),
+            unknown: unknown.iter().map(|name| shown(name)).collect(),
+            known,
+        });
+    }
+    let interrupts = spec.interrupt_on.iter();
+    let unknown: Vec<_> = interrupts
+        .filter(|(name, waits)| **waits && !tools.contains(name))
+        .map(|(name, _)| shown(name))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(SubagentError::UnknownInterrupts {
+            name: shown(&spec.name),
+            unknown,
+            known: tools,
+        });
+    }
+    Ok(tools)
+}
+
+async fn from_spec(
+    spec: SubagentSpec,
+    tools: Vec<String>,
+    runtime: &Runtime,
+    warnings: &mut Vec<String>,
+) -> Member {
+    let folders: Vec<_> = spec.skills.iter().map(SkillFolder::named).collect();
+    let (skills, bad) = Skills::load(&folders).await;
+    let name = shown(&spec.name);
+    warnings.extend(
+        bad.into_iter()
+            .map(|one| format!("sub-agent \"{name}\": {one}")),
+    );
+    // One that may ask others can do what those can.
+    let only_looks =
+        |tool: &String| matches!(runtime.effect_of(tool), Some(Effect::Read | Effect::Pure));
+    let effect = match tools.iter().all(only_looks) {
+        true => Effect::Read,
+        false => Effect::Write,
+    };
+    Member {
+        tool: tool_name(&spec.name),
+        name,
+        description: spec.description.clone(),
+        effect,
+        how: How::Spec {
+            spec,
+            tools,
+            skills,
+        },
+    }
+}
