@@ -11,7 +11,7 @@ mod ollama;
 mod openai;
 mod script;
 
-pub use script::{Call, Ending, Says, Script, Tokens, Turn};
+pub use script::{Call, Ending, Numbered, Says, Script, Tokens, Turn};
 
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -160,7 +160,10 @@ impl Shared {
         while let Some(request) = read_request(&mut reader)? {
             let number = self.count.fetch_add(1, Ordering::AcqRel);
             let path = request.path.clone();
-            let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+            let body = match self.script.reads() {
+                true => serde_json::from_slice(&request.body).unwrap_or(Value::Null),
+                false => Value::Null,
+            };
             if self.keeps.load(Ordering::Acquire) {
                 self.received.lock().expect("requests").push(request);
             }

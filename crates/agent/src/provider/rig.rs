@@ -31,7 +31,7 @@ use rig_core::operation::Completion;
 use rig_core::providers::{anthropic, gemini, ollama, openai};
 use rig_core::streaming::{CompletionStream, Item, PartKind, StreamEvent};
 use rig_core::wire::{Body, Encoded, Mode, Operation, Wire, WireFrame};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use transport::Outgoing;
 
 /// What an answer of an unknown model of Anthropic's may have.
@@ -111,7 +111,8 @@ struct Speaker {
     settings: Settings,
     endpoint: Endpoint,
     blamed: Blamed,
-    protocol: Box<dyn Protocol>,
+    /// Made when it is first needed: making it may wait for what is known of models.
+    protocol: OnceLock<Box<dyn Protocol>>,
     shape: Shape,
     heads: Mutex<Vec<MadeHead>>,
     lanes: Lanes,
@@ -136,7 +137,7 @@ fn speak(settings: Settings, endpoint: Endpoint) -> Speaker {
             reach: endpoint.reach(),
             key: endpoint.key.clone(),
         },
-        protocol: protocol(&settings),
+        protocol: OnceLock::new(),
         shape: shape(provider, endpoint.is_own),
         settings,
         endpoint,
@@ -256,7 +257,7 @@ impl Model for Speaker {
             },
             self.blamed.clone(),
         );
-        let stream = self.protocol.stream(words::nothing(), outgoing.clone());
+        let stream = self.protocol().stream(words::nothing(), outgoing.clone());
         let mut stream = stream.map_err(|error| self.impossible(&error))?;
         while let Some(item) = stream.next().await {
             match item {
@@ -291,6 +292,11 @@ fn piece(event: StreamEvent) -> Option<Piece> {
 }
 
 impl Speaker {
+    fn protocol(&self) -> &dyn Protocol {
+        let protocol = self.protocol.get_or_init(|| protocol(&self.settings));
+        protocol.as_ref()
+    }
+
     /// The body of a request: the head, the conversation, the end.
     fn compose(&self, request: &Request<'_>) -> Result<Vec<Bytes>, ModelError> {
         let head = self.head(request)?;

@@ -395,3 +395,23 @@ async fn a_request_that_is_given_up_ends() {
     assert!(waiting.is_err());
     assert_eq!(talk.send().await.unwrap().text(), "later");
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_encrypt_is_not_taken_for_one_that_does() {
+    let server = Scripted::start(vec![Turn::text("hi")]);
+    let mut settings = settings(Provider::Anthropic, &server);
+    settings.base_url = Some(server.url().replace("http://", "https://"));
+    let mut talk = Talk::new(connect(settings).unwrap());
+    let error = talk.ask("go").send().await.unwrap_err();
+    // A machine without any certificates cannot even try.
+    let known = matches!(error.trouble, Trouble::Network | Trouble::Hopeless);
+    assert!(known, "{error:?}");
+    assert_eq!(
+        server
+            .received()
+            .iter()
+            .filter(|got| !got.body.is_empty())
+            .count(),
+        0
+    );
+}

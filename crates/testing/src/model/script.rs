@@ -7,6 +7,11 @@ use std::sync::Mutex;
 pub trait Script: Send + Sync {
     /// What comes of a request: its body, and its number from 0.
     fn turn(&self, request: &Value, number: usize) -> Turn;
+
+    /// Whether it looks at the body. Reading a long one takes longer than all else.
+    fn reads(&self) -> bool {
+        true
+    }
 }
 
 impl<F: Fn(&Value, usize) -> Turn + Send + Sync> Script for F {
@@ -21,12 +26,33 @@ impl Script for Vec<Turn> {
         let over = || Turn::status(400, "the script is over");
         self.get(number).cloned().unwrap_or_else(over)
     }
+
+    fn reads(&self) -> bool {
+        false
+    }
+}
+
+/// What comes of a request by its number alone: for whoever measures.
+pub struct Numbered<F>(pub F);
+
+impl<F: Fn(usize) -> Turn + Send + Sync> Script for Numbered<F> {
+    fn turn(&self, _: &Value, number: usize) -> Turn {
+        self.0(number)
+    }
+
+    fn reads(&self) -> bool {
+        false
+    }
 }
 
 /// A list that others add to while the server runs.
 impl Script for Mutex<Vec<Turn>> {
     fn turn(&self, request: &Value, number: usize) -> Turn {
         self.lock().expect("a script").turn(request, number)
+    }
+
+    fn reads(&self) -> bool {
+        false
     }
 }
 

@@ -189,7 +189,7 @@ fn compare(provider: Provider, turns: &[Told]) {
         tool.description,
         tool.parameters,
     )];
-    let expected = speaker.protocol.body(whole).unwrap();
+    let expected = speaker.protocol().body(whole).unwrap();
     let mut expected: Value = serde_json::from_slice(&expected).unwrap();
     let array = speaker.shape.array;
     let (mut found, mut expected) = (found[array].take(), expected[array].take());

@@ -143,7 +143,7 @@ impl Speaker {
         }
         // The ids of an answer that goes back verbatim are taken as they are; those
         // of another provider's are made fit, here as there.
-        let origin = is_native.then(|| self.protocol.origin());
+        let origin = is_native.then(|| self.protocol().origin());
         let called = AssistantMessage::new(calls).with_origin(origin);
         let body = self.body(vec![
             RigMessage::user(ASKED),
@@ -182,7 +182,7 @@ impl Speaker {
         content: Vec<AssistantContent>,
         calls: Vec<String>,
     ) -> Result<Option<Value>, ProviderError> {
-        let origin: Origin = self.protocol.origin();
+        let origin: Origin = self.protocol().origin();
         let answer = AssistantMessage::new(content).with_origin(origin);
         let wire = self.write_answer(answer)?;
         let wire = wire
@@ -202,7 +202,7 @@ impl Speaker {
     }
 
     fn body(&self, messages: Vec<RigMessage>) -> Result<Vec<u8>, ProviderError> {
-        self.protocol.body(carrying(messages))
+        self.protocol().body(carrying(messages))
     }
 
     /// The elements of a body's conversation that are wanted; of turns, their blocks.
@@ -265,7 +265,7 @@ impl Speaker {
             // encrypted, and is sent again.
             request.additional_params = Some(json!({ "store": false }));
         }
-        let body = self.protocol.body(request)?;
+        let body = self.protocol().body(request)?;
         let mut object: Map<String, Value> = serde_json::from_slice(&body).map_err(unreadable)?;
         let asked = object.shift_remove(self.shape.array);
         let mut first = match asked {
