@@ -1,7 +1,12 @@
 //! From settings to an agent: its model, its tools, its record.
 
+mod children;
+pub(crate) mod driver;
 mod headless;
 mod progress;
+mod told;
+
+pub(crate) use told::skills_of_project;
 
 pub(crate) use headless::{Away, Manner, Task, work};
 
@@ -150,10 +155,11 @@ pub(crate) async fn agent(
     };
     let runtime = session::build_for_agent(settings, approver, going_on)?;
     session::ready(&runtime, settings.quiet).await;
+    let told = told::told(settings, limits, &runtime).await;
     let stored = loaded
         .as_ref()
         .and_then(|loaded| loaded.info.system.clone());
-    let system = stored.unwrap_or_else(|| system_prompt(settings, limits, &runtime));
+    let system = stored.unwrap_or(told.system);
     let id = model.id();
     let new = New {
         id: Some(runtime.session().to_owned()),
@@ -176,27 +182,16 @@ pub(crate) async fn agent(
     if let Some(retries) = limits.max_retries {
         agent = agent.max_retries(retries);
     }
-    match (session, loaded, sessions) {
+    let failed = |reason: String| Failure::failed(reason);
+    let agent = match (session, loaded, sessions) {
         (Some(session), Some(loaded), _) => agent
             .resuming(session, &loaded)
-            .map_err(|error| Failure::failed(error.to_string())),
+            .map_err(|error| failed(error.to_string()))?,
         (_, _, Some(sessions)) => {
             let begun = sessions.begin(new);
-            let begun = begun.map_err(|error| Failure::failed(error.to_string()))?;
-            Ok(agent.recorded(begun))
+            agent.recorded(begun.map_err(|error| failed(error.to_string()))?)
         }
-        _ => Ok(agent),
-    }
-}
-
-/// What the model is told first.
-fn system_prompt(settings: &Settings, model: &model::Model, runtime: &haft::Runtime) -> String {
-    let own = model.system_prompt.clone().unwrap_or_else(|| {
-        format!(
-            "You are an agent that works in {} with tools.",
-            settings.work_dir.display()
-        )
-    });
-    let guidance = runtime.guidance();
-    format!("{own}\n\n{guidance}").trim().to_owned()
+        _ => agent,
+    };
+    children::with_children(agent, settings, limits, sessions, told.surroundings).await
 }

@@ -40,6 +40,8 @@ Flags, before or after the command (explained by `haft call --help`):
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    pub(crate) chat: agent::Chat,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;

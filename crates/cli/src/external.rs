@@ -31,6 +31,7 @@ pub(crate) struct External {
 /// Everything of a project that would run.
 pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     let mut items: Vec<Item> = settings.model_of_project.clone().into_iter().collect();
+    items.extend(crate::agent::skills_of_project(&settings.started));
     let plugins = settings.plugins.iter().filter(|plugin| plugin.is_project);
     items.extend(plugins.map(|plugin| item(plugin, settings)));
     let (found, problems) = folder::look(&settings.started.join("tools"), Tier::Project);

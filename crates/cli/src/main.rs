@@ -6,7 +6,6 @@ mod agent;
 mod args;
 mod ask;
 mod backing;
-#[expect(dead_code, unused_imports, reason = "no command starts it yet")]
 mod chat;
 mod commands;
 mod config;
@@ -57,7 +56,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Exit, Failure> {
     let shared = &cli.shared;
     match cli.command {
-        None => Ok(commands::start::run()),
+        None => commands::start::run(shared, &cli.chat),
         Some(Command::Run(run)) => commands::run::run(shared, &run),
         Some(Command::Resume(resume)) => commands::resume::run(shared, &resume),
         Some(Command::Call(call)) => commands::call::run(shared, &call),

@@ -111,6 +111,11 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// Whether a person can chat: the keyboard and the screen are theirs.
+pub(crate) fn can_chat() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
 /// Says why a command failed, and what may help.
 pub(crate) fn failure(failure: &Failure) {
     note(&failure.message);

@@ -33,3 +33,14 @@ pub(crate) struct Resume {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// What `haft` alone takes.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Chat {
+    /// Go on with this session, or with the newest of this folder
+    #[arg(long, value_name = "SESSION", num_args = 0..=1)]
+    pub(crate) resume: Option<Option<String>>,
+    /// Go on with the newest session of this folder
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub(crate) goes_on: bool,
+}

@@ -46,9 +46,8 @@ pub(crate) fn lines(
         Some(_) => " runs, and asks before it goes on:",
         None => " wants to run, and it is asked about:",
     };
-    let mut out = vec![
-        Line::new(&question.tool, Style::BOLD.and(Style::YELLOW)).and(asks, Style::PLAIN),
-    ];
+    let mut out =
+        vec![Line::new(&question.tool, Style::BOLD.and(Style::YELLOW)).and(asks, Style::PLAIN)];
     if let Some(text) = &question.confirm {
         out.extend(block("question", text, None, columns));
     }

@@ -1,12 +1,13 @@
 //! `haft resume`: go on with a session, and answer what waits in it.
 
+use super::chat;
 use crate::agent::{self, Away, Manner, Past, Task, work};
 use crate::args::Shared;
 use crate::args::agent::Resume;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::signals::{self, Signals};
-use crate::{ask, session};
+use crate::{ask, output, session};
 use haft::Answer;
 use haft_agent::{Agent, Resumed};
 use haft_store::sessions::Sessions;
@@ -15,6 +16,11 @@ use std::sync::Arc;
 
 /// Goes on, as the command line says.
 pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
+    let is_task = args.prompt.is_some() || args.json || !args.answer.is_empty();
+    let several_words = |text: &String| text.contains(char::is_whitespace);
+    if !is_task && output::can_chat() && !args.session.as_ref().is_some_and(several_words) {
+        return chat::run(shared, chat::Begin::Session(args.session.clone()));
+    }
     go_on(shared, args)
 }
 
@@ -128,7 +134,7 @@ fn known(agent: &Agent, answers: &[(String, Answer)]) -> Result<(), Failure> {
 
 /// What the database says, as the end of a command.
 #[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
-fn told(error: haft_store::sessions::Error) -> Failure {
+pub(crate) fn told(error: haft_store::sessions::Error) -> Failure {
     use haft_store::sessions::Error;
     let text = error.to_string();
     match error {

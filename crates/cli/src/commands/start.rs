@@ -1,16 +1,34 @@
-//! `haft` alone: what to do next.
+//! `haft` alone: a chat, or what to do to get one.
 
-use crate::exit::Exit;
-use crate::output;
+use super::chat::{self, Begin};
+use crate::args::Shared;
+use crate::args::agent::Chat;
+use crate::exit::{Exit, Failure};
+use crate::{agent, config, output};
 
-/// Prints the next steps. Nothing was done, so it is no success.
-pub(crate) fn run() -> Exit {
-    output::note(
-        "Tools for language-model agents. What to do next:\n\n  \
-         haft demo                   take a short tour, with real tool calls\n  \
-         haft call read path=FILE    run one tool here\n  \
-         haft mcp                    serve the tools to an MCP client\n\n\
-         `haft --help` lists everything.",
-    );
-    Exit::Usage
+/// Chats in a terminal. Without a key or a configuration, and without a terminal, it
+/// says what to do next: nothing was done, so it is no success.
+pub(crate) fn run(shared: &Shared, args: &Chat) -> Result<Exit, Failure> {
+    let settings = config::load(shared)?;
+    if agent::model(&settings)?.is_none() {
+        output::note(
+            "There is no model to ask yet. Three ways on:\n\n  \
+             export ANTHROPIC_API_KEY=…    a key (or OPENAI_API_KEY, GEMINI_API_KEY), then `haft`\n  \
+             haft init                     a model of your own: `provider: ollama` in haft.yaml\n  \
+             haft demo                     neither: a recorded session with real tools\n\n\
+             Or use the tools without a model: `haft call`, `haft mcp`; `haft --help` lists\n\
+             everything.",
+        );
+        return Ok(Exit::Usage);
+    }
+    if !output::can_chat() {
+        return Err(Failure::usage("a chat needs a terminal")
+            .hint("`haft run \"PROMPT\"` works on one task with nobody there"));
+    }
+    let begin = match (&args.resume, args.goes_on) {
+        (Some(session), _) => Begin::Session(session.clone()),
+        (None, true) => Begin::Session(None),
+        (None, false) => Begin::New,
+    };
+    chat::run(shared, begin)
 }

@@ -1,0 +1,101 @@
+//! Agents that work for the agent: which there are, and where they are recorded.
+
+use super::model_of;
+use crate::config::{Settings, model};
+use crate::exit::Failure;
+use crate::output;
+use haft_agent::{Agent, Child, ModelByName, Records, Subagent, SubagentSpec, Subagents};
+use haft_store::sessions::{Kind, New, Session, Sessions};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The toolset that has sub-agents without being told so.
+const ALWAYS: &str = "deepagents";
+
+/// Gives the agent those that the configuration names.
+pub(super) async fn with_children(
+    agent: Agent,
+    settings: &Settings,
+    model: &model::Model,
+    sessions: Option<&Sessions>,
+    surroundings: String,
+) -> Result<Agent, Failure> {
+    if model.subagents.is_empty() && settings.toolset != ALWAYS {
+        return Ok(agent);
+    }
+    let mut agents = Vec::new();
+    for (spec, from) in &model.subagents {
+        let spec: SubagentSpec = serde_json::from_value(spec.clone())
+            .map_err(|error| Failure::usage(format!("{from}: subagents: {error}")))?;
+        agents.push(Subagent::Spec(spec));
+    }
+    let own = model.clone();
+    let by_name: ModelByName = Arc::new(move |name| match model_of(&own, Some(name)) {
+        Ok(Some(model)) => Ok(model),
+        Ok(None) => Err(format!("no provider for the model {name}")),
+        Err(failure) => Err(failure.message),
+    });
+    let records = sessions.map(|sessions| {
+        let recorded = Recorded {
+            sessions: sessions.clone(),
+            work_dir: settings.work_dir.clone(),
+            toolset: settings.toolset.clone(),
+        };
+        Arc::new(recorded) as Arc<dyn Records>
+    });
+    let subagents = Subagents {
+        agents,
+        model_by_name: Some(by_name),
+        records,
+        surroundings,
+        ..Subagents::default()
+    };
+    let (agent, warnings) = agent
+        .subagents(subagents)
+        .await
+        .map_err(|error| Failure::usage(format!("subagents: {error}")))?;
+    if !settings.quiet {
+        for warning in warnings {
+            output::note(&format!("warning: {warning}"));
+        }
+    }
+    Ok(agent)
+}
+
+/// Sessions of sub-agents are sessions.
+struct Recorded {
+    sessions: Sessions,
+    work_dir: PathBuf,
+    toolset: String,
+}
+
+impl Records for Recorded {
+    fn begin(&self, child: &Child) -> Result<Option<Session>, String> {
+        let new = New {
+            id: Some(child.id.clone()),
+            kind: Kind::Agent,
+            work_dir: self.work_dir.clone(),
+            toolset: self.toolset.clone(),
+            provider: child.model.provider.clone(),
+            model: child.model.model.clone(),
+            title: None,
+            parent: Some((child.parent.clone(), child.call_id.clone())),
+            system: Some(child.system.clone()),
+        };
+        let begun = self.sessions.begin(new);
+        begun.map(Some).map_err(|error| error.to_string())
+    }
+
+    fn restore(&self, agent: Agent, child: &Child) -> Result<Agent, String> {
+        let told = |error: haft_store::sessions::Error| error.to_string();
+        let looked = self.sessions.look(&child.id).map_err(told)?;
+        let parent = looked.info.parent.as_ref().map(|(session, _)| session);
+        if looked.info.id != child.id || parent != Some(&child.parent) {
+            return Err(format!("no task {} was started here", child.id));
+        }
+        let (session, loaded) = self.sessions.take(&child.id).map_err(told)?;
+        agent
+            .resuming(session, &loaded)
+            .map_err(|error| error.to_string())
+    }
+}

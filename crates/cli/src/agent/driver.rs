@@ -1,0 +1,176 @@
+//! What the chat needs of an agent.
+
+use crate::chat::{Driver, Events, Seen};
+use crate::config::model::Model as Chosen;
+use async_trait::async_trait;
+use futures::StreamExt;
+use haft::ops::scope::Scope;
+use haft::{Call, Effect};
+use haft_agent::{Agent, AgentEvent, EventKind, Message, Resumed, Usage};
+use haft_store::sessions::{Filter, Kind, Sessions};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// An agent that a person talks to.
+pub(crate) struct Live {
+    pub(crate) agent: Agent,
+    pub(crate) chosen: Chosen,
+    pub(crate) sessions: Option<Sessions>,
+    pub(crate) work_dir: PathBuf,
+    /// Something was left over that the next words take up.
+    pub(crate) is_left: AtomicBool,
+    pub(crate) commands: AtomicU64,
+}
+
+#[async_trait]
+impl Driver for Live {
+    async fn prompt(&self, text: String) -> Result<Events, String> {
+        let begun = if self.is_left.swap(false, Ordering::Relaxed) {
+            let prompt = Some(text).filter(|text| !text.trim().is_empty());
+            let resumed = Resumed {
+                answers: Vec::new(),
+                prompt,
+            };
+            self.agent.resume(resumed).await
+        } else {
+            self.agent.prompt(text).await
+        };
+        let events = begun.map_err(|busy| busy.to_string())?;
+        Ok(events.map(Seen::from).boxed())
+    }
+
+    async fn command(&self, line: String) -> Result<Events, String> {
+        let tools = self.agent.tools();
+        let names = ["bash", "exec", "execute"];
+        let tool = names.into_iter().find(|name| {
+            tools
+                .get(name)
+                .is_some_and(|tool| tool.effect() == Effect::Execute)
+        });
+        let tool = tool.ok_or("this session has no tool that runs commands")?;
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let number = self.commands.fetch_add(1, Ordering::Relaxed) + 1;
+        let stop = CancellationToken::new();
+        let stopping = stop.clone().drop_guard();
+        let call = Call::new(tool, serde_json::json!({ "command": line }))
+            .id(format!("person-{number}"))
+            .cancel(stop)
+            .on_event(move |kind| {
+                let _ = sender.send(Seen {
+                    kind: EventKind::Tool(kind.clone()),
+                    parent: None,
+                });
+            });
+        let runtime = self.agent.runtime().clone();
+        let work = tokio::spawn(async move { runtime.run(call).await });
+        let events = futures::stream::unfold(
+            (receiver, stopping, work),
+            |(mut receiver, stopping, work)| async move {
+                let seen = receiver.recv().await?;
+                Some((seen, (receiver, stopping, work)))
+            },
+        );
+        Ok(events.boxed())
+    }
+
+    fn steer(&self, text: String) {
+        self.agent.steer(text);
+    }
+
+    fn abort(&self) {
+        self.agent.abort();
+    }
+
+    async fn compact(&self) -> Result<String, String> {
+        let begun = self.agent.compact().await;
+        let mut events = begun.map_err(|busy| busy.to_string())?;
+        let mut said = Err("there is nothing to make shorter".to_owned());
+        while let Some(event) = events.next().await {
+            match event.kind {
+                EventKind::Agent(AgentEvent::Compaction { before, after }) => {
+                    said = Ok(format!("about {before} tokens, now {after}"));
+                }
+                EventKind::Agent(AgentEvent::Error { message }) => said = Err(message),
+                _ => {}
+            }
+        }
+        said
+    }
+
+    async fn set_model(&self, name: &str) -> Result<(), String> {
+        match super::model_of(&self.chosen, Some(name)) {
+            Ok(Some(model)) => {
+                self.agent.set_model(model);
+                Ok(())
+            }
+            Ok(None) => Err("no provider is set up for it".to_owned()),
+            Err(failure) => Err(failure.message),
+        }
+    }
+
+    fn model(&self) -> String {
+        self.agent.model().id().model
+    }
+
+    fn usage(&self) -> Usage {
+        self.agent.usage()
+    }
+
+    fn tools(&self) -> Vec<(String, String)> {
+        let definitions = self.agent.runtime().definitions().into_iter();
+        let sentence = |text: &str| {
+            let end = text.find(". ").map_or(text.len(), |end| end + 1);
+            text.get(..end).unwrap_or(text).to_owned()
+        };
+        definitions
+            .map(|tool| (tool.name, sentence(&tool.description)))
+            .collect()
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>, String> {
+        let Some(sessions) = &self.sessions else {
+            return Ok(Vec::new());
+        };
+        let filter = Filter {
+            work_dir: Some(self.work_dir.clone()),
+            kinds: vec![Kind::Agent],
+            most: Some(20),
+            ..Filter::default()
+        };
+        let found = sessions.list(&filter).map_err(|error| error.to_string())?;
+        let line = |one: &haft_store::sessions::Summary| {
+            let title = one.title.clone().unwrap_or_default();
+            let waits = if one.waiting > 0 {
+                " (waits for approval)"
+            } else {
+                ""
+            };
+            format!("{}  {} turns  {title}{waits}", one.id, one.turns)
+        };
+        Ok(found.iter().map(line).collect())
+    }
+
+    fn session(&self) -> Option<String> {
+        let is_begun = !self.agent.history().is_empty() && self.sessions.is_some();
+        is_begun.then(|| self.agent.session().to_owned())
+    }
+
+    fn output(&self, call_id: &str) -> Option<String> {
+        let history = self.agent.history();
+        let result = history.iter().rev().find_map(|said| match &said.message {
+            Message::Tool { results } => results.iter().find(|one| one.call_id == call_id).cloned(),
+            _ => None,
+        })?;
+        let texts = result.content.iter().filter_map(|block| match block {
+            haft::Content::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        Some(texts.collect::<Vec<_>>().join("\n"))
+    }
+
+    fn scope(&self) -> Option<Scope> {
+        Some(self.agent.runtime().scope().clone())
+    }
+}

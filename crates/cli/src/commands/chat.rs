@@ -1,0 +1,146 @@
+//! `haft` in a terminal: a chat with an agent.
+
+use super::resume;
+use crate::agent::driver::Live;
+use crate::agent::{self, Past};
+use crate::args::Shared;
+use crate::args::agent::Resume;
+use crate::chat::{self, Around, Ended, Greeting, Look, Setup};
+use crate::config::{FILE, Settings};
+use crate::exit::{Exit, Failure};
+use crate::{env, output, place, session, signals};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// What a chat begins with.
+pub(crate) enum Begin {
+    /// Nothing.
+    New,
+    /// A session; the newest of this folder if it is not named.
+    Session(Option<String>),
+}
+
+/// Talks until the person has had enough.
+pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
+    let mut settings = session::settings(shared)?;
+    if agent::model(&settings)?.is_none() {
+        return Err(agent::no_model());
+    }
+    let sessions = agent::sessions(&settings)?;
+    let past = match begin {
+        Begin::New => Past::New,
+        Begin::Session(session) => {
+            let sessions = sessions.as_ref().ok_or_else(|| {
+                Failure::usage("there is no state folder, so no sessions: set HOME")
+            })?;
+            let args = Resume {
+                session,
+                ..Resume::default()
+            };
+            let (id, _) = resume::which(sessions, &settings, &args)?;
+            let looked = sessions.look(&id).map_err(resume::told)?;
+            settings = resume::in_its_folder(shared, settings, &looked.info.work_dir)?;
+            Past::Session(Box::new(sessions.take(&id).map_err(resume::told)?))
+        }
+    };
+    let is_resumed = matches!(past, Past::Session(_));
+    let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
+    let chosen = settings.model.clone()?;
+    let ended = signals::block_on(async {
+        let (approver, questions) = chat::person();
+        let agent = agent::agent(&settings, model, past, sessions.as_ref(), approver).await?;
+        let is_left = is_resumed && agent.has_work();
+        let notes = notes(&agent, is_resumed, is_left);
+        let setup = setup(&settings, agent.model().id().model, notes);
+        let live = Arc::new(Live {
+            agent,
+            chosen,
+            sessions: sessions.clone(),
+            work_dir: settings.work_dir.clone(),
+            is_left: AtomicBool::new(is_left),
+            commands: AtomicU64::new(0),
+        });
+        chat::run(live, setup, questions)
+            .await
+            .map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))
+    })?;
+    Ok(match ended {
+        Ended::Quit => Exit::Done,
+        Ended::Signal(number) => Exit::Signal(number),
+    })
+}
+
+/// What somebody should know who goes on with a session.
+fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<String> {
+    if !is_resumed {
+        return Vec::new();
+    }
+    let mut notes = vec![format!(
+        "session {} goes on, with {} messages",
+        agent.session(),
+        agent.history().len()
+    )];
+    let waiting = agent.waiting().len();
+    if waiting > 0 {
+        notes.push(format!(
+            "{waiting} calls wait for your word: Enter asks about them"
+        ));
+    } else if is_left {
+        notes.push("it was interrupted: Enter goes on".to_owned());
+    }
+    notes
+}
+
+/// What the sandbox would hold, on a line.
+fn held(settings: &Settings) -> String {
+    let own = format!("sandbox {}: ", settings.mode);
+    let rules = place::rules(settings);
+    let rules = rules
+        .iter()
+        .map(|rule| rule.strip_prefix(&own).unwrap_or(rule));
+    format!(
+        "{}: {}",
+        settings.mode,
+        rules.collect::<Vec<_>>().join("; ")
+    )
+}
+
+fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
+    let sandbox = match place::is_off(settings) {
+        true => "off".to_owned(),
+        false => settings.mode.clone(),
+    };
+    let home = settings.folders.home.as_deref();
+    let folder = match home.and_then(|home| settings.work_dir.strip_prefix(home).ok()) {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => settings.work_dir.display().to_string(),
+    };
+    let config = settings.folders.config.as_ref();
+    Setup {
+        greeting: Greeting {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            model,
+            folder,
+            sandbox,
+            notes,
+        },
+        look: Look::of(
+            output::can_chat(),
+            env::text("TERM").as_deref(),
+            env::colour_welcome(),
+            true,
+        ),
+        history: settings
+            .folders
+            .state
+            .as_ref()
+            .map(|state| state.join("history")),
+        scratch: settings.folders.state.clone(),
+        editor: env::editor(),
+        around: Around {
+            file: config.map(|config| config.join(FILE)),
+            sandbox: Some(held(settings)),
+        },
+    }
+}
