@@ -383,6 +383,12 @@ impl Transcript {
         asked.any(|call| call.id == call_id)
     }
 
+    /// Whether the call that is asked about is a sub-agent's.
+    pub(crate) fn is_childs(&self, call_id: &str) -> bool {
+        let mut children = self.running.iter().filter(|call| call.is_child);
+        children.any(|call| call.id == call_id)
+    }
+
     /// Whether a spinner is to be seen.
     pub(crate) fn is_working(&self) -> bool {
         self.since.is_some()
