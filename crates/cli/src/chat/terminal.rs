@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 /// A paste comes as one piece.
 const ENTER: &str = "\x1b[?2004h";
 /// Whatever was begun ends: a frame, a style, a hidden cursor.
-const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m";
+const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
 
 /// How long the thread that reads keys may take to notice that it should not.
 const NOTICE: Duration = Duration::from_millis(100);
