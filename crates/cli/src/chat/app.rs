@@ -37,6 +37,10 @@ const TWICE: Duration = Duration::from_secs(2);
 /// After so long a person may be looking elsewhere when it is done.
 const LONG: Duration = Duration::from_secs(30);
 
+/// How long it may take until we are stopped; where nobody would let us go on, we
+/// never are.
+const STOPPING: Duration = Duration::from_millis(500);
+
 /// SIGCONT: somebody has stopped us and lets us go on.
 const CONTINUED: i32 = 18;
 
@@ -217,14 +221,17 @@ impl App {
             self.ask_next(input)?;
             if let Some(errand) = self.errand.take() {
                 self.screen.clear()?;
+                input.pause();
+                terminal.lend()?;
                 match errand {
-                    Errand::Suspend => input.paused(|| terminal.suspend())?,
-                    Errand::EditArguments => {
-                        terminal.lend()?;
-                        input.paused(|| self.edit_arguments());
-                        terminal.ready()?;
+                    Errand::Suspend => {
+                        terminal::suspend()?;
+                        let _ = tokio::time::timeout(STOPPING, continued.recv()).await;
                     }
+                    Errand::EditArguments => self.edit_arguments(),
                 }
+                terminal.ready()?;
+                input.resume();
                 self.screen.forget();
             }
             let soonest = drawn.map_or_else(Instant::now, |drawn| drawn + FRAME);

@@ -148,7 +148,11 @@ impl Call {
         if elapsed >= NOTABLE {
             facts.push((spoken(elapsed), Style::DIM));
         }
-        let header = self.header(spinner, Style::CYAN, columns, &facts);
+        let mark = match self.is_child {
+            true => format!("  {spinner}"),
+            false => spinner.to_owned(),
+        };
+        let header = self.header(&mark, Style::CYAN, columns, &facts);
         let mut lines = vec![header.cut(columns)];
         if !self.is_child {
             let tail: Vec<&str> = body::lines(&self.tail);

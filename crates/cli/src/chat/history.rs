@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// How many entries are kept.
 const KEPT: usize = 1000;
 
+/// Who pastes more than this does not want it back by a key.
+const LONGEST: usize = 16 << 10;
+
 /// What was typed, oldest first, and where one looks.
 #[derive(Debug, Default)]
 pub(crate) struct History {
@@ -38,7 +41,7 @@ impl History {
     /// Something was typed. What begins with a space is nobody's business.
     pub(crate) fn add(&mut self, text: &str) {
         self.at = None;
-        if text.starts_with(' ') || text.trim().is_empty() {
+        if text.starts_with(' ') || text.trim().is_empty() || text.len() > LONGEST {
             return;
         }
         if self.entries.last().is_some_and(|last| last == text) {

@@ -280,7 +280,10 @@ impl Lines {
     }
 
     fn ask(&mut self, asked: Asked) -> io::Result<()> {
-        let lines = question::lines(&asked.question, &self.setup.around, Extent::Whole, WIDTH);
+        let mut lines = question::lines(&asked.question, &self.setup.around, Extent::Whole, WIDTH);
+        if self.transcript.is_childs(&asked.question.call_id) {
+            lines.push(question::fact("for", "a sub-agent"));
+        }
         let mut lines = self.transcript.beside(lines);
         let always = match asked.question.suggestion {
             Some(_) => ", a from now on",

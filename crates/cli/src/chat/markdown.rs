@@ -13,7 +13,11 @@ mod tests;
 
 use super::ink::{Line, Style};
 use block::{Fence, Opening};
+use haft::ops::text::decode::suffix;
 use page::{Numbering, Page};
+
+/// How much of an unfinished block is looked at, for a screen that shows less.
+const PENDING: usize = 16 << 10;
 
 /// A text on its way.
 #[derive(Debug, Clone)]
@@ -85,9 +89,15 @@ impl Markdown {
         out
     }
 
-    /// What is unfinished, as it looks now.
+    /// What is unfinished, as it looks now; of very much the end.
     pub(crate) fn pending(&self) -> Vec<Line> {
-        self.clone().rest()
+        let mut rest = self.clone();
+        for text in [&mut rest.block, &mut rest.line] {
+            if text.len() > PENDING {
+                *text = suffix(text, PENDING).to_owned();
+            }
+        }
+        rest.rest()
     }
 
     fn rest(&mut self) -> Vec<Line> {

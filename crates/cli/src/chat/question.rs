@@ -142,7 +142,8 @@ fn about(part: &haft::Part) -> String {
     }
 }
 
-fn fact(name: &str, words: &str) -> Line {
+/// Something about it, in words of ours or made harmless.
+pub(crate) fn fact(name: &str, words: &str) -> Line {
     Line::new(&format!("  {name}: "), Style::DIM)
         .and(words, Style::PLAIN)
         .hanging(4)

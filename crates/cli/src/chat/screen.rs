@@ -28,6 +28,8 @@ pub(crate) struct Screen<W: Write> {
     /// The live region as it was drawn last: rows as they were written, and widths.
     drawn: Vec<(String, usize)>,
     cursor: (usize, usize),
+    /// How wide the terminal was then.
+    drawn_columns: usize,
     /// Whether each row has to be written again.
     stale: bool,
 }
@@ -43,6 +45,7 @@ impl<W: Write> Screen<W> {
             above: String::new(),
             drawn: Vec::new(),
             cursor: (0, 0),
+            drawn_columns: 0,
             stale: false,
         }
     }
@@ -55,24 +58,26 @@ impl<W: Write> Screen<W> {
         self.height
     }
 
-    /// The terminal has another size. One that is narrower has wrapped the rows of
-    /// the live region, so that they are more than were drawn.
+    /// The terminal has another size.
     pub(crate) fn resize(&mut self, size: (usize, usize)) {
-        let (columns, height) = (size.0.max(1), size.1.max(2));
-        if (columns, height) == (self.columns, self.height) {
-            return;
+        let size = (size.0.max(1), size.1.max(2));
+        if size != (self.columns, self.height) {
+            (self.columns, self.height) = size;
+            self.stale = true;
         }
-        let rows_of = |width: usize| width.saturating_sub(1) / columns + 1;
+    }
+
+    /// How many rows above the cursor the live region begins. A terminal that became
+    /// narrower has wrapped its rows, so that they are more than were drawn.
+    fn rows_above(&self) -> usize {
         let (row, column) = self.cursor;
-        let before: usize = self
-            .drawn
-            .iter()
-            .take(row)
-            .map(|(_, width)| rows_of(*width))
-            .sum();
-        self.cursor = (before + column / columns, column % columns);
-        (self.columns, self.height) = (columns, height);
-        self.stale = true;
+        if self.columns >= self.drawn_columns {
+            return row;
+        }
+        let rows_of = |width: usize| width.saturating_sub(1) / self.columns + 1;
+        let before = self.drawn.iter().take(row);
+        let before: usize = before.map(|(_, width)| rows_of(*width)).sum();
+        before + column / self.columns
     }
 
     /// Puts finished lines above the live region, with the next frame.
@@ -110,12 +115,15 @@ impl<W: Write> Screen<W> {
             return Ok(());
         }
         let mut frame = String::from(BEGIN);
-        up(&mut frame, self.cursor.0);
+        up(&mut frame, self.rows_above());
         frame.push('\r');
         if fresh {
             frame.push_str("\x1b[J");
             frame.push_str(&std::mem::take(&mut self.above));
         }
+        // A terminal that has just become narrower, and has not said so yet, must not
+        // make two rows of one.
+        frame.push_str("\x1b[?7l");
         for (at, row) in rows.iter().enumerate() {
             if at > 0 {
                 frame.push_str("\r\n");
@@ -125,6 +133,7 @@ impl<W: Write> Screen<W> {
                 frame.push_str(&row.0);
             }
         }
+        frame.push_str("\x1b[?7h");
         if !fresh && self.drawn.len() > rows.len() {
             frame.push_str("\r\n\x1b[J\x1b[A");
         }
@@ -139,6 +148,7 @@ impl<W: Write> Screen<W> {
         }
         frame.push_str(END);
         (self.drawn, self.cursor, self.stale) = (rows, cursor, false);
+        self.drawn_columns = self.columns;
         self.out.write_all(frame.as_bytes())?;
         self.out.flush()
     }
@@ -268,6 +278,32 @@ mod tests {
         screen.draw(&live(&["1", "2", "3", "4", "5"])).unwrap();
         screen.draw(&live(&["1", "2", "3", "4", "6"])).unwrap();
         assert_eq!(seen(&screen), ["kept", "3", "4", "6"]);
+    }
+
+    #[test]
+    fn a_narrower_terminal_has_wrapped_the_rows() {
+        let mut screen = Screen::new(Vec::new(), Paint::Plain, (40, 10));
+        screen
+            .draw(&live(&["x".repeat(30).as_str(), "12345", "> "]))
+            .unwrap();
+        screen.out.clear();
+        // By way of another size.
+        screen.resize((20, 10));
+        screen.resize((10, 10));
+        screen.draw(&live(&["short", "> "])).unwrap();
+        let frame = String::from_utf8(std::mem::take(&mut screen.out)).unwrap();
+        // Three rows of what was one, and one more, above that of the cursor.
+        assert!(
+            frame.starts_with(&format!("{BEGIN}\x1b[4A\r\x1b[J")),
+            "{frame:?}"
+        );
+        screen.resize((80, 10));
+        screen.draw(&live(&["short", "> "])).unwrap();
+        let frame = String::from_utf8(screen.out).unwrap();
+        assert!(
+            frame.starts_with(&format!("{BEGIN}\x1b[1A\r\x1b[J")),
+            "{frame:?}"
+        );
     }
 
     #[test]

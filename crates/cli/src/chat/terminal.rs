@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 /// A paste comes as one piece.
 const ENTER: &str = "\x1b[?2004h";
 /// Whatever was begun ends: a frame, a style, a hidden cursor.
-const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m";
+const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
 
 /// How long the thread that reads keys may take to notice that it should not.
 const NOTICE: Duration = Duration::from_millis(100);
@@ -63,13 +63,13 @@ impl Terminal {
         disable_raw_mode()?;
         left
     }
+}
 
-    /// Stops haft as a shell's job, until it is continued.
-    pub(crate) fn suspend(&mut self) -> io::Result<()> {
-        self.lend()?;
-        rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
-        self.ready()
-    }
+/// Stops haft as a shell's job. Other threads may hear of it a little later: whoever
+/// calls waits for the signal that lets it go on.
+pub(crate) fn suspend() -> io::Result<()> {
+    let signal = rustix::process::Signal::TSTP;
+    Ok(rustix::process::kill_current_process_group(signal)?)
 }
 
 impl Drop for Terminal {
@@ -152,11 +152,12 @@ impl Input {
         let theirs = Arc::clone(&gate);
         std::thread::spawn(move || {
             while !theirs.over.load(Ordering::SeqCst) {
+                let reading = theirs.reading.lock();
                 if theirs.closed.load(Ordering::SeqCst) {
+                    drop(reading);
                     std::thread::sleep(NOTICE / 10);
                     continue;
                 }
-                let _reading = theirs.reading.lock();
                 // Without a terminal crossterm would look for keys again and again.
                 match typed() {
                     Typed::Nothing => continue,
@@ -184,15 +185,16 @@ impl Input {
         while self.events.try_recv().is_ok() {}
     }
 
-    /// Reads nothing while another program has the terminal.
-    pub(crate) fn paused<T>(&mut self, other: impl FnOnce() -> T) -> T {
+    /// Reads nothing until [`Self::resume`]: another program has the terminal.
+    pub(crate) fn pause(&self) {
         self.gate.closed.store(true, Ordering::SeqCst);
-        let reading = self.gate.reading.lock();
-        let result = other();
-        drop(reading);
-        self.gate.closed.store(false, Ordering::SeqCst);
+        drop(self.gate.reading.lock());
+    }
+
+    /// Reads again, and forgets what was typed until now.
+    pub(crate) fn resume(&mut self) {
         self.forget();
-        result
+        self.gate.closed.store(false, Ordering::SeqCst);
     }
 }
 

@@ -17,6 +17,9 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// How often the spinner turns.
 pub(crate) const TURN: Duration = Duration::from_millis(100);
 
+/// Longer lines of prose are hard to read.
+const READABLE: usize = 120;
+
 /// Rows of reasoning that are shown while it goes on.
 const REASONING: usize = 2;
 
@@ -52,7 +55,7 @@ impl Transcript {
     pub(crate) fn new(columns: usize) -> Self {
         Self {
             columns,
-            markdown: Markdown::new(columns),
+            markdown: Markdown::new(columns.min(READABLE)),
             last: Kind::Nothing,
             running: Vec::new(),
             reasoning: String::new(),
@@ -66,7 +69,7 @@ impl Transcript {
 
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns;
-        self.markdown.resize(columns);
+        self.markdown.resize(columns.min(READABLE));
     }
 
     /// Work begins, for a prompt or, if the person runs something themselves, for
@@ -382,6 +385,12 @@ impl Transcript {
     pub(crate) fn is_asked(&self, call_id: &str) -> bool {
         let mut asked = self.running.iter().filter(|call| call.is_asked);
         asked.any(|call| call.id == call_id)
+    }
+
+    /// Whether the call that is asked about is a sub-agent's.
+    pub(crate) fn is_childs(&self, call_id: &str) -> bool {
+        let mut children = self.running.iter().filter(|call| call.is_child);
+        children.any(|call| call.id == call_id)
     }
 
     /// Whether a spinner is to be seen.

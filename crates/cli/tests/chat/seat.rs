@@ -167,6 +167,13 @@ impl Seated {
         self.terminal.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Pastes. A terminal takes it in parts while it shows what it did with those before.
+    pub(crate) fn paste(&mut self, text: &str) {
+        let mut terminal = self.terminal.try_clone().unwrap();
+        let text = format!("\x1b[200~{text}\x1b[201~");
+        std::thread::spawn(move || terminal.write_all(text.as_bytes()).unwrap());
+    }
+
     fn take(&mut self, bytes: &[u8]) {
         self.raw.extend(bytes);
         for byte in bytes {

@@ -259,3 +259,17 @@ fn failures_of_the_provider_are_said() {
     seat.wait("set API_KEY");
     seat.wait("/help");
 }
+
+#[test]
+fn a_large_paste_is_sent_whole() {
+    let mut seat = Seat::new(json!({ "prompts": [[said("Long.")]] })).sit();
+    seat.wait("›");
+    let text: String = (0..20_000)
+        .map(|number| format!("row {number}\n"))
+        .collect();
+    seat.paste(text.trim_end());
+    seat.wait("row 19999");
+    seat.keys("\r");
+    seat.wait("Long.");
+    assert_eq!(seat.told(), [json!({ "prompt": text.trim_end() })]);
+}

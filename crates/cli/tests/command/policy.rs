@@ -433,6 +433,29 @@ fn a_person_at_a_terminal_is_asked() {
 }
 
 #[test]
+fn a_no_can_say_why_and_all_of_it_can_be_seen() {
+    let scratch = Scratch::new();
+    scratch.file("haft.yaml", "policy: [{ ask: write }]\n");
+    let content = format!("content={}the end", "x".repeat(1000));
+    let args = ["call", "write", "path=a.txt", &content];
+    let ended = asked(&scratch, &args).answer(b"n not in this folder\n");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = "and the answer was no: not in this folder";
+    assert!(ended.out.contains(said), "{ended:?}");
+    let mut question = asked(&scratch, &args);
+    assert!(!question.shown.contains("the end"), "{}", question.shown);
+    question.terminal.write_all(b"v\n").unwrap();
+    let mut shown = Vec::new();
+    while !shown.ends_with(b"Run it? [y/N] ") {
+        let mut some = [0; 4096];
+        let count = question.terminal.read(&mut some).unwrap();
+        shown.extend_from_slice(&some[..count]);
+    }
+    assert!(String::from_utf8(shown).unwrap().contains("the end"));
+    assert_eq!(question.answer(b"y\n").code, Some(0));
+}
+
+#[test]
 fn what_is_shown_cannot_act_on_the_screen() {
     let scratch = Scratch::new();
     scratch.file("haft.yaml", "policy: [{ ask: write }]\n");

@@ -105,7 +105,11 @@ impl App {
 
     fn asked(&mut self, asked: Asked) -> io::Result<()> {
         let columns = self.screen.columns();
-        let lines = question::lines(&asked.question, &self.setup.around, Extent::Usual, columns);
+        let mut lines =
+            question::lines(&asked.question, &self.setup.around, Extent::Usual, columns);
+        if self.transcript.is_childs(&asked.question.call_id) {
+            lines.push(question::fact("for", "a sub-agent"));
+        }
         let lines = self.transcript.beside(lines);
         self.print(&lines);
         let now = Instant::now();
