@@ -44,7 +44,8 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
         }
         Command::Export { session, format } => export::run(&sessions, session, format)?,
         Command::Output { call, session } => {
-            outputs::show(&sessions, state, call, session.as_deref())?;
+            let places = (state, settings.work_dir.as_path());
+            outputs::show(&sessions, places, call, session.as_deref())?;
         }
         Command::Delete {
             sessions: given,

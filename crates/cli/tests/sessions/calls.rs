@@ -78,6 +78,14 @@ fn the_whole_output_is_found_by_its_call() {
     let id = bed.listed()[0]["id"].as_str().unwrap().to_owned();
     let said = bed.says(&["sessions", "output", &format!("{id}-1")]);
     assert_eq!(said, "(empty directory)\n");
+    for args in [&["call-1"][..], &["1"], &["1", "--session", &id]] {
+        let args: Vec<&str> = ["sessions", "output"]
+            .into_iter()
+            .chain(args.iter().copied())
+            .collect();
+        assert_eq!(bed.says(&args), said, "{args:?}");
+    }
+    assert_eq!(bed.haft(&["sessions", "output", "2"]).code, Some(2));
     let unknown = bed.haft(&["sessions", "output", "nothing"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert_eq!(unknown.err, "error: there is no call \"nothing\"\n");

@@ -9,7 +9,7 @@ use super::pieces::reply_text;
 use super::told;
 use crate::exit::Failure;
 use crate::output;
-use haft_store::sessions::{Deleted, Sessions};
+use haft_store::sessions::{Deleted, Error, Filter, Kind, RecordedCall, Sessions};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path};
@@ -20,11 +20,11 @@ const FOLDER: &str = "outputs";
 /// Prints the whole output of a call.
 pub(super) fn show(
     sessions: &Sessions,
-    state: &Path,
+    (state, work_dir): (&Path, &Path),
     call_id: &str,
     session: Option<&str>,
 ) -> Result<(), Failure> {
-    let (id, call) = sessions.call(session, call_id).map_err(told)?;
+    let (id, call) = find(sessions, work_dir, call_id, session)?;
     let Some(reply) = &call.reply else {
         return Err(Failure::failed(format!(
             "call {call_id} of session {id} has no outcome: it is under way, or it was interrupted"
@@ -48,6 +48,40 @@ pub(super) fn show(
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(file);
     output::bytes(opened.map_err(|error| gone(error.to_string()))?)
+}
+
+/// The call. One that a person or a client made is also known by its number, `1` or
+/// `call-1`, in the session that is named or in the newest of this folder.
+fn find(
+    sessions: &Sessions,
+    work_dir: &Path,
+    call_id: &str,
+    session: Option<&str>,
+) -> Result<(String, RecordedCall), Failure> {
+    let unknown = match sessions.call(session, call_id) {
+        Err(unknown @ Error::UnknownCall { .. }) => unknown,
+        other => return other.map_err(told),
+    };
+    let number: Option<u64> = call_id.trim_start_matches("call-").parse().ok();
+    let newest = || -> Result<Option<String>, Error> {
+        let found = sessions.list(&Filter {
+            work_dir: Some(work_dir.to_owned()),
+            kinds: vec![Kind::Call, Kind::Mcp],
+            most: Some(1),
+            ..Filter::default()
+        })?;
+        Ok(found.into_iter().next().map(|summary| summary.id))
+    };
+    let id = match session {
+        Some(given) => Some(sessions.find(given).map_err(told)?),
+        None => newest().map_err(told)?,
+    };
+    match (id, number) {
+        (Some(id), Some(number)) => sessions
+            .call(Some(&id), &format!("{id}-{number}"))
+            .map_err(|_| told(unknown)),
+        _ => Err(told(unknown)),
+    }
 }
 
 /// Removes the outputs of sessions that were deleted. What is gone already is no matter.
