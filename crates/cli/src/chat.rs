@@ -27,6 +27,7 @@ mod ink;
 mod lines;
 mod markdown;
 mod outside;
+mod play;
 mod question;
 mod screen;
 mod setup;
@@ -37,6 +38,7 @@ mod transcript;
 pub(crate) use driver::{Driver, Events, Questions, Seen, person};
 pub(crate) use ink::Paint;
 pub(crate) use outside::edited;
+pub(crate) use play::{Stage, play};
 pub(crate) use question::{Around, Extent, lines as question_lines};
 pub(crate) use setup::{Greeting, Look, Setup, Surface};
 

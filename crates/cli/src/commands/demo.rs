@@ -1,53 +1,69 @@
-//! `haft demo`: a short tour. Every call is real, in a folder that is gone
-//! afterwards.
+//! `haft demo`: a recorded model with real tools, in a folder that is gone afterwards.
 
-use super::call::shown;
+use crate::agent::driver::Live;
 use crate::args::Shared;
+use crate::chat::{self, Around, Stage};
+use crate::config::model::Model as Chosen;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
-use crate::{env, log, session, text};
-use haft::Runtime;
+use crate::{env, log, session};
 use haft::ops::executor::sandbox::Network;
-use haft::ops::text::decode::visible;
-use serde_json::{Value, json};
+use haft::{Answer, Draft, Place, Policy, Question, Rule, RuleFile, Runtime, Verdict, Whose};
+use haft_agent::provider::Recording;
+use haft_agent::{Agent, Prompt, system_prompt};
+use haft_store::sessions::{Kind, New, Sessions, new_id};
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
 
-/// A part of the tour: why, what is called, with what.
-struct Stop {
-    story: &'static str,
-    tool: &'static str,
-    arguments: Value,
-}
+/// The model's side.
+const RECORDING: &str = include_str!("../demo/session.jsonl");
 
-/// Goes through the tour.
+/// The person's side.
+const PROMPT: &str = "The check fails. Find out why, mend it, and note it in CHANGELOG.md.";
+
+/// What lies in the folder: name, text, whether it can be run.
+const FILES: [(&str, &str, bool); 3] = [
+    (
+        "greet.sh",
+        "#!/bin/bash\n# Greets somebody.\ngreet() {\n\techo \"hello $1\"\n}\ngreet \"${1:-you}\"\n",
+        true,
+    ),
+    (
+        "check.sh",
+        "#!/bin/bash\ngot=$(./greet.sh Ada)\nif [ \"$got\" = \"hello, Ada\" ]; then echo ok; exit 0; fi\necho \"expected: hello, Ada\"\necho \"got:      $got\"\nexit 1\n",
+        true,
+    ),
+    (
+        "serve.sh",
+        "#!/bin/bash\necho serving\nexec sleep 1000\n",
+        true,
+    ),
+];
+
+/// How long the person may think about a question before the demo answers.
+const THINKS: Duration = Duration::from_secs(30);
+
+/// Plays it.
 pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
     log::start(shared.log.as_deref().unwrap_or("warn"));
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("cannot make a scratch folder: {error}"));
     let folder = tempfile::Builder::new()
         .prefix("haft-demo-")
         .tempdir()
-        .map_err(|error| Failure::failed(format!("cannot make a scratch folder: {error}")))?;
+        .map_err(failed)?;
     let work = folder.path().join("work");
-    std::fs::create_dir(&work)
-        .map_err(|error| Failure::failed(format!("cannot make a scratch folder: {error}")))?;
-    let runtime = Runtime::builder()
-        .dir(work)
-        .every_tool()
-        .folders(haft::Folders {
-            // A tour leaves nothing behind, outputs neither.
-            state: Some(folder.path().join("state")),
-            ..env::folders()
-        })
-        .commands(session::here(Network::Off, &[]))
-        .build()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    lay_out(&work).map_err(failed)?;
     let exit = signals::block_on(async {
         let mut signals = Signals::listen()?;
         tokio::select! {
-            toured = tour(&runtime) => toured.map(|()| Exit::Done),
+            played = play(folder.path(), &work) => played.map(|()| Exit::Done),
             exit = signals.next() => Ok(exit),
         }
     })?;
-    drop(runtime);
     folder
         .close()
         .map_err(|error| Failure::failed(format!("cannot remove the scratch folder: {error}")))?;
@@ -57,117 +73,150 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn goodbye() -> Result<(), Failure> {
-    let paint = Paint::for_stdout();
-    output::raw(&format!(
-        "\n{}\n  haft tools               what a model sees\n  \
-         haft call ls path=.      one call in this folder\n  \
-         haft mcp                 serve the tools to an MCP client\n",
-        paint.bold("The scratch folder is gone. Next:")
-    ))
-}
-
-async fn tour(runtime: &Runtime) -> Result<(), Failure> {
-    let paint = Paint::for_stdout();
-    output::raw(&format!(
-        "{}\nBelow, every call and reply is real, in a scratch folder.\n",
-        paint.bold("A model works through tools; haft is what it holds them by.")
-    ))?;
-    // A version without a tool has a tour without it.
-    let known = runtime.tools().names();
-    for stop in stops()
-        .into_iter()
-        .filter(|stop| known.iter().any(|name| name == stop.tool))
-    {
-        let reply = runtime.call(stop.tool, stop.arguments.clone()).await;
-        let mut out = format!("\n{}\n", paint.bold(stop.story));
-        for line in typed(&stop) {
-            out.push_str(&format!("{}\n", paint.cyan(&format!("> {line}"))));
-        }
-        let mut first = true;
-        for line in text::wrap(&visible(&shown(&reply)), text::WIDTH - 2) {
-            let line = if reply.is_error() && first {
-                paint.red(&line)
-            } else {
-                line
-            };
-            first = false;
-            out.push_str(&format!("{} {line}\n", paint.dim("|")));
-        }
-        output::raw(&out)?;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the scratch folder is made before there is a scope"
+)]
+fn lay_out(work: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(work)?;
+    for (name, text, runs) in FILES {
+        let path = work.join(name);
+        std::fs::write(&path, text)?;
+        let mode = if runs { 0o755 } else { 0o644 };
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
     }
     Ok(())
 }
 
-/// The call, on one line if it fits, else with a line for each argument.
-fn typed(stop: &Stop) -> Vec<String> {
-    let whole = format!("{} {}", stop.tool, stop.arguments);
-    if whole.chars().count() <= text::WIDTH - 2 {
-        return vec![whole];
-    }
-    let arguments = stop.arguments.as_object().into_iter().flatten();
-    let mut lines = vec![stop.tool.to_owned()];
-    lines.extend(arguments.map(|(name, value)| format!("  {name}: {value}")));
-    lines
+async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
+    let paint = Paint::for_stdout();
+    let on_terminal = output::is_terminal();
+    output::raw(&format!(
+        "{}\nThe model's words are a recording. The tools, the sandbox, the question and the\nsession are real, in a scratch folder: no key, no network.\n",
+        paint.bold("An agent at work with haft.")
+    ))?;
+    let failed = |error: String| Failure::failed(error);
+    let (approver, mut questions) = chat::person();
+    let id = new_id();
+    let runtime = Runtime::builder()
+        .dir(work)
+        .session(&id)
+        .folders(haft::Folders {
+            // It leaves nothing behind, outputs neither.
+            state: Some(folder.join("state")),
+            ..env::folders()
+        })
+        .preset("all")
+        .commands(session::here(Network::Off, &[]))
+        .policy(policy().map_err(failed)?)
+        .approver(approver)
+        .build()
+        .map_err(|error| failed(error.to_string()))?;
+    let recording = Recording::parse(RECORDING).map_err(|error| failed(error.to_string()))?;
+    let pace = Duration::from_millis(if on_terminal { 25 } else { 0 });
+    let model = recording.pace(pace).model();
+    let guidance = runtime.guidance();
+    let system = system_prompt(&Prompt {
+        own: None,
+        work_dir: work,
+        platform: std::env::consts::OS,
+        date: "today",
+        guidance: &guidance,
+        skills: "",
+        instructions: "",
+    });
+    let sessions = Sessions::open(folder.join("state").join("sessions.db"))
+        .map_err(|error| failed(error.to_string()))?;
+    let begun = sessions.begin(New {
+        id: Some(id),
+        kind: Kind::Agent,
+        work_dir: work.to_owned(),
+        toolset: "standard".to_owned(),
+        provider: "replay".to_owned(),
+        model: "recorded".to_owned(),
+        title: None,
+        parent: None,
+        system: Some(system.clone()),
+    });
+    let begun = begun.map_err(|error| failed(error.to_string()))?;
+    let agent = Agent::new(model, runtime).system(system).recorded(begun);
+    let live = Live {
+        agent,
+        chosen: Chosen::default(),
+        sessions: Some(sessions),
+        work_dir: work.to_owned(),
+        is_left: AtomicBool::new(false),
+        commands: AtomicU64::new(0),
+    };
+    let stage = Stage {
+        paint: chat::Look::of(
+            on_terminal,
+            env::text("TERM").as_deref(),
+            env::colour_welcome(),
+            false,
+        )
+        .paint,
+        columns: output::width().unwrap_or(80).clamp(40, 100),
+        around: Around {
+            file: None,
+            sandbox: Some(
+                "it would run in the sandbox: only this folder can be written, no network"
+                    .to_owned(),
+            ),
+        },
+        answers: &answered,
+    };
+    chat::play(&live, PROMPT, &stage, &mut questions)
+        .await
+        .map_err(|error| failed(error.to_string()))
 }
 
-fn stops() -> Vec<Stop> {
-    let stop = |story, tool, arguments| Stop {
-        story,
-        tool,
-        arguments,
+/// The log of changes is the person's: writing to it is asked about.
+fn policy() -> Result<Policy, String> {
+    let place = Place {
+        file: "haft.yaml".to_owned(),
+        line: 2,
     };
-    vec![
-        stop(
-            "It writes a file; folders on the way are made.",
-            "write",
-            json!({ "path": "src/greet.py", "content": "def greet(name):\n\treturn \"hello \" + name\n" }),
-        ),
-        stop(
-            "It reads it back.",
-            "read",
-            json!({ "path": "src/greet.py" }),
-        ),
-        stop(
-            "It edits from memory and gets the indentation wrong. The failure teaches.",
-            "edit",
-            json!({ "path": "src/greet.py", "old_text": "    return \"hello \" + name", "new_text": "    return f\"hello {name}\"" }),
-        ),
-        stop(
-            "So the next try is right.",
-            "edit",
-            json!({ "path": "src/greet.py", "old_text": "\treturn \"hello \" + name", "new_text": "\treturn f\"hello {name}\"" }),
-        ),
-        stop(
-            "It searches; the last line says what was searched.",
-            "grep",
-            json!({ "pattern": "hello" }),
-        ),
-        stop(
-            "It finds files by name.",
-            "find",
-            json!({ "pattern": "*.py" }),
-        ),
-        stop("It lists a folder.", "ls", json!({ "path": "src" })),
-        stop(
-            "It runs a command, in a sandbox. Failing is a result; the code is the last line.",
-            "bash",
-            json!({ "command": "wc -l src/*; touch /usr/mine" }),
-        ),
-        stop(
-            "What is left in the background holds nothing up, and is named.",
-            "bash",
-            json!({ "command": "sleep 1000 & echo started" }),
-        ),
-        stop(
-            "A wrong argument is named, and nothing runs.",
-            "read",
-            json!({ "path": "src/greet.py", "ofset": 1 }),
-        ),
-        stop(
-            "Beyond its folder it may not write.",
-            "edit",
-            json!({ "path": "/etc/hosts", "old_text": "# written by haft demo", "new_text": "" }),
-        ),
-    ]
+    let mut draft = Draft::new(Verdict::Ask, "write", place);
+    draft.path = Some("CHANGELOG.md".to_owned());
+    let rule = Rule::new(draft).map_err(|error| error.to_string())?;
+    Ok(Policy::new(vec![RuleFile {
+        whose: Whose::Person,
+        rules: vec![rule],
+    }]))
+}
+
+/// What the person says; the demo says yes where nobody is, or nobody answers.
+fn answered(_: &Question) -> Answer {
+    if !output::can_ask() {
+        let _ = output::raw("  y (nobody is here to be asked, so the demo says yes)\n\n");
+        return Answer::Approve;
+    }
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+    output::prompt("y approve · n reject › ");
+    let (said, says) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = std::io::stdin().lock().read_line(&mut line);
+        let _ = said.send(line);
+    });
+    match says.recv_timeout(THINKS) {
+        Ok(line) if line.trim().eq_ignore_ascii_case("n") => Answer::Reject { reason: None },
+        Ok(_) => Answer::Approve,
+        Err(_) => {
+            output::note("y (the demo goes on)");
+            Answer::Approve
+        }
+    }
+}
+
+fn goodbye() -> Result<(), Failure> {
+    let paint = Paint::for_stdout();
+    output::raw(&format!(
+        "\n{}\n  export ANTHROPIC_API_KEY=…   then `haft` is this, live, in your folder\n  \
+         haft mcp                     the same tools for the agent you have\n  \
+         haft call ls path=.          one tool, from the shell\n",
+        paint.bold("The scratch folder and all it started are gone. Next:")
+    ))
 }

@@ -17,12 +17,16 @@ fn the_tour_is_real_quick_and_leaves_nothing() {
         begun.elapsed()
     );
     for words in [
-        "Successfully wrote 41 bytes to src/greet.py",
+        "expected: hello, Ada",
         "4 spaces wanted, 1 tab found",
-        "Successfully replaced text in src/greet.py.",
-        "did you mean \"offset\"?",
-        "path not allowed: /etc/hosts",
-        "haft tools",
+        "edit greet.sh · +1 −1",
+        "still running in the background: sleep",
+        "[this may have been refused by the sandbox",
+        "write wants to run, and it is asked about",
+        "haft.yaml:2 { ask: write, path: CHANGELOG.md }",
+        "write CHANGELOG.md · 3 lines",
+        "The check passes.",
+        "export ANTHROPIC_API_KEY=",
     ] {
         assert!(ended.out.contains(words), "{words}: {}", ended.out);
     }
