@@ -136,8 +136,8 @@ fn a_mistake_is_located_and_explained() {
             "haft.yaml:1:10: approve must be ask, auto or never",
         ),
         (
-            "tools: {interrupt_on: {write: true}}\n",
-            "haft.yaml:1:9: tools.interrupt_on holds rules that this version cannot enforce",
+            "tools: {interrupt_on: {write: maybe}}\n",
+            "haft.yaml:1: tools.interrupt_on.write must be true or false",
         ),
         (
             "tools: {work_dir: ..}\n",

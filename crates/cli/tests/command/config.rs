@@ -249,13 +249,9 @@ fn keys_of_later_versions_are_taken_and_named_once() {
     let ended = scratch.haft(&["tools"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let lines: Vec<&str> = ended.err.lines().collect();
-    assert_eq!(lines.len(), 2, "{ended:?}");
     assert_eq!(
-        lines[0],
-        "haft.yaml: not used by this version: model, provider, max_cost, tools.mcp, tools.web, skills, max_turns"
-    );
-    assert!(
-        lines[1].ends_with(": not used by this version: subagents"),
+        lines,
+        ["haft.yaml: not used by this version: tools.mcp, tools.web"],
         "{ended:?}"
     );
     assert_eq!(scratch.haft(&["tools", "--quiet"]).err, "");
@@ -268,7 +264,10 @@ fn secrets_are_hidden() {
         "haft.yaml",
         "api_key: sk-secret\nbase_url: https://me:sk-secret@host.example/v1?key=sk-secret\nmodel: shown-model\ntools:\n  channels:\n    telegram: {kind: telegram, token: sk-secret}\n  mcp:\n    a: {command: x, env: {API: sk-secret}}\n  plugins:\n    - {path: ./p, args: [--api-key, sk-secret]}\n",
     );
-    for args in [&["config", "show"][..], &["config", "show", "--json"]] {
+    for args in [
+        &["config", "show", "--trust"][..],
+        &["config", "show", "--json", "--trust"],
+    ] {
         let ended = scratch.haft(args);
         assert_eq!(ended.code, Some(0));
         assert!(
@@ -282,7 +281,8 @@ fn secrets_are_hidden() {
     }
     // The name of a variable is no secret, its value is.
     scratch.file("haft.yaml", "api_key: ${MY_KEY}\n");
-    let ended = scratch.haft_with(&[("MY_KEY", "sk-secret")], &["config", "show"]);
+    let variables = [("MY_KEY", "sk-secret")];
+    let ended = scratch.haft_with(&variables, &["config", "show", "--trust"]);
     assert!(
         ended.out.contains("${MY_KEY}") && !ended.out.contains("sk-secret"),
         "{ended:?}"
@@ -333,6 +333,6 @@ fn init_writes_once_and_every_line_of_it_is_valid() {
     scratch.file("haft.yaml", used);
     assert_eq!(
         scratch.shown("log", &[], &[]),
-        (json!("warn"), "haft.yaml:23".to_owned())
+        (json!("warn"), "haft.yaml:24".to_owned())
     );
 }

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 const COMMANDS: &[&[&str]] = &[
     &[],
+    &["run"],
+    &["resume"],
     &["call"],
     &["why"],
     &["tools"],
@@ -22,6 +24,7 @@ const COMMANDS: &[&[&str]] = &[
     &["sessions"],
     &["sessions", "list"],
     &["sessions", "show"],
+    &["sessions", "resume"],
     &["sessions", "fork"],
     &["sessions", "export"],
     &["sessions", "output"],

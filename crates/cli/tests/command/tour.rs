@@ -24,7 +24,7 @@ fn the_tour_is_real_quick_and_leaves_nothing() {
         "[this may have been refused by the sandbox",
         "write wants to run, and it is asked about",
         "haft.yaml:2 { ask: write, path: CHANGELOG.md }",
-        "write CHANGELOG.md · 3 lines",
+        "write CHANGELOG.md · new, 3 lines",
         "The check passes.",
         "export ANTHROPIC_API_KEY=",
     ] {
