@@ -191,12 +191,14 @@ impl Finding {
                 return;
             }
         };
-        let below = match folder.below.as_os_str().is_empty() {
+        // The root itself is there: it was opened.
+        let is_root = folder.below.as_os_str().is_empty();
+        let below = match is_root {
             true => Path::new("."),
             false => &folder.below,
         };
         let top = match scope.resolve(&below.to_string_lossy(), Access::Read) {
-            Ok(top) if top.is_there() => top,
+            Ok(top) if is_root || top.is_there() => top,
             Ok(_) => return,
             Err(error) => return self.warn(&folder.path(), said(&error)),
         };
