@@ -56,15 +56,8 @@ mod tests {
     use haft::Runtime;
     use serde_json::json;
 
-    #[test]
-    fn the_first_request_of_coding_is_small() {
-        let runtime = Runtime::builder()
-            .dir(".")
-            .preset("coding")
-            .build()
-            .unwrap();
-        let guidance = runtime.guidance();
-        let plain = Prompt {
+    fn plain() -> Prompt<'static> {
+        Prompt {
             own: None,
             work_dir: Path::new("/home/somebody/projects/something"),
             platform: "Linux x86_64",
@@ -72,33 +65,68 @@ mod tests {
             guidance: "",
             skills: "",
             instructions: "",
-        };
-        let bare = system_prompt(&plain);
-        assert!(bare.len() <= 700, "{} bytes", bare.len());
+        }
+    }
+
+    /// The bytes of the first request of an agent.
+    fn first(runtime: &Runtime) -> usize {
+        let guidance = runtime.guidance();
         let system = system_prompt(&Prompt {
             guidance: &guidance,
-            ..plain
+            ..plain()
         });
-        assert_eq!(
-            system,
-            system_prompt(&Prompt {
-                guidance: &guidance,
-                ..plain
-            })
-        );
-        let tools: Vec<_> = runtime
-            .definitions()
-            .iter()
-            .map(|tool| {
-                json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters })
-            })
-            .collect();
+        let definitions = runtime.definitions();
+        let tools = definitions.iter().map(|tool| {
+            json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters })
+        });
         let request = json!({
             "model": "claude-sonnet-4-5", "max_tokens": 8192, "stream": true, "system": system,
-            "tools": tools, "messages": [{ "role": "user", "content": "Fix the failing test" }],
+            "tools": tools.collect::<Vec<_>>(),
+            "messages": [{ "role": "user", "content": "Fix the failing test" }],
         });
-        let bytes = request.to_string().len();
+        request.to_string().len()
+    }
+
+    #[test]
+    fn the_prompt_is_short_and_stays_as_it_is() {
+        let prompt = system_prompt(&plain());
+        assert!(prompt.len() <= 700, "{} bytes", prompt.len());
+        assert_eq!(prompt, system_prompt(&plain()));
+    }
+
+    #[tokio::test]
+    async fn the_first_request_of_coding_is_small() {
+        let builder = Runtime::builder().dir(".").preset("coding");
+        let runtime = builder.build().unwrap();
+        assert_eq!(runtime.tools().names(), ["read", "bash", "edit", "write"]);
+        let bytes = first(&runtime);
         assert!(bytes <= 4096, "{bytes} bytes");
+        let agent = crate::Agent::new(std::sync::Arc::new(Nobody), runtime);
+        let (agent, _) = agent.subagents(crate::Subagents::default()).await.unwrap();
+        let bytes = first(agent.runtime());
+        assert!(bytes <= 4096, "{bytes} bytes with sub-agents");
+    }
+
+    /// A model that is not asked.
+    struct Nobody;
+
+    #[async_trait::async_trait]
+    impl crate::Model for Nobody {
+        fn id(&self) -> crate::ModelId {
+            crate::ModelId {
+                provider: String::new(),
+                model: String::new(),
+            }
+        }
+
+        async fn answer(
+            &self,
+            _: crate::Request<'_>,
+            _: &(dyn Fn(crate::Piece) + Send + Sync),
+        ) -> Result<crate::Answer, crate::ModelError> {
+            let trouble = crate::Trouble::Hopeless;
+            Err(crate::ModelError::new(trouble, "nobody is there"))
+        }
     }
 
     #[test]

@@ -160,9 +160,10 @@ impl Desk {
 
     /// One that was started before, in this process or another.
     fn found(&self, found: &Remembered, cx: &Context) -> Result<Arc<Task>, Error> {
-        if let Some(task) = self.tasks.get(&found.id) {
-            return Ok(task);
-        }
+        self.tasks.get(&found.id, || self.restored(found, cx))
+    }
+
+    fn restored(&self, found: &Remembered, cx: &Context) -> Result<Task, Error> {
         let gone = |why: String| Error::Failed {
             text: format!("task {} cannot be gone on with: {why}", found.id),
             hint: Some("start a new one, and tell it what is done already".to_owned()),
@@ -174,10 +175,10 @@ impl Desk {
         let agent = self.agent(member, found.id.clone(), cx)?;
         let child = self.child(&agent, member, cx);
         let agent = records.restore(agent, &child).map_err(gone)?;
-        Ok(Arc::new(Task {
+        Ok(Task {
             agent,
             kind: member.tool.clone(),
-        }))
+        })
     }
 
     fn fresh(&self, member: &Arc<Member>, cx: &Context) -> Result<Arc<Task>, Error> {

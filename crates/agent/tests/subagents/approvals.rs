@@ -3,7 +3,7 @@
 use crate::bed::{Bed, all, asks, end, of, run, task, task_id, team, told, worker};
 use crate::scripted::{Scripted, calls, text};
 use async_trait::async_trait;
-use haft::{Answer, Approver, Question};
+use haft::{Answer, Approver, Call, Question};
 use haft_agent::{Agent, Child, Records, Resumed, SubagentSpec, Subagents};
 use haft_store::sessions::Session;
 use serde_json::{Value, json};
@@ -106,19 +106,19 @@ async fn through_two_levels() {
 #[tokio::test]
 async fn what_is_asked_says_who_wants_what() {
     let bed = Bed::new();
-    let child = Scripted::new([calls([("w", "write", writes("a\u{1b}[2Jb"))])]);
-    let parent = Scripted::new([asks("worker", "Write")]);
+    let child = Scripted::new([calls([("w", "write", writes("a\u{202e}b"))])]);
+    let parent = Scripted::new([]);
     let agent = agent(&bed, &parent, team([worker("worker")], [("worker", child)])).await;
-    let events = run(&agent, "Go").await;
-    let ends = of(&events, "tool_end", Some(agent.session()));
-    assert_eq!(ends.len(), 1);
-    assert_eq!(ends[0]["is_error"], true);
-    // The reply of the call that waits is what a person is shown.
-    let asked = agent
-        .runtime()
-        .call("worker", json!({ "request": "Again" }))
-        .await;
-    assert!(asked.is_error());
+    let call = Call::new("worker", json!({ "request": "Write" })).id("ask");
+    let reply = agent.runtime().run(call).await;
+    assert!(reply.is_pending());
+    assert!(
+        reply
+            .text()
+            .contains(r#"sub-agent worker wants write {"path":"a\u{202e}b","content":"new"}"#),
+        "{}",
+        reply.text()
+    );
 }
 
 /// A record that cannot give anything back.
