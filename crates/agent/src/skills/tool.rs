@@ -49,7 +49,6 @@ impl Read {
                     },
                 },
                 "required": ["name"],
-                "additionalProperties": false,
             }),
             guidance: None,
         };

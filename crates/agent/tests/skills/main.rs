@@ -1,5 +1,10 @@
 //! Skills and AGENTS.md: what is found, and what hostile files can do (nothing).
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and looks at the disk itself"
+)]
 
 mod instructions;
 mod skills;
