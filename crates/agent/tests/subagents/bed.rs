@@ -34,15 +34,7 @@ impl Bed {
 
     pub(crate) fn runtime(&self, set: impl FnOnce(haft::Builder) -> haft::Builder) -> Runtime {
         let builder = Runtime::builder().dir(self.folder.path()).every_tool();
-        let runtime = set(builder).build().unwrap();
-        // Nothing here says how commands are run, so those tools are left out: but
-        // whether sub-agents get them is the question.
-        for tool in haft::toolsets::by_name(runtime.toolset()).unwrap().tools {
-            if tool.effect() == haft::Effect::Execute {
-                runtime.tools().add_any(tool).unwrap();
-            }
-        }
-        runtime
+        set(builder).build().unwrap()
     }
 
     /// An agent with these sub-agents.
