@@ -185,18 +185,20 @@ impl Finding {
                 if folder.is_named {
                     self.warn(
                         &folder.root,
-                        format!("no folder of skills: {}", said(&error)),
+                        format!("no folder of skills: {}", why(&error)),
                     );
                 }
                 return;
             }
         };
-        let below = match folder.below.as_os_str().is_empty() {
+        // The root itself is there: it was opened.
+        let is_root = folder.below.as_os_str().is_empty();
+        let below = match is_root {
             true => Path::new("."),
             false => &folder.below,
         };
         let top = match scope.resolve(&below.to_string_lossy(), Access::Read) {
-            Ok(top) if top.is_there() => top,
+            Ok(top) if is_root || top.is_there() => top,
             Ok(_) => return,
             Err(error) => return self.warn(&folder.path(), said(&error)),
         };
@@ -274,7 +276,11 @@ async fn front_of(path: &FilePath, folder: &str) -> Result<front::Front, String>
 }
 
 fn said(error: &Error) -> String {
-    let why = match error {
+    format!("left out: {}", why(error))
+}
+
+fn why(error: &Error) -> String {
+    match error {
         Error::NotAllowed { .. } => "a link in it leads out of the folder".to_owned(),
         Error::NotRegular { kind, .. } => format!("it is a {kind}"),
         Error::TooLarge { size, limit, .. } => {
@@ -282,8 +288,7 @@ fn said(error: &Error) -> String {
         }
         Error::NotFound { .. } => "it is not there".to_owned(),
         error => visible(&error.to_string()),
-    };
-    format!("left out: {why}")
+    }
 }
 
 /// The files in a folder, to read and not to leave.

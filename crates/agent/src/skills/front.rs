@@ -152,7 +152,7 @@ mod tests {
         let mut bomb = "---\na0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for n in 1..12 {
             let last = format!("*a{}", n - 1);
-            let list = vec![last.as_str(); 9].join(", ");
+            let list = [last.as_str(); 9].join(", ");
             bomb.push_str(&format!("a{n}: &a{n} [{list}]\n"));
         }
         bomb.push_str("description: x\n---\n");

@@ -49,7 +49,6 @@ impl Read {
                     },
                 },
                 "required": ["name"],
-                "additionalProperties": false,
             }),
             guidance: None,
         };
@@ -68,29 +67,35 @@ impl Read {
             });
         };
         let file = args.file.filter(|file| !file.trim().is_empty());
-        let text = text_of(skill, file.as_deref().unwrap_or(FILE), cx).await?;
+        let (text, note) = text_of(skill, file.as_deref().unwrap_or(FILE), cx).await?;
         let toolset = cx.runtime().toolset();
         let folder = visible(&skill.folder.to_string_lossy());
-        if file.is_some() {
-            return Ok(match shape::is_object(toolset) {
-                true => shape::object(toolset, "content", &text, Vec::new()),
-                false => Reply::from(text),
-            });
-        }
-        let body = front::split(&text).1.trim();
-        let files = others(skill).await;
+        let (body, files) = match file {
+            Some(_) => (text.as_str(), None),
+            None => (front::split(&text).1.trim(), Some(others(skill).await)),
+        };
         if shape::is_object(toolset) {
-            let more = vec![("folder", json!(folder)), ("files", json!(files))];
+            let mut more = Vec::new();
+            if let Some(files) = files {
+                more.extend([("folder", json!(folder)), ("files", json!(files))]);
+            }
+            more.extend(note.map(|note| ("note", json!(note))));
             return Ok(shape::object(toolset, "content", body, more));
         }
-        let files = match files.is_empty() {
-            true => String::new(),
-            false => format!("\nIts other files: {}", files.join(", ")),
+        let head = match files {
+            None => String::new(),
+            Some(files) if files.is_empty() => format!("Skill {}, in {folder}\n\n", skill.name),
+            Some(files) => format!(
+                "Skill {}, in {folder}\nIts other files: {}\n\n",
+                skill.name,
+                files.join(", ")
+            ),
         };
-        let name = &skill.name;
-        Ok(Reply::from(format!(
-            "Skill {name}, in {folder}{files}\n\n{body}"
-        )))
+        let reply = Reply::from(format!("{head}{body}"));
+        Ok(match note {
+            Some(note) => reply.footer(format!("[{note}]")),
+            None => reply,
+        })
     }
 }
 
@@ -124,8 +129,12 @@ impl AnyTool for Read {
     }
 }
 
-/// The beginning of a file, which is all of it if it is not large.
-async fn text_of(skill: &Skill, file: &str, cx: &Context) -> Result<String, Error> {
+/// The beginning of a file, and a note if that is not all of it.
+async fn text_of(
+    skill: &Skill,
+    file: &str,
+    cx: &Context,
+) -> Result<(String, Option<String>), Error> {
     let path = skill.resolve(file)?;
     let place = visible(&path.real().to_string_lossy());
     let request = read::Read {
@@ -151,14 +160,14 @@ async fn text_of(skill: &Skill, file: &str, cx: &Context) -> Result<String, Erro
             .into());
         }
     };
-    let mut text = visible(&shown.text);
-    if shown.lines < shown.total_lines || shown.long_line.is_some() {
-        text.push_str(&format!(
-            "\n\n[The first {} of {} lines; the file is {place}]",
+    let is_cut = shown.lines < shown.total_lines || shown.long_line.is_some();
+    let note = is_cut.then(|| {
+        format!(
+            "the first {} of {} lines; the file is {place}",
             shown.lines, shown.total_lines
-        ));
-    }
-    Ok(text)
+        )
+    });
+    Ok((visible(&shown.text), note))
 }
 
 /// The other files of a skill, by their paths in its folder.

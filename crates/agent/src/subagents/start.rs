@@ -105,14 +105,15 @@ impl Desk {
             }
         };
         let prompt = wanted.prompt.clone();
+        let bounded = self.bounded(&task.agent);
         let events = if waiting(&task.agent).is_empty() {
-            task.agent.prompt(prompt).await
+            bounded.prompt(prompt).await
         } else {
             let resumed = Resumed {
                 answers: Vec::new(),
                 prompt: Some(prompt),
             };
-            task.agent.resume(resumed).await
+            bounded.resume(resumed).await
         };
         let busy = |_| {
             let id = task.agent.session();
@@ -122,6 +123,25 @@ impl Desk {
         };
         let events = events.map_err(busy)?;
         Ok((task, events))
+    }
+
+    /// The same agent, which may take what is left of what the other one may.
+    fn bounded(&self, agent: &Agent) -> Agent {
+        let mut settings = agent.settings.clone();
+        if let Some(parent) = self.parent.upgrade() {
+            let (tokens, cost) = parent.taken();
+            let tokens = self
+                .settings
+                .max_tokens
+                .map(|most| most.saturating_sub(tokens));
+            let cost = self.settings.max_cost.map(|most| (most - cost).max(0.0));
+            settings.max_tokens = less(settings.max_tokens, tokens, u64::min);
+            settings.max_cost = less(settings.max_cost, cost, f64::min);
+        }
+        Agent {
+            settings,
+            shared: Arc::clone(&agent.shared),
+        }
     }
 
     fn known(&self, id: &str, cx: &Context) -> Result<Remembered, Error> {
@@ -140,9 +160,10 @@ impl Desk {
 
     /// One that was started before, in this process or another.
     fn found(&self, found: &Remembered, cx: &Context) -> Result<Arc<Task>, Error> {
-        if let Some(task) = self.tasks.get(&found.id) {
-            return Ok(task);
-        }
+        self.tasks.get(&found.id, || self.restored(found, cx))
+    }
+
+    fn restored(&self, found: &Remembered, cx: &Context) -> Result<Task, Error> {
         let gone = |why: String| Error::Failed {
             text: format!("task {} cannot be gone on with: {why}", found.id),
             hint: Some("start a new one, and tell it what is done already".to_owned()),
@@ -154,10 +175,10 @@ impl Desk {
         let agent = self.agent(member, found.id.clone(), cx)?;
         let child = self.child(&agent, member, cx);
         let agent = records.restore(agent, &child).map_err(gone)?;
-        Ok(Arc::new(Task {
+        Ok(Task {
             agent,
             kind: member.tool.clone(),
-        }))
+        })
     }
 
     fn fresh(&self, member: &Arc<Member>, cx: &Context) -> Result<Arc<Task>, Error> {
@@ -264,6 +285,14 @@ impl Desk {
             interrupt_on,
             agent: Some(member.name.clone()),
         })
+    }
+}
+
+/// The lower of two bounds, where there are some.
+fn less<T>(a: Option<T>, b: Option<T>, lower: impl Fn(T, T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(lower(a, b)),
+        (a, b) => a.or(b),
     }
 }
 

@@ -35,9 +35,20 @@ impl Tasks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<Arc<Task>> {
-        let held = self.held();
-        held.iter().find(|one| one.agent.session() == id).cloned()
+    /// The one of this id, made if it is not held: two calls get the same one.
+    pub(super) fn get<E>(
+        &self,
+        id: &str,
+        make: impl FnOnce() -> Result<Task, E>,
+    ) -> Result<Arc<Task>, E> {
+        let mut held = self.held();
+        let found = held.iter().find(|one| one.agent.session() == id);
+        if let Some(found) = found {
+            return Ok(Arc::clone(found));
+        }
+        let made = Arc::new(make()?);
+        held.push_back(Arc::clone(&made));
+        Ok(made)
     }
 
     /// Holds one, as the newest.

@@ -171,9 +171,7 @@ fn shown(name: &str) -> String {
 fn general_purpose() -> SubagentSpec {
     SubagentSpec {
         name: GENERAL_PURPOSE.to_owned(),
-        description: "Works on a task of several steps on its own: research, searches, changes \
-                      across files."
-            .to_owned(),
+        description: "Works on a task of several steps on its own.".to_owned(),
         ..SubagentSpec::default()
     }
 }

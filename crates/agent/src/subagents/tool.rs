@@ -51,7 +51,7 @@ fn definition_of(member: &Member) -> Definition {
     Definition {
         name: member.tool.clone(),
         description: format!(
-            "{}\nA sub-agent: it sees nothing of this conversation and answers once.",
+            "{}\nA sub-agent: sees nothing of this conversation, answers once.",
             member.description.trim()
         ),
         parameters: json!({
@@ -59,11 +59,10 @@ fn definition_of(member: &Member) -> Definition {
             "properties": {
                 "request": {
                     "type": "string",
-                    "description": "What it is to do, with all it has to know.",
+                    "description": "What to do, with all it has to know.",
                 },
             },
             "required": ["request"],
-            "additionalProperties": false,
         }),
         guidance: None,
     }
@@ -74,20 +73,18 @@ fn task_definition(team: &Team) -> Definition {
     let types: Vec<_> = team.members.iter().map(|one| one.tool.as_str()).collect();
     Definition {
         name: TASK.to_owned(),
-        description: "Give work to a sub-agent, which sees nothing of this conversation, works \
-                      on its own and answers once; or go on with one that has answered. Calls \
-                      made together run at the same time."
+        description: "Give work to a sub-agent, or go on with one. Calls made together run at \
+                      the same time."
             .to_owned(),
         parameters: json!({
             "type": "object",
             "properties": {
                 "description": text("The work in a few words."),
-                "prompt": text("What it is to do, with all it has to know."),
-                "subagent_type": text(&format!("Which sub-agent: {}.", types.join(", "))),
-                "task_id": text("To go on with an earlier task: the task_id that its reply named."),
+                "prompt": text("What to do, with all it has to know."),
+                "subagent_type": text(&format!("One of: {}.", types.join(", "))),
+                "task_id": text("To go on: as an earlier reply named it."),
             },
             "required": ["description", "prompt", "subagent_type"],
-            "additionalProperties": false,
         }),
         guidance: None,
     }

@@ -1,1 +1,17 @@
-//! x
+//! Agents that work for an agent, with models that say what they were told to and real
+//! tools.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and looks at the disk itself"
+)]
+
+mod approvals;
+mod bed;
+mod limits;
+mod rights;
+#[expect(dead_code, reason = "shared with the tests of the loop")]
+#[path = "../agent/scripted.rs"]
+mod scripted;
+mod work;

@@ -1,0 +1,221 @@
+//! Calls of a sub-agent that wait for a person, and are answered later.
+
+use crate::bed::{Bed, all, asks, end, of, run, task, task_id, team, told, worker};
+use crate::scripted::{Scripted, calls, text};
+use async_trait::async_trait;
+use haft::{Answer, Approver, Call, Question};
+use haft_agent::{Agent, Child, Records, Resumed, SubagentSpec, Subagents};
+use haft_store::sessions::Session;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+/// Nobody is there now.
+struct Away;
+
+#[async_trait]
+impl Approver for Away {
+    async fn ask(&self, _: &Question) -> Answer {
+        Answer::Later
+    }
+}
+
+fn writes(path: &str) -> Value {
+    json!({ "path": path, "content": "new" })
+}
+
+async fn agent(bed: &Bed, parent: &Arc<Scripted>, subagents: Subagents) -> Agent {
+    let runtime = bed.runtime(|builder| builder.approver(Arc::new(Away)).interrupt_on(["write"]));
+    bed.agent_in(runtime, parent, subagents).await
+}
+
+async fn answer(agent: &Agent, call: &str, answer: Answer) -> Vec<Value> {
+    let resumed = Resumed {
+        answers: vec![(call.to_owned(), answer)],
+        prompt: None,
+    };
+    all(agent.resume(resumed).await.unwrap()).await
+}
+
+#[tokio::test]
+async fn the_agent_waits_with_it_and_both_go_on() {
+    let bed = Bed::new();
+    let child = Scripted::new([
+        calls([
+            ("w1", "write", writes("one")),
+            ("w2", "write", writes("two")),
+        ]),
+        calls([("w3", "write", writes("three"))]),
+        text("Written."),
+    ]);
+    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let agent = agent(
+        &bed,
+        &parent,
+        team([worker("worker")], [("worker", child.clone())]),
+    )
+    .await;
+    let events = run(&agent, "Go").await;
+    assert_eq!(end(&events)["reason"], "approval");
+    let needed = of(&events, "approval_needed", None);
+    assert_eq!(needed.len(), 2);
+    assert!(needed.iter().all(|one| one["parent"] == agent.session()));
+    assert!(!bed.has("one"));
+
+    // Yes to both, and it comes to the third, which waits again.
+    let events = answer(&agent, "ask", Answer::Approve).await;
+    assert_eq!(end(&events)["reason"], "approval");
+    assert!(bed.has("one") && bed.has("two") && !bed.has("three"));
+    assert_eq!(parent.requests(), 1);
+
+    let no = Answer::Reject {
+        reason: Some("enough".to_owned()),
+    };
+    let events = answer(&agent, "ask", no).await;
+    assert_eq!(end(&events)["text"], "Ok.");
+    assert!(!bed.has("three"));
+    assert!(told(&child).0.contains("enough"), "{:?}", told(&child));
+    assert!(told(&parent).0.starts_with("Written."));
+    assert_eq!(child.requests(), 3);
+}
+
+#[tokio::test]
+async fn through_two_levels() {
+    let bed = Bed::new();
+    let asking = SubagentSpec {
+        tools: Some(["read", "write", "task"].map(str::to_owned).into()),
+        ..worker("outer")
+    };
+    let inner = Scripted::new([calls([("w", "write", writes("deep"))]), text("Deep.")]);
+    let outer = Scripted::new([calls([task("t", "inner", None)]), text("Outer.")]);
+    let parent = Scripted::new([asks("outer", "Write"), text("Ok.")]);
+    let subagents = team(
+        [asking, worker("inner")],
+        [("outer", outer.clone()), ("inner", inner.clone())],
+    );
+    let agent = agent(&bed, &parent, subagents).await;
+    let events = run(&agent, "Go").await;
+    let ends = of(&events, "agent_end", None);
+    assert_eq!(ends.len(), 3);
+    assert!(ends.iter().all(|one| one["reason"] == "approval"));
+    let events = answer(&agent, "ask", Answer::Approve).await;
+    assert_eq!(end(&events)["reason"], "done");
+    assert!(bed.has("deep"));
+    assert!(told(&outer).0.starts_with("Deep."));
+}
+
+#[tokio::test]
+async fn what_is_asked_says_who_wants_what() {
+    let bed = Bed::new();
+    let child = Scripted::new([calls([("w", "write", writes("a\u{202e}b"))])]);
+    let parent = Scripted::new([]);
+    let agent = agent(&bed, &parent, team([worker("worker")], [("worker", child)])).await;
+    let call = Call::new("worker", json!({ "request": "Write" })).id("ask");
+    let reply = agent.runtime().run(call).await;
+    assert!(reply.is_pending());
+    assert!(
+        reply
+            .text()
+            .contains(r#"sub-agent worker wants write {"path":"a\u{202e}b","content":"new"}"#),
+        "{}",
+        reply.text()
+    );
+}
+
+/// A record that cannot give anything back.
+#[derive(Default)]
+struct Lost {
+    begun: Mutex<Vec<Child>>,
+    restored: Mutex<Vec<Child>>,
+}
+
+impl Records for Lost {
+    fn begin(&self, child: &Child) -> Result<Option<Session>, String> {
+        self.begun.lock().unwrap().push(child.clone());
+        Ok(None)
+    }
+
+    fn restore(&self, agent: Agent, child: &Child) -> Result<Agent, String> {
+        assert_eq!(agent.session(), child.id);
+        self.restored.lock().unwrap().push(child.clone());
+        Err("the disk is on fire".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn another_process_finds_it_in_the_record() {
+    let bed = Bed::new();
+    let records = Arc::new(Lost::default());
+    let child = Scripted::new([text("Done.")]);
+    let parent = Scripted::new([calls([task("t", "worker", None)]), text("Ok.")]);
+    let with = |records: Option<Arc<dyn Records>>| Subagents {
+        records,
+        ..team([worker("worker")], [("worker", child.clone())])
+    };
+    let first = agent(&bed, &parent, with(Some(records.clone()))).await;
+    run(&first, "Go").await;
+    let id = task_id(&told(&parent).0);
+    {
+        let begun = records.begun.lock().unwrap();
+        assert_eq!(begun.len(), 1);
+        assert_eq!((&*begun[0].id, &*begun[0].parent), (&*id, first.session()));
+        assert_eq!((&*begun[0].call_id, &*begun[0].kind), ("t", "worker"));
+        assert!(begun[0].system.contains("You work for another agent"));
+    }
+    let remembered = first.runtime().state().snapshot();
+    let session = first.session().to_owned();
+    drop(first);
+
+    for records in [None, Some(records.clone() as Arc<dyn Records>)] {
+        let is_kept = records.is_some();
+        let runtime = bed.runtime(|builder| {
+            builder
+                .session(session.clone())
+                .remembering(remembered.clone())
+        });
+        let again = bed.agent_in(runtime, &parent, with(records)).await;
+        parent.also([calls([task("u", "worker", Some(&id))]), text("Ok.")]);
+        run(&again, "Go").await;
+        let (reply, is_error) = told(&parent);
+        assert!(is_error, "{reply}");
+        let why = match is_kept {
+            true => "the disk is on fire",
+            false => "was not kept",
+        };
+        assert!(reply.contains(why), "{reply}");
+    }
+    let restored = records.restored.lock().unwrap();
+    assert_eq!(restored.len(), 1);
+    assert_eq!((&*restored[0].id, &*restored[0].parent), (&*id, &*session));
+}
+
+/// A record that cannot be made.
+struct Full;
+
+impl Records for Full {
+    fn begin(&self, _: &Child) -> Result<Option<Session>, String> {
+        Err("the disk is full".to_owned())
+    }
+
+    fn restore(&self, _: Agent, _: &Child) -> Result<Agent, String> {
+        Err("nothing was recorded".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_does_not_start() {
+    let bed = Bed::new();
+    let child = Scripted::new([text("Done.")]);
+    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let subagents = Subagents {
+        records: Some(Arc::new(Full)),
+        ..team([worker("worker")], [("worker", child.clone())])
+    };
+    let agent = bed.agent(&parent, subagents).await;
+    run(&agent, "Go").await;
+    let (reply, is_error) = told(&parent);
+    assert!(
+        is_error && reply.contains("was not started: the disk is full"),
+        "{reply}"
+    );
+    assert_eq!(child.requests(), 0);
+}

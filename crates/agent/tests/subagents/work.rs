@@ -1,0 +1,407 @@
+//! What a sub-agent hears, does and answers.
+
+use crate::bed::{
+    Bed, Thinking, all, asks, children, end, of, results, run, says, task, task_id, team, told,
+    worker,
+};
+use crate::scripted::{Next, Scripted, calls, fails, text};
+use haft_agent::{Agent, Message, Subagent, SubagentError, SubagentSpec, Subagents, Trouble};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+
+#[tokio::test]
+async fn it_works_on_its_own_and_its_last_text_is_the_reply() {
+    let bed = Bed::new();
+    bed.file("a.txt", "forty-two");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&heard);
+    let child = Thinking::new(move |now| {
+        let mut heard = hears.lock().unwrap();
+        heard.push(now);
+        let next = match heard.len() {
+            1 => crate::bed::answer(calls([("r", "read", json!({ "path": "a.txt" }))])),
+            _ => says("It is forty-two."),
+        };
+        async move { next }
+    });
+    let parent = Scripted::new([asks("researcher", "What is in a.txt?"), text("Thanks.")]);
+    let spec = SubagentSpec {
+        system_prompt: Some("You look things up.".to_owned()),
+        ..worker("researcher")
+    };
+    let subagents = Subagents {
+        surroundings: "Work folder: /somewhere".to_owned(),
+        ..team([spec], [("researcher", child)])
+    };
+    let agent = bed.agent(&parent, subagents).await;
+    let names = agent.tools().names();
+    assert!(names.contains(&"bash".to_owned()));
+    assert_eq!(
+        names[names.len() - 3..],
+        ["general_purpose", "researcher", "task"]
+    );
+    let events = run(&agent, "Find out.").await;
+
+    let (reply, is_error) = told(&parent);
+    assert!(!is_error);
+    assert!(
+        reply.starts_with("It is forty-two.\n\n[task_id: "),
+        "{reply}"
+    );
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard[0].history, [Message::prompt("What is in a.txt?")]);
+    assert_eq!(
+        heard[0].tools,
+        ["read", "edit", "write", "grep", "find", "ls"]
+    );
+    assert!(heard[0].system.starts_with("You look things up.\n\n"));
+    assert!(heard[0].system.contains("Work folder: /somewhere"));
+    assert!(!heard[0].system.contains("bash"), "{}", heard[0].system);
+
+    // Its events are told with its own session, between start and end of the call.
+    let ids = children(&events);
+    assert_eq!(ids, [task_id(&reply)]);
+    let of_child: Vec<_> = events
+        .iter()
+        .filter(|one| one["session"] == ids[0].as_str())
+        .collect();
+    assert!(of_child.iter().all(|one| one["parent"] == agent.session()));
+    let kinds: Vec<_> = of_child
+        .iter()
+        .map(|one| one["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "agent_start",
+            "turn_start",
+            "tool_start",
+            "tool_end",
+            "turn_end",
+            "turn_start",
+            "turn_end",
+            "agent_end"
+        ]
+    );
+    let place = |kind: &str| {
+        let is_it = |one: &serde_json::Value| one["type"] == kind && one["call_id"] == "ask";
+        events.iter().position(is_it).unwrap()
+    };
+    let inside = &events[place("tool_start")..place("tool_end")];
+    assert_eq!(of(inside, "agent_end", Some(&ids[0])).len(), 1);
+    // A short status is an update of the call.
+    let updates = of(&events, "tool_update", Some(agent.session()));
+    let updates: Vec<_> = updates
+        .iter()
+        .map(|one| one["content"][0]["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(updates.contains(&"turn 1, read".to_owned()), "{updates:?}");
+    // Two turns each, and each costs the same.
+    assert_eq!(end(&events)["usage"]["input"], 400);
+    assert_eq!(agent.usage().output, 40);
+    assert!((end(&events)["cost"].as_f64().unwrap() - 0.04).abs() < 1e-9);
+}
+
+#[tokio::test]
+async fn in_deepagents_files_and_todos_are_shared_and_replies_are_objects() {
+    let bed = Bed::new();
+    let runtime = bed.runtime(|builder| builder.toolset("deepagents"));
+    let model = Scripted::new([
+        asks("general_purpose", "Plan and write."),
+        // The sub-agent, which has the same model.
+        calls([
+            (
+                "t",
+                "write_todos",
+                json!({ "todos": [{ "content": "write", "status": "pending" }] }),
+            ),
+            (
+                "w",
+                "write_file",
+                json!({ "file_path": "/new.txt", "content": "hello" }),
+            ),
+        ]),
+        text("Written."),
+        calls([
+            ("1", "read_todos", json!({})),
+            ("2", "read_file", json!({ "file_path": "/new.txt" })),
+        ]),
+        text("Done."),
+    ]);
+    let agent = bed.agent_in(runtime, &model, Subagents::default()).await;
+    run(&agent, "Go").await;
+    assert_eq!(
+        model.tools.lock().unwrap()[1],
+        [
+            "ls",
+            "read_file",
+            "write_file",
+            "edit_file",
+            "glob",
+            "grep",
+            "write_todos",
+            "read_todos"
+        ]
+    );
+    let heard = model.heard.lock().unwrap();
+    let reply = &results(&heard[3])[0];
+    let haft::Content::Text { text } = &reply.content[0] else {
+        panic!("no text")
+    };
+    let reply: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert_eq!(
+        (&reply["status"], &reply["result"]),
+        (&json!("success"), &json!("Written."))
+    );
+    assert_eq!(reply["task_id"].as_str().unwrap().len(), 12);
+    let seen = format!("{:?}", results(&heard[4]));
+    assert!(seen.contains("pending") && seen.contains("hello"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_task_goes_on_with_what_was_said_in_it() {
+    let bed = Bed::new();
+    let child = Scripted::new([text("One."), text("Two.")]);
+    let parent = Scripted::new([calls([task("t1", "worker", None)])]);
+    let agent = bed
+        .agent(
+            &parent,
+            team([worker("worker")], [("worker", child.clone())]),
+        )
+        .await;
+    parent.also([text("Ok.")]);
+    run(&agent, "Go").await;
+    let id = task_id(&told(&parent).0);
+
+    parent.also([calls([task("t2", "worker", Some(&id))]), text("Ok.")]);
+    let events = run(&agent, "On").await;
+    assert_eq!(children(&events), std::slice::from_ref(&id));
+    assert_eq!(task_id(&told(&parent).0), id);
+    assert!(told(&parent).0.starts_with("Two."));
+    let heard = child.last();
+    assert_eq!(heard.len(), 3);
+    assert_eq!(heard[0], Message::prompt("Go on."));
+
+    // Not with one that is not its own.
+    for stranger in ["0123456789ab", "../../etc", agent.session()] {
+        parent.also([calls([task("t3", "worker", Some(stranger))]), text("Ok.")]);
+        run(&agent, "On").await;
+        let (reply, is_error) = told(&parent);
+        assert!(
+            is_error && reply.contains("no task has the task_id"),
+            "{reply}"
+        );
+        assert!(reply.contains(&id), "{reply}");
+    }
+    let other = bed
+        .agent(
+            &parent,
+            team([worker("worker")], [("worker", child.clone())]),
+        )
+        .await;
+    parent.also([calls([task("t1", "worker", Some(&id))]), text("Ok.")]);
+    run(&other, "On").await;
+    assert!(told(&parent).1);
+    assert_eq!(child.requests(), 2);
+}
+
+#[tokio::test]
+async fn the_types_of_a_task() {
+    let bed = Bed::new();
+    let model = Scripted::new([]);
+    let agent = bed.agent(&model, team([worker("code-reviewer")], [])).await;
+    // By its own name, by that of the tool, and in short.
+    for (kind, part) in [
+        (
+            "code-reviewer",
+            "sub-agent code-reviewer: its model code-reviewer: no such model",
+        ),
+        ("code_reviewer", "no such model"),
+        ("nobody", "must be one of general_purpose, code_reviewer"),
+    ] {
+        model.also([calls([task("t", kind, None)]), text("Ok.")]);
+        run(&agent, "Go").await;
+        let (reply, is_error) = told(&model);
+        assert!(is_error && reply.contains(part), "{kind}: {reply}");
+    }
+    model.also([
+        calls([task("t", "general", None)]),
+        text("Child."),
+        text("Ok."),
+    ]);
+    run(&agent, "Go").await;
+    assert!(told(&model).0.starts_with("Child."));
+    let blank = json!({ "description": " ", "prompt": "", "subagent_type": "general" });
+    model.also([calls([("t", "task", blank)]), text("Ok.")]);
+    run(&agent, "Go").await;
+    assert!(
+        told(&model).0.contains("either prompt or description"),
+        "{:?}",
+        told(&model)
+    );
+    model.also([asks("general_purpose", " "), text("Ok.")]);
+    run(&agent, "Go").await;
+    assert!(told(&model).1);
+}
+
+#[tokio::test]
+async fn a_failure_says_what_failed_and_a_limit_keeps_the_text() {
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let child = Scripted::new([text("Half of it."), fails(Trouble::Status(401))]);
+    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let agent = Agent::new(parent.clone(), bed.runtime(|builder| builder)).max_turns(2);
+    let subagents = team([worker("worker")], [("worker", child.clone())]);
+    let (agent, _) = agent.subagents(subagents).await.unwrap();
+    run(&agent, "Go").await;
+    let id = task_id(&told(&parent).0);
+    parent.also([calls([task("t", "worker", Some(&id))]), text("Ok.")]);
+    run(&agent, "Go").await;
+    let (reply, is_error) = told(&parent);
+    assert!(
+        is_error && reply.contains("sub-agent worker failed: Status(401) happened"),
+        "{reply}"
+    );
+
+    let read = |n| calls([("r", "read", json!({ "path": "a.txt", "limit": n }))]);
+    let with_text = |n| match read(n) {
+        Next::Says(mut answer) => {
+            let text = format!("I look, {n}.");
+            answer.parts.insert(0, haft_agent::Part::Text { text });
+            Next::Says(answer)
+        }
+        next => next,
+    };
+    child.also([with_text(1), read(2)]);
+    parent.also([asks("worker", "Again"), text("Ok.")]);
+    run(&agent, "Go").await;
+    let (reply, is_error) = told(&parent);
+    assert!(!is_error, "{reply}");
+    assert!(reply.starts_with("I look, 1."), "{reply}");
+    assert!(
+        reply.contains("worker had to stop before it was done: it reached the most turns"),
+        "{reply}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_the_program_builds() {
+    let bed = Bed::new();
+    let built = Scripted::new([text("Built.")]);
+    let model = built.clone();
+    let subagents = Subagents {
+        agents: vec![Subagent::Built {
+            name: "own".to_owned(),
+            description: "Made here.".to_owned(),
+            make: Arc::new(move |start| {
+                assert!(start.runtime.tools().get("bash").is_none());
+                Ok(Agent::new(model.clone(), start.runtime).system("Mine."))
+            }),
+        }],
+        ..Subagents::default()
+    };
+    let parent = Scripted::new([asks("own", "Go"), text("Ok.")]);
+    let agent = bed.agent(&parent, subagents).await;
+    let events = run(&agent, "Go").await;
+    assert!(told(&parent).0.starts_with("Built."));
+    let ends = of(&events, "agent_end", None);
+    assert_eq!(ends[0]["parent"], agent.session());
+    assert_eq!(built.requests(), 1);
+}
+
+#[tokio::test]
+async fn names_and_tools_are_checked_when_it_is_set_up() {
+    let bed = Bed::new();
+    let model = Scripted::new([]);
+    let wrong = async |subagents: Subagents| {
+        let agent = Agent::new(
+            model.clone(),
+            bed.runtime(|builder| builder.preset("coding")),
+        );
+        agent.subagents(subagents).await.err().unwrap()
+    };
+    let spec = |tools: &[&str]| SubagentSpec {
+        tools: Some(tools.iter().map(|name| (*name).to_owned()).collect()),
+        ..worker("one")
+    };
+    let error = wrong(team([spec(&["read", "grpe", "no\u{1b}pe"])], [])).await;
+    let text = error.to_string();
+    assert!(matches!(error, SubagentError::UnknownTools { .. }));
+    assert!(
+        text.contains("\"one\": unknown tools: grpe, no\\x1bpe; there are: read"),
+        "{text}"
+    );
+    assert!(matches!(
+        wrong(team([worker("read")], [])).await,
+        SubagentError::NameTaken { .. }
+    ));
+    assert!(matches!(
+        wrong(team([worker("a b"), worker("a-b")], [])).await,
+        SubagentError::NameTaken { .. }
+    ));
+    assert!(matches!(
+        wrong(team([worker("task")], [])).await,
+        SubagentError::NameTaken { .. }
+    ));
+    let waits = SubagentSpec {
+        interrupt_on: [("wirte".to_owned(), true)].into(),
+        ..worker("one")
+    };
+    let text = wrong(team([waits], [])).await.to_string();
+    assert!(text.contains("wirte"), "{text}");
+    // One of that name replaces it.
+    let agent = Agent::new(model.clone(), bed.runtime(|builder| builder));
+    let (agent, _) = agent
+        .subagents(team([worker("general-purpose")], []))
+        .await
+        .unwrap();
+    let definition = agent.tools().get("general_purpose").unwrap();
+    assert!(
+        definition
+            .definition()
+            .description
+            .starts_with("Does the work of a general-purpose.")
+    );
+}
+
+#[test]
+fn a_spec_of_a_configuration() {
+    let spec: SubagentSpec = serde_json::from_value(json!({
+        "name": "researcher", "description": "Looks.", "tools": ["read"], "skills": ["./skills"],
+        "interrupt_on": { "write": true }, "model": "m", "system_prompt": "Look.",
+    }))
+    .unwrap();
+    assert_eq!(spec.tools.unwrap(), ["read"]);
+    assert!(serde_json::from_value::<SubagentSpec>(json!({ "name": "x" })).is_err());
+    let unknown = json!({ "name": "x", "description": "y", "promt": "z" });
+    assert!(serde_json::from_value::<SubagentSpec>(unknown).is_err());
+}
+
+#[tokio::test]
+async fn its_own_skills_and_no_others() {
+    let bed = Bed::new();
+    let skill = bed.folder.path().join("skills/pdf");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: pdf\ndescription: Forms.\n---\nFill in.",
+    )
+    .unwrap();
+    let spec = SubagentSpec {
+        skills: vec![bed.folder.path().join("skills")],
+        tools: Some(vec!["read".to_owned()]),
+        ..worker("worker")
+    };
+    let child = Scripted::new([
+        calls([("s", "skill", json!({ "name": "pdf" }))]),
+        text("Read."),
+    ]);
+    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let agent = bed
+        .agent(&parent, team([spec], [("worker", child.clone())]))
+        .await;
+    all(agent.prompt("Go").await.unwrap()).await;
+    assert_eq!(child.tools.lock().unwrap()[0], ["read", "skill"]);
+    assert!(told(&child).0.contains("Fill in."), "{:?}", told(&child));
+    assert!(agent.tools().get("skill").is_none());
+}
