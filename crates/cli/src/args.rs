@@ -148,7 +148,7 @@ pub(crate) enum Command {
     /// Go on with a session, or answer what waits in it.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft resume\n  haft resume k3f9 --answer call_1=approve"
+        after_help = "Examples:\n  haft resume \"Now the tests\"\n  haft resume k3f9 \"Go on\""
     )]
     Resume(agent::Resume),
     /// Run one tool and print its reply.

@@ -3,7 +3,7 @@
 
 use crate::chat::{Around, Extent, Paint, edited, question_lines};
 use crate::config::{FILE, Settings};
-use crate::{env, output, text};
+use crate::{env, output, place, text};
 use async_trait::async_trait;
 use haft::{Answer, Approver, Question};
 use std::io::BufRead;
@@ -16,7 +16,7 @@ pub(crate) fn here(settings: &Settings) -> Option<Arc<dyn Approver>> {
         Arc::new(Person {
             around: Around {
                 file: folder.map(|folder| folder.join(FILE)),
-                sandbox: None,
+                sandbox: Some(place::on_a_line(settings)),
             },
             scratch: settings.folders.state.clone(),
         }) as Arc<dyn Approver>

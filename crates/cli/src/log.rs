@@ -2,6 +2,7 @@
 
 use crate::env;
 use std::io::IsTerminal;
+use std::path::Path;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
@@ -10,6 +11,28 @@ pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "t
 
 /// Logs at `level` from now on; at an unknown level nothing.
 pub(crate) fn start(level: &str) {
+    let ansi = std::io::stderr().is_terminal() && env::colour_welcome();
+    begin(level, std::io::stderr, ansi);
+}
+
+/// The same into a file: the screen is somebody's.
+pub(crate) fn start_in(level: &str, file: Option<&Path>) {
+    use std::os::unix::fs::OpenOptionsExt;
+    let opened = file.and_then(|file| {
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).append(true).mode(0o600);
+        options.open(file).ok()
+    });
+    match opened {
+        Some(file) => begin(level, std::sync::Mutex::new(file), false),
+        None => begin("off", std::io::sink, false),
+    }
+}
+
+fn begin<W>(level: &str, writer: W, ansi: bool)
+where
+    W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
+{
     let filter: LevelFilter = level.parse().unwrap_or(LevelFilter::OFF);
     if filter != LevelFilter::OFF {
         // What the MCP library warns of is what we answered to the client.
@@ -27,8 +50,8 @@ pub(crate) fn start(level: &str) {
             );
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .with_ansi(std::io::stderr().is_terminal() && env::colour_welcome())
+            .with_writer(writer)
+            .with_ansi(ansi)
             .without_time()
             .finish();
         // Set once; a second start would be a mistake that does no harm.

@@ -44,6 +44,17 @@ pub(crate) fn rules(settings: &Settings) -> Vec<String> {
     rules
 }
 
+/// The same on a line.
+pub(crate) fn on_a_line(settings: &Settings) -> String {
+    let own = format!("sandbox {}: ", settings.mode);
+    let rules = rules(settings);
+    let rules = rules
+        .iter()
+        .map(|rule| rule.strip_prefix(&own).unwrap_or(rule));
+    let rules: Vec<_> = rules.collect();
+    format!("{}: {}", settings.mode, rules.join("; "))
+}
+
 /// What holds commands to that.
 pub(crate) fn enforcement(settings: &Settings) -> Vec<String> {
     match &settings.commands.executor {

@@ -39,6 +39,23 @@ pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
+/// The same for a chat, whose screen is no place for logs.
+pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
+    let settings = config::load(shared)?;
+    let file = settings
+        .folders
+        .state
+        .as_ref()
+        .map(|state| state.join("chat.log"));
+    log::start_in(&settings.log, file.as_deref());
+    if !settings.quiet {
+        for warning in &settings.warnings {
+            output::note(warning);
+        }
+    }
+    Ok(settings)
+}
+
 /// Makes the session, with nobody to ask and nothing recorded.
 pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
     build_with(settings, offer, None, None)

@@ -67,6 +67,9 @@ pub enum EventKind {
         bytes: u64,
         /// Whether something was cut from it.
         truncated: bool,
+        /// What the reply says: for whoever watches in this process.
+        #[serde(skip)]
+        content: Arc<Vec<Content>>,
     },
     /// A person is asked whether a call may be made.
     ApprovalNeeded {

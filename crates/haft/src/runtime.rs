@@ -353,6 +353,7 @@ impl Runtime {
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             bytes: reply.content.iter().map(Content::bytes).sum(),
             truncated,
+            content: Arc::new(reply.content.clone()),
         });
         reply
     }

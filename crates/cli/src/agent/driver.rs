@@ -5,11 +5,13 @@ use crate::config::model::Model as Chosen;
 use async_trait::async_trait;
 use futures::StreamExt;
 use haft::ops::scope::Scope;
-use haft::{Call, Effect};
-use haft_agent::{Agent, AgentEvent, EventKind, Message, Resumed, Usage};
+use haft::{Call, Content, Effect};
+use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
 use haft_store::sessions::{Filter, Kind, Sessions};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +24,41 @@ pub(crate) struct Live {
     /// Something was left over that the next words take up.
     pub(crate) is_left: AtomicBool,
     pub(crate) commands: AtomicU64,
+    pub(crate) outputs: Arc<Outputs>,
+}
+
+/// What the last calls answered.
+#[derive(Default)]
+pub(crate) struct Outputs {
+    calls: Mutex<VecDeque<(String, Arc<Vec<Content>>)>>,
+}
+
+/// How many of them are kept.
+const KEPT: usize = 20;
+
+impl Outputs {
+    fn look(&self, kind: &EventKind) {
+        if let EventKind::Tool(haft::EventKind::ToolEnd {
+            call_id, content, ..
+        }) = kind
+        {
+            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            calls.push_back((call_id.clone(), Arc::clone(content)));
+            if calls.len() > KEPT {
+                calls.pop_front();
+            }
+        }
+    }
+
+    fn get(&self, call_id: &str) -> Option<String> {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, content) = calls.iter().rev().find(|(id, _)| id == call_id)?;
+        let texts = content.iter().filter_map(|block| match block {
+            Content::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        Some(texts.collect::<Vec<_>>().join("\n"))
+    }
 }
 
 #[async_trait]
@@ -38,7 +75,18 @@ impl Driver for Live {
             self.agent.prompt(text).await
         };
         let events = begun.map_err(|busy| busy.to_string())?;
-        Ok(events.map(Seen::from).boxed())
+        let (handle, outputs) = (self.agent.handle(), Arc::clone(&self.outputs));
+        let seen = events.map(move |event| {
+            outputs.look(&event.kind);
+            if event.parent.is_none()
+                && matches!(event.kind, EventKind::Agent(AgentEvent::AgentEnd { .. }))
+            {
+                // What it did not hear any more the chat says again, or gives back.
+                let _ = handle.unsay();
+            }
+            Seen::from(event)
+        });
+        Ok(seen.boxed())
     }
 
     async fn command(&self, line: String) -> Result<Events, String> {
@@ -51,6 +99,7 @@ impl Driver for Live {
         });
         let tool = tool.ok_or("this session has no tool that runs commands")?;
         let (sender, receiver) = mpsc::unbounded_channel();
+        let outputs = Arc::clone(&self.outputs);
         let number = self.commands.fetch_add(1, Ordering::Relaxed) + 1;
         let stop = CancellationToken::new();
         let stopping = stop.clone().drop_guard();
@@ -58,8 +107,10 @@ impl Driver for Live {
             .id(format!("person-{number}"))
             .cancel(stop)
             .on_event(move |kind| {
+                let kind = kind.clone();
+                outputs.look(&EventKind::Tool(kind.clone()));
                 let _ = sender.send(Seen {
-                    kind: EventKind::Tool(kind.clone()),
+                    kind: EventKind::Tool(kind),
                     parent: None,
                 });
             });
@@ -158,16 +209,7 @@ impl Driver for Live {
     }
 
     fn output(&self, call_id: &str) -> Option<String> {
-        let history = self.agent.history();
-        let result = history.iter().rev().find_map(|said| match &said.message {
-            Message::Tool { results } => results.iter().find(|one| one.call_id == call_id).cloned(),
-            _ => None,
-        })?;
-        let texts = result.content.iter().filter_map(|block| match block {
-            haft::Content::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
-        Some(texts.collect::<Vec<_>>().join("\n"))
+        self.outputs.get(call_id)
     }
 
     fn scope(&self) -> Option<Scope> {

@@ -26,8 +26,8 @@ pub(crate) struct Resume {
     /// What to do next
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// approve, reject, or changed arguments as JSON
-    #[arg(long, value_name = "CALL_ID=ANSWER")]
+    /// About a call: approve, reject, or changed arguments as JSON
+    #[arg(long, value_name = "ID=WORD")]
     pub(crate) answer: Vec<String>,
     /// Print one event per line
     #[arg(long)]

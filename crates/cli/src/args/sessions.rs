@@ -20,6 +20,13 @@ pub(crate) enum Sessions {
         /// The session, or the beginning of its id
         session: String,
     },
+    /// Go on with a session; the same as `haft resume`.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft sessions resume \"Now the tests\"\n  \
+        haft sessions resume k3f9 \"Go on\""
+    )]
+    Resume(super::agent::Resume),
     /// Make another session that goes on from somewhere in this one.
     #[command(
         verbatim_doc_comment,

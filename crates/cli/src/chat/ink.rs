@@ -16,8 +16,6 @@ pub(crate) enum Colour {
     Red,
     Green,
     Yellow,
-    Blue,
-    Magenta,
     Cyan,
 }
 
@@ -44,8 +42,6 @@ impl Style {
     pub(crate) const RED: Self = Self::of(Colour::Red);
     pub(crate) const GREEN: Self = Self::of(Colour::Green);
     pub(crate) const YELLOW: Self = Self::of(Colour::Yellow);
-    pub(crate) const BLUE: Self = Self::of(Colour::Blue);
-    pub(crate) const MAGENTA: Self = Self::of(Colour::Magenta);
     pub(crate) const CYAN: Self = Self::of(Colour::Cyan);
 
     const fn with(attributes: u8) -> Self {
@@ -90,8 +86,6 @@ impl Style {
             Colour::Red => "31",
             Colour::Green => "32",
             Colour::Yellow => "33",
-            Colour::Blue => "34",
-            Colour::Magenta => "35",
             Colour::Cyan => "36",
         }));
         codes.join(";")

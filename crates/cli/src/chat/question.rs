@@ -48,6 +48,9 @@ pub(crate) fn lines(
     };
     let mut out =
         vec![Line::new(&question.tool, Style::BOLD.and(Style::YELLOW)).and(asks, Style::PLAIN)];
+    if let Some(agent) = &question.agent {
+        out.push(fact("agent", agent));
+    }
     if let Some(text) = &question.confirm {
         out.extend(block("question", text, None, columns));
     }

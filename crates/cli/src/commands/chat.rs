@@ -22,7 +22,7 @@ pub(crate) enum Begin {
 
 /// Talks until the person has had enough.
 pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
-    let mut settings = session::settings(shared)?;
+    let mut settings = session::settings_of_chat(shared)?;
     if agent::model(&settings)?.is_none() {
         return Err(agent::no_model());
     }
@@ -59,6 +59,7 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
             work_dir: settings.work_dir.clone(),
             is_left: AtomicBool::new(is_left),
             commands: AtomicU64::new(0),
+            outputs: Arc::default(),
         });
         chat::run(live, setup, questions)
             .await
@@ -89,20 +90,6 @@ fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<Stri
         notes.push("it was interrupted: Enter goes on".to_owned());
     }
     notes
-}
-
-/// What the sandbox would hold, on a line.
-fn held(settings: &Settings) -> String {
-    let own = format!("sandbox {}: ", settings.mode);
-    let rules = place::rules(settings);
-    let rules = rules
-        .iter()
-        .map(|rule| rule.strip_prefix(&own).unwrap_or(rule));
-    format!(
-        "{}: {}",
-        settings.mode,
-        rules.collect::<Vec<_>>().join("; ")
-    )
 }
 
 fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
@@ -140,7 +127,7 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
         editor: env::editor(),
         around: Around {
             file: config.map(|config| config.join(FILE)),
-            sandbox: Some(held(settings)),
+            sandbox: Some(place::on_a_line(settings)),
         },
     }
 }

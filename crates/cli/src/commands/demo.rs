@@ -15,6 +15,7 @@ use haft_agent::{Agent, Prompt, system_prompt};
 use haft_store::sessions::{Kind, New, Sessions, new_id};
 use std::io::BufRead;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
@@ -148,6 +149,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         work_dir: work.to_owned(),
         is_left: AtomicBool::new(false),
         commands: AtomicU64::new(0),
+        outputs: Arc::default(),
     };
     let stage = Stage {
         paint: chat::Look::of(

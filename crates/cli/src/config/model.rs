@@ -192,10 +192,19 @@ fn lists(
     shown: &mut Vec<Shown>,
 ) -> Result<(), Failure> {
     let mut from = Vec::new();
-    for (listed, _) in sources.items("subagents") {
+    for (listed, folder) in sources.items("subagents") {
         let place = listed.from.to_string();
         from.push(listed.from);
-        model.subagents.push((listed.value?, place));
+        let mut spec = listed.value?;
+        if let Some(Value::Array(skills)) = spec.get_mut("skills") {
+            // Those of a project are in a folder of their own, which is looked at first.
+            skills.retain(|_| !listed.is_project);
+            for skill in skills.iter_mut() {
+                let path = folder.join(skill.as_str().unwrap_or_default());
+                *skill = path.to_string_lossy().into_owned().into();
+            }
+        }
+        model.subagents.push((spec, place));
     }
     if !from.is_empty() {
         shown.push(Shown {

@@ -99,6 +99,10 @@ fn every_example_works() {
         std::fs::create_dir_all(&logs).unwrap();
         std::fs::write(logs.join("weather.log"), "started\n").unwrap();
         sessions_in(&scratch);
+        // Who answers where a model is asked.
+        scratch.user("provider: replay\nreplay: session.jsonl\n");
+        let config = scratch.home(".config/haft/session.jsonl");
+        std::fs::write(config, RECORDING).unwrap();
         let help = help(command);
         for example in examples(&help) {
             let output = Command::new("/bin/sh")
@@ -116,6 +120,13 @@ fn every_example_works() {
     }
 }
 
+const RECORDING: &str = concat!(
+    r#"{"type":"session","version":1,"id":"k3f9","model":"recorded"}"#,
+    "\n",
+    r#"{"type":"message","id":1,"parent":null,"message":{"role":"assistant","parts":[{"type":"text","text":"Done."}],"stop":"end"}}"#,
+    "\n"
+);
+
 /// The sessions that examples name.
 fn sessions_in(scratch: &Scratch) {
     use haft_store::sessions::{Batch, Call, Kind, New, NewMessage, Outcome, Sessions};
@@ -124,7 +135,7 @@ fn sessions_in(scratch: &Scratch) {
         let new = New {
             id: Some(id.to_owned()),
             kind: Kind::Agent,
-            work_dir: scratch.work(""),
+            work_dir: scratch.work("").components().collect(),
             toolset: "standard".to_owned(),
             provider: "replay".to_owned(),
             model: "scripted".to_owned(),

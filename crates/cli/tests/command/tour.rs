@@ -31,7 +31,11 @@ fn the_tour_is_real_quick_and_leaves_nothing() {
         assert!(ended.out.contains(words), "{words}: {}", ended.out);
     }
     assert!(
-        ended.out.lines().all(|line| line.chars().count() <= 80),
+        ended
+            .out
+            .lines()
+            // A note of a tool is one line, which a terminal wraps.
+            .all(|line| line.chars().count() <= 80 || line.starts_with("  [")),
         "{}",
         ended.out
     );
