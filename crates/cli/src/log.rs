@@ -1,15 +1,17 @@
 //! Logs: lines on stderr, at the level that was asked for.
 
 use crate::env;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 /// The levels, by the names that `--log` takes.
 pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
-/// Logs at `level` from now on; at an unknown level nothing.
-pub(crate) fn start(level: &str) {
+/// Logs at `level` from now on; at an unknown level nothing. What libraries say may be
+/// what was sent and came: the secrets among it are left out.
+pub(crate) fn start(level: &str, secrets: &[String]) {
     let filter: LevelFilter = level.parse().unwrap_or(LevelFilter::OFF);
     if filter != LevelFilter::OFF {
         // What the MCP library warns of is what we answered to the client.
@@ -27,7 +29,10 @@ pub(crate) fn start(level: &str) {
             );
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(std::io::stderr)
+            .with_writer({
+                let secrets = Arc::new(Secrets::new(env::secrets(), secrets));
+                move || Quiet(Arc::clone(&secrets))
+            })
             .with_ansi(std::io::stderr().is_terminal() && env::colour_welcome())
             .without_time()
             .finish();
@@ -44,4 +49,39 @@ pub(crate) fn start(level: &str) {
         let message = panic.payload_as_str().unwrap_or("no message");
         tracing::error!(place, "panic: {message}");
     }));
+}
+
+/// What a log does not say. A short one would be everywhere.
+struct Secrets(Vec<String>);
+
+impl Secrets {
+    const SHORTEST: usize = 8;
+
+    fn new(known: Vec<String>, more: &[String]) -> Self {
+        let all = known.into_iter().chain(more.iter().cloned());
+        let mut all: Vec<_> = all.filter(|one| one.len() >= Self::SHORTEST).collect();
+        // One may be a part of another.
+        all.sort_by_key(|one| std::cmp::Reverse(one.len()));
+        Self(all)
+    }
+}
+
+/// Stderr, without them. An entry of the log comes as a whole.
+struct Quiet(Arc<Secrets>);
+
+impl Write for Quiet {
+    fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
+        let mut text = String::from_utf8_lossy(entry).into_owned();
+        for secret in &self.0.0 {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "[redacted]");
+            }
+        }
+        io::stderr().write_all(text.as_bytes())?;
+        Ok(entry.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

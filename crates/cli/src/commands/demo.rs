@@ -21,7 +21,7 @@ struct Stop {
 
 /// Goes through the tour.
 pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
-    log::start(shared.log.as_deref().unwrap_or("warn"));
+    log::start(shared.log.as_deref().unwrap_or("warn"), &[]);
     let folder = tempfile::Builder::new()
         .prefix("haft-demo-")
         .tempdir()
