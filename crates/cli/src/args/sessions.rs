@@ -20,6 +20,13 @@ pub(crate) enum Sessions {
         /// The session, or the beginning of its id
         session: String,
     },
+    /// Go on with a session, and answer what waits in it: `haft resume`.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft sessions resume k3f9 \"Now the tests\"\n  \
+        haft sessions resume k3f9 --answer call-1=approve"
+    )]
+    Resume(super::agent::Resume),
     /// Make another session that goes on from somewhere in this one.
     #[command(
         verbatim_doc_comment,

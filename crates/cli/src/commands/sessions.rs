@@ -19,6 +19,9 @@ use std::path::Path;
 
 /// Does one of them.
 pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
+    if let Command::Resume(args) = command {
+        return super::resume::run(shared, args);
+    }
     let settings = session::settings(shared)?;
     let state = settings
         .folders
@@ -36,7 +39,7 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
         return Err(Failure::usage("there are no sessions yet"));
     };
     match command {
-        Command::List(_) => {}
+        Command::List(_) | Command::Resume(_) => {}
         Command::Show { session } => page::show(&sessions, session)?,
         Command::Fork { session, at } => {
             let id = sessions.fork(session, *at).map_err(told)?;
