@@ -163,7 +163,11 @@ fn while_commands_run() {
             .call("c3", "write", &json!({ "path": "a.txt", "content": "a" }));
         let bed = Bed::new(vec![says.into(), Turn::text("Going on.")]);
         let watched = Watched::up_to(&bed, "\"tool_end\"");
-        assert!(is_running(&marker));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !is_running(&marker) {
+            assert!(Instant::now() < deadline, "no command runs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         watched.signal(Signal::INT);
         let (ran, took) = watched.end();
         assert_eq!(

@@ -47,14 +47,14 @@ fn trusted_it_does() {
     bed.project("base_url: \"http://192.0.2.1:9\"\napi_key: sk-of-the-project\nmax_retries: 0\n");
     // The address is for documents only, and leads nowhere.
     bed.project(&format!(
-        "base_url: \"http://localhost.:{}\"\napi_key: sk-of-the-project\nmax_retries: 0\n",
+        "base_url: \"http://0.0.0.0:{}\"\napi_key: sk-of-the-project\nmax_retries: 0\n",
         port(&bed.server)
     ));
     let untrusted = bed.haft(&["run", "Go"]);
     assert!(untrusted.err.contains("is not used"), "{untrusted:?}");
     let shown = bed.haft(&["trust"]);
     assert!(
-        (shown.out + &shown.err).contains("localhost."),
+        (shown.out + &shown.err).contains("0.0.0.0"),
         "who answers is shown"
     );
     let seen = bed.server.count();
@@ -76,7 +76,7 @@ fn trusted_it_does() {
     );
     // Other words, another file: it is asked about again.
     bed.project(&format!(
-        "base_url: \"http://localhost.:{}/v1\"\n",
+        "base_url: \"http://0.0.0.0:{}/v1\"\n",
         port(&bed.server)
     ));
     assert!(
@@ -106,12 +106,50 @@ fn this_machine_is_used() {
         (Some(0), "Local.\n", ""),
         "{ended:?}"
     );
+    bed.project(&format!(
+        "provider: openai-completions\nbase_url: \"{}\"\n",
+        local.url()
+    ));
+    let by_variable = crate::bed::ended(bed.command(&["run", "Go"]).env("OPENAI_API_KEY", KEY));
+    assert_eq!(by_variable.out, "Local.\n", "{by_variable:?}");
     let sent = local.received();
-    assert_eq!(sent.len(), 1);
-    for (name, value) in &sent[0].headers {
+    assert_eq!(sent.len(), 2);
+    for (name, value) in sent.iter().flat_map(|request| &request.headers) {
         assert!(!value.contains(KEY), "{name} has the person's key");
     }
+    // Its own it may send there, but not what it takes from a variable.
+    let own = format!("base_url: \"{}\"\napi_key: ", local.url());
+    bed.project(&(own.clone() + "local-key\n"));
+    assert_eq!(bed.haft(&["run", "Go"]).out, "Local.\n");
+    let sent = local.received();
+    assert_eq!(sent[2].header("authorization"), Some("Bearer local-key"));
     assert_eq!(bed.server.count(), 0);
+    bed.project(&(own + "${MODEL_KEY}\n"));
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!(ended.out, "The person's.\n", "{ended:?}");
+    assert!(ended.err.contains("base_url is not used"), "{ended:?}");
+    assert_eq!(local.count(), 3);
+}
+
+/// Nor does the key for one provider go to another because a project names it.
+#[test]
+fn a_key_is_for_its_provider() {
+    let bed = Bed::new(answers("The person's."));
+    bed.project("provider: anthropic\nmodel: m\n");
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "The person's.\n"),
+        "{ended:?}"
+    );
+    let sent = bed.server.received();
+    assert!(sent[0].path.ends_with("/v1/messages"), "{}", sent[0].path);
+    for (name, value) in &sent[0].headers {
+        assert!(
+            !value.contains(KEY),
+            "{name} has the key of another provider"
+        );
+    }
 }
 
 #[test]

@@ -91,8 +91,8 @@ fn a_key_is_one_wherever_it_stands() {
         .model_lines("openai-completions")
         .replace("${MODEL_KEY}", KEY);
     bed.user(&lines);
-    let ended = ended(bed.command(&["run", "Go"]).env_remove("MODEL_KEY"));
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let said = ended(bed.command(&["run", "Go"]).env_remove("MODEL_KEY"));
+    assert_eq!(said.code, Some(0), "{said:?}");
     let mut found = Vec::new();
     with_the_key(&bed.state(""), &mut found);
     assert!(found.is_empty(), "{found:?}");

@@ -134,9 +134,9 @@ fn the_model_is_named_by_flag_variable_and_file() {
 
 #[test]
 fn a_key_of_the_environment_is_enough() {
-    // The provider's own address would be asked: the project names this machine.
+    // The provider's own address would be asked, if the person did not name another.
     let bed = Bed::bare(answers());
-    bed.project(&format!("base_url: \"{}\"\n", bed.server.url()));
+    bed.user(&format!("base_url: \"{}\"\n", bed.server.url()));
     let ended = ended(
         bed.command(&["run", "Go", "--model", "m"])
             .env("OPENAI_API_KEY", "sk-of-the-environment"),

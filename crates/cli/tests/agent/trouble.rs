@@ -63,8 +63,8 @@ fn what_may_pass_is_tried_again() {
         "answered 429",
     );
     passes(Turn::Closed, "the connection broke");
-    passes(Turn::text(""), "empty");
-    passes(Turn::text(" \n"), "empty");
+    passes(Turn::text(""), "with nothing in it");
+    passes(Turn::text(" \n"), "");
     passes(Turn::Raw(String::new()), "");
     passes(
         Turn::Raw("<html>This is no stream</html>\n\n".to_owned()),
@@ -216,7 +216,7 @@ fn a_conversation_that_is_too_long_is_made_shorter() {
     // The record has all of it, and the session goes on from the summary.
     let exported = serde_json::to_string(&bed.exported()).unwrap();
     assert!((0..4).all(|at| exported.contains(&format!("\"c{at}\""))));
-    let bed_says = bed.haft(&["resume", "More"]);
+    let bed_says = bed.haft(&["resume", "More of it"]);
     assert!(bed_says.err.contains("the script is over"), "{bed_says:?}");
     let sent = bed.last_request()["messages"].to_string();
     assert!(
