@@ -1,7 +1,11 @@
 //! An agent works on a prompt: the model calls a tool, gets its result, and answers.
 //!
 //! `cargo run -p haft-agent --example 01_prompt`
-#![expect(clippy::print_stdout, reason = "an example shows its result")]
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "an example shows its result"
+)]
 
 mod model;
 
@@ -15,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let runtime = Runtime::builder().dir(dir.path()).build()?;
     // A real one: `haft_agent::provider::connect(Settings::new(Provider::Anthropic, …))`.
-    let model = Told::new([
+    let model = Told::model([
         answer(
             "",
             Some((

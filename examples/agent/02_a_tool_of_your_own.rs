@@ -34,7 +34,7 @@ impl Tool for Add {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = haft::Runtime::builder().dir(".").preset("none").build()?;
     // Models write numbers as texts; that is repaired.
-    let model = Told::new([answer(
+    let model = Told::model([answer(
         "",
         Some(("1", "add", json!({ "a": 20, "b": "22" }))),
     )]);

@@ -15,7 +15,7 @@ use serde_json::json;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let runtime = Runtime::builder().dir(dir.path()).build()?;
-    let model = Told::new([
+    let model = Told::model([
         answer("", Some(("1", "ls", json!({ "path": "." })))),
         answer("It is empty, and I will be brief.", None),
         answer("", Some(("2", "ls", json!({ "path": "." })))),

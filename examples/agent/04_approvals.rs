@@ -2,7 +2,11 @@
 //! later, with changed arguments.
 //!
 //! `cargo run -p haft-agent --example 04_approvals`
-#![expect(clippy::print_stdout, reason = "an example shows its result")]
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "an example shows its result"
+)]
 
 mod model;
 
@@ -32,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .approver(Arc::new(Away))
         .interrupt_on(["write"])
         .build()?;
-    let model = Told::new([
+    let model = Told::model([
         answer(
             "",
             Some((

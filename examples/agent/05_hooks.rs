@@ -2,7 +2,11 @@
 //! what the model gets.
 //!
 //! `cargo run -p haft-agent --example 05_hooks`
-#![expect(clippy::print_stdout, reason = "an example shows its result")]
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "an example shows its result"
+)]
 
 mod model;
 
@@ -31,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     std::fs::write(dir.path().join("notes.txt"), "the password is hunter2")?;
     let runtime = Runtime::builder().dir(dir.path()).build()?;
-    let model = Told::new([
+    let model = Told::model([
         answer("", Some(("1", "ls", json!({})))),
         answer("", Some(("2", "read", json!({ "path": "notes.txt" })))),
         answer("Nothing of interest.", None),

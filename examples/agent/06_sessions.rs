@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             system: None,
         })?;
         let runtime = Runtime::builder().dir(dir.path()).session(&id).build()?;
-        let agent = Agent::new(Told::new([answer("Noted.", None)]), runtime).recorded(session);
+        let agent = Agent::new(Told::model([answer("Noted.", None)]), runtime).recorded(session);
         let mut events = agent.prompt("My name is Ada").await?;
         while events.next().await.is_some() {}
     }
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (session, loaded) = sessions.take(&id)?;
     let runtime = Runtime::builder().dir(dir.path()).session(&id).build()?;
     let agent =
-        Agent::new(Told::new([answer("Ada.", None)]), runtime).resuming(session, &loaded)?;
+        Agent::new(Told::model([answer("Ada.", None)]), runtime).resuming(session, &loaded)?;
     let mut events = agent.prompt("What is my name?").await?;
     while events.next().await.is_some() {}
     println!(

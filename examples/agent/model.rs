@@ -16,7 +16,7 @@ pub(crate) struct Told {
 
 impl Told {
     #[must_use]
-    pub(crate) fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<dyn Model> {
+    pub(crate) fn model(answers: impl IntoIterator<Item = Answer>) -> Arc<dyn Model> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
         })

@@ -69,7 +69,10 @@ pub(crate) fn model_of(
     let name = name.or(usual.map(|(_, name)| *name)).unwrap_or_default();
     let mut settings = provider::Settings::new(provider, name);
     settings.base_url.clone_from(&model.base_url);
-    settings.api_key = model.api_key.clone().or_else(|| key_of(provider));
+    settings.api_key = model.api_key.clone();
+    if settings.api_key.is_none() && !model.is_keyless {
+        settings.api_key = key_of(provider);
+    }
     let connected = provider::connect(settings);
     connected
         .map(Some)

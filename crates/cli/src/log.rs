@@ -1,22 +1,25 @@
 //! Logs: lines on stderr, at the level that was asked for.
 
 use crate::env;
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 /// The levels, by the names that `--log` takes.
 pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
-/// Logs at `level` from now on; at an unknown level nothing.
-pub(crate) fn start(level: &str) {
-    let ansi = std::io::stderr().is_terminal() && env::colour_welcome();
-    begin(level, std::io::stderr, ansi);
+/// Logs at `level` from now on; at an unknown level nothing. What libraries say may be
+/// what was sent and came: the secrets among it are left out.
+pub(crate) fn start(level: &str, secrets: &[String]) {
+    let ansi = io::stderr().is_terminal() && env::colour_welcome();
+    begin(level, secrets, &Place::Stderr, ansi);
 }
 
 /// The same into a file: the screen is somebody's.
-pub(crate) fn start_in(level: &str, file: Option<&Path>) {
+pub(crate) fn start_in(level: &str, secrets: &[String], file: Option<&Path>) {
     use std::os::unix::fs::OpenOptionsExt;
     let opened = file.and_then(|file| {
         let mut options = std::fs::OpenOptions::new();
@@ -24,15 +27,19 @@ pub(crate) fn start_in(level: &str, file: Option<&Path>) {
         options.open(file).ok()
     });
     match opened {
-        Some(file) => begin(level, std::sync::Mutex::new(file), false),
-        None => begin("off", std::io::sink, false),
+        Some(file) => begin(level, secrets, &Place::File(Arc::new(file)), false),
+        None => begin("off", secrets, &Place::Stderr, false),
     }
 }
 
-fn begin<W>(level: &str, writer: W, ansi: bool)
-where
-    W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
-{
+/// Where entries go.
+#[derive(Clone)]
+enum Place {
+    Stderr,
+    File(Arc<File>),
+}
+
+fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
     let filter: LevelFilter = level.parse().unwrap_or(LevelFilter::OFF);
     if filter != LevelFilter::OFF {
         // What the MCP library warns of is what we answered to the client.
@@ -50,7 +57,11 @@ where
             );
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(writer)
+            .with_writer({
+                let secrets = Arc::new(Secrets::new(env::secrets(), secrets));
+                let place = place.clone();
+                move || Quiet(Arc::clone(&secrets), place.clone())
+            })
             .with_ansi(ansi)
             .without_time()
             .finish();
@@ -67,4 +78,42 @@ where
         let message = panic.payload_as_str().unwrap_or("no message");
         tracing::error!(place, "panic: {message}");
     }));
+}
+
+/// What a log does not say. A short one would be everywhere.
+struct Secrets(Vec<String>);
+
+impl Secrets {
+    const SHORTEST: usize = 8;
+
+    fn new(known: Vec<String>, more: &[String]) -> Self {
+        let all = known.into_iter().chain(more.iter().cloned());
+        let mut all: Vec<_> = all.filter(|one| one.len() >= Self::SHORTEST).collect();
+        // One may be a part of another.
+        all.sort_by_key(|one| std::cmp::Reverse(one.len()));
+        Self(all)
+    }
+}
+
+/// A place without them. An entry of the log comes as a whole.
+struct Quiet(Arc<Secrets>, Place);
+
+impl Write for Quiet {
+    fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
+        let mut text = String::from_utf8_lossy(entry).into_owned();
+        for secret in &self.0.0 {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "[redacted]");
+            }
+        }
+        match &self.1 {
+            Place::Stderr => io::stderr().write_all(text.as_bytes())?,
+            Place::File(file) => (&**file).write_all(text.as_bytes())?,
+        }
+        Ok(entry.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

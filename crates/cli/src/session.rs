@@ -30,7 +30,7 @@ pub(crate) enum Offer {
 /// Reads the configuration, starts to log, and says what the person should know.
 pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
     let settings = config::load(shared)?;
-    log::start(&settings.log);
+    log::start(&settings.log, &settings.secrets);
     if !settings.quiet {
         for warning in &settings.warnings {
             output::note(warning);
@@ -47,7 +47,7 @@ pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
         .state
         .as_ref()
         .map(|state| state.join("chat.log"));
-    log::start_in(&settings.log, file.as_deref());
+    log::start_in(&settings.log, &settings.secrets, file.as_deref());
     if !settings.quiet {
         for warning in &settings.warnings {
             output::note(warning);

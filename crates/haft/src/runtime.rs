@@ -324,12 +324,14 @@ impl Runtime {
             took = ?begun.elapsed(),
             "called"
         );
-        let truncated = limit::apply(
+        let cut = limit::apply(
             &mut reply,
             &session.toolset,
             session.spill.as_ref(),
             &call.id,
         );
+        // Tools that cut for themselves say so.
+        let truncated = cut || reply.details.get("truncated") == Some(&Value::Bool(true));
 
         if let Some(journal) = &session.journal {
             let outcome = Outcome {

@@ -11,6 +11,7 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// How long a result waits for others, so that they share a transaction.
 const TOGETHER: Duration = Duration::from_millis(5);
@@ -46,6 +47,8 @@ pub(super) struct Made {
     pub(super) waiting: Vec<Approval>,
     /// A tool has given the final answer.
     pub(super) last_word: Option<String>,
+    /// Something could not be recorded; calls that ran were stopped for it.
+    pub(super) broken: Option<NotRecorded>,
 }
 
 /// Events of calls that have ended, until they may be told.
@@ -53,8 +56,9 @@ type Held = Arc<Mutex<HashMap<String, EventKind>>>;
 
 impl Run {
     /// Makes calls, as many at once as the session allows.
-    pub(super) async fn make(&self, prepared: &[Prepared]) -> Result<Made, NotRecorded> {
+    pub(super) async fn make(&self, prepared: &[Prepared]) -> Made {
         let held = Held::default();
+        let stop = self.cancel.child_token();
         let begun = Instant::now();
         let mut made = Made {
             results: prepared.iter().map(|_| None).collect(),
@@ -62,6 +66,7 @@ impl Run {
             untold: Vec::new(),
             waiting: Vec::new(),
             last_word: None,
+            broken: None,
         };
         let mut numbers = Vec::new();
         let mut calls = Vec::new();
@@ -73,26 +78,29 @@ impl Run {
                 }
                 None => {
                     numbers.push(number);
-                    calls.push(self.call(one, &held));
+                    calls.push(self.call(one, &held, &stop));
                 }
             }
         }
         let stream = self.shared.runtime.run_each(calls).await;
         let mut stream = std::pin::pin!(stream);
         loop {
-            let next = if made.unrecorded.is_empty() {
+            let next = if made.unrecorded.is_empty() || made.broken.is_some() {
                 stream.next().await
             } else {
                 match tokio::time::timeout(TOGETHER, stream.next()).await {
                     Ok(next) => next,
                     Err(_) => {
-                        self.record_some(&mut made).await?;
+                        made.broken = self.record_some(&mut made).await.err();
+                        if made.broken.is_some() {
+                            stop.cancel();
+                        }
                         continue;
                     }
                 }
             };
             let Some((number, reply)) = next else {
-                return Ok(made);
+                return made;
             };
             let Some((number, one)) = numbers
                 .get(number)
@@ -106,11 +114,11 @@ impl Run {
         }
     }
 
-    fn call(&self, one: &Prepared, held: &Held) -> Call {
+    fn call(&self, one: &Prepared, held: &Held, stop: &CancellationToken) -> Call {
         let (teller, held, id) = (self.teller.clone(), Arc::clone(held), one.call.id.clone());
         let call = Call::new(&one.call.name, one.call.arguments.clone())
             .id(&one.call.id)
-            .cancel(self.cancel.clone())
+            .cancel(stop.clone())
             .on_event(move |event| match event {
                 EventKind::ToolEnd { call_id, .. } | EventKind::ToolDenied { call_id, .. }
                     if *call_id == id =>
@@ -179,7 +187,7 @@ impl Run {
             events: self.teller.take(),
             ..Batch::default()
         };
-        self.commit(batch).await?;
+        self.commit_or_tell(batch, &events).await?;
         for event in events {
             self.teller.send(event);
         }

@@ -7,7 +7,7 @@ use super::limits::{self, Circle};
 use super::record::NotRecorded;
 use super::repair::Resumed;
 use super::tell::Teller;
-use crate::{AgentEvent, Event, Limit, Message, Origin, Said, Usage};
+use crate::{AgentEvent, Event, EventKind, Limit, Message, Origin, Said, Usage};
 use haft_store::sessions::{Batch, NewMessage};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -127,29 +127,33 @@ impl Run {
         };
         let start = self.teller.prepared(start);
         let prompt = match begin {
-            Begin::Prompt(text) => Some(text),
+            Begin::Prompt(text) => text,
             Begin::Compact => {
                 self.teller.send(start);
                 self.compact().await?;
                 return Ok(Some(End::Done));
             }
             Begin::Resume(resumed) => {
-                self.teller.send(start.clone());
+                self.teller.send(start);
                 if let Some(end) = self.take_up(&resumed).await? {
                     return Ok(Some(end));
                 }
-                if resumed.prompt.is_none() {
-                    return Ok(None);
+                if let Some(prompt) = resumed.prompt {
+                    self.prompted(prompt).await?;
                 }
-                resumed.prompt
+                return Ok(None);
             }
         };
-        let mut prompt = prompt.unwrap_or_default();
-        self.settings.hooks.before_agent(&mut prompt).await;
         // Nobody is told that it began before what it was asked is on the disk.
-        self.say(vec![Message::prompt(prompt)]).await?;
+        let said = self.prompted(prompt).await;
         self.teller.send(start);
+        said?;
         Ok(None)
+    }
+
+    async fn prompted(&mut self, mut prompt: String) -> Result<(), NotRecorded> {
+        self.settings.hooks.before_agent(&mut prompt).await;
+        self.say(vec![Message::prompt(prompt)]).await
     }
 
     async fn turns(&mut self) -> End {
@@ -289,6 +293,22 @@ impl Run {
         Ok(ids)
     }
 
+    /// Commits what ends something. Where that cannot be recorded, what began has ended all
+    /// the same, and whoever was told of the one is told of the other.
+    pub(super) async fn commit_or_tell(
+        &self,
+        batch: Batch,
+        told: &[Event],
+    ) -> Result<Vec<i64>, NotRecorded> {
+        let committed = self.commit(batch).await;
+        if let Err(error) = &committed {
+            for event in told {
+                self.teller.send(not_recorded(event.clone(), error));
+            }
+        }
+        committed
+    }
+
     /// What was recorded is part of the conversation.
     pub(super) fn keep(&self, messages: Vec<Message>, ids: Vec<i64>) {
         let mut conversation = self.shared.lock();
@@ -298,6 +318,14 @@ impl Run {
             conversation.ids.push(id);
         }
     }
+}
+
+/// The end of a call that no record has.
+pub(super) fn not_recorded(mut event: Event, error: &NotRecorded) -> Event {
+    if let EventKind::Tool(haft::EventKind::ToolEnd { details, .. }) = &mut event.kind {
+        details.insert("not_recorded".to_owned(), error.to_string().into());
+    }
+    event
 }
 
 /// A message as the record has it.

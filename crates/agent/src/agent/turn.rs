@@ -5,7 +5,7 @@ use super::calls::{Made, Prepared};
 use super::handle::Open;
 use super::limits::Round;
 use super::record::NotRecorded;
-use super::run::{End, Next, Run, recorded};
+use super::run::{End, Next, Run, not_recorded, recorded};
 use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
 use haft::Effect;
 use haft_store::sessions::{Batch, Call};
@@ -36,7 +36,7 @@ impl Run {
         };
         let ids = self.commit(batch).await?;
         self.keep(vec![Message::Assistant(answer)], ids);
-        let made = self.make(&prepared).await?;
+        let made = self.make(&prepared).await;
         let calls: Vec<_> = prepared.into_iter().map(|one| one.call).collect();
         self.results(&calls, made, &usage).await
     }
@@ -122,7 +122,9 @@ impl Run {
             ..self.batch()
         };
         if goes_on || stopped_short || refused {
-            let ids = self.commit(batch).await?;
+            let ids = self
+                .commit_or_tell(batch, std::slice::from_ref(&event))
+                .await?;
             self.keep(vec![message], ids);
             self.teller.send(event);
             return Ok(match (goes_on, refused) {
@@ -142,7 +144,9 @@ impl Run {
             events: batch.events.into_iter().chain(self.teller.take()).collect(),
             ..batch
         };
-        let ids = self.commit(batch).await?;
+        let ids = self
+            .commit_or_tell(batch, std::slice::from_ref(&event))
+            .await?;
         self.keep(vec![message], ids);
         self.teller.send(event);
         self.teller.send(end);
@@ -182,6 +186,12 @@ impl Run {
         let untold = made.untold.into_iter();
         let mut told: Vec<_> = untold.map(|kind| self.teller.prepared_tool(kind)).collect();
         told.push(self.turn_end(usage));
+        if let Some(error) = made.broken {
+            for event in told {
+                self.teller.send(not_recorded(event, &error));
+            }
+            return Err(error);
+        }
         let mut messages = Vec::new();
         let mut open = None;
         let mut next = Next::Turn;
@@ -215,7 +225,7 @@ impl Run {
             approvals: made.waiting,
             ..self.batch()
         };
-        let ids = self.commit(batch).await?;
+        let ids = self.commit_or_tell(batch, &told).await?;
         self.keep(messages, ids);
         self.shared.lock().open = open;
         for event in told {

@@ -49,7 +49,7 @@ const THINKS: Duration = Duration::from_secs(30);
 
 /// Plays it.
 pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
-    log::start(shared.log.as_deref().unwrap_or("warn"));
+    log::start(shared.log.as_deref().unwrap_or("warn"), &[]);
     let failed =
         |error: std::io::Error| Failure::failed(format!("cannot make a scratch folder: {error}"));
     let folder = tempfile::Builder::new()

@@ -45,7 +45,16 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
         let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
         let past = Past::Session(Box::new(taken));
         let agent = agent::agent(&settings, model, past, Some(&sessions), approver).await?;
-        known(&agent, &answers)?;
+        let open = unanswered(&agent, &answers)?;
+        if let (Some(_), Some(first)) = (&prompt, open.first()) {
+            return Err(Failure::usage(format!(
+                "calls wait for an answer before something new can be said: {}",
+                open.join(", ")
+            ))
+            .hint(format!(
+                "--answer {first}=approve (or reject, or JSON with changed arguments)"
+            )));
+        }
         if prompt.is_none() && !agent.has_work() {
             return Err(Failure::usage(format!(
                 "session {id} waits for nothing: say what to do next"
@@ -117,9 +126,10 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
     Ok((id.to_owned(), answer))
 }
 
-/// An answer to nothing is a mistake.
-fn known(agent: &Agent, answers: &[(String, Answer)]) -> Result<(), Failure> {
+/// The calls that would still wait. An answer to nothing is a mistake, and so are two.
+fn unanswered(agent: &Agent, answers: &[(String, Answer)]) -> Result<Vec<String>, Failure> {
     let waiting: Vec<String> = agent.waiting().into_iter().map(|call| call.id).collect();
+    let mut open = waiting.clone();
     for (id, _) in answers {
         if !waiting.contains(id) {
             let there = match waiting.is_empty() {
@@ -128,8 +138,12 @@ fn known(agent: &Agent, answers: &[(String, Answer)]) -> Result<(), Failure> {
             };
             return Err(Failure::usage(format!("no call {id} waits for an answer")).hint(there));
         }
+        if !open.contains(id) {
+            return Err(Failure::usage(format!("call {id} is answered twice")));
+        }
+        open.retain(|one| one != id);
     }
-    Ok(())
+    Ok(open)
 }
 
 /// What the database says, as the end of a command.

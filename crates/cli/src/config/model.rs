@@ -18,6 +18,9 @@ pub(crate) struct Model {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) api_key: Option<Secret>,
+    /// Somebody else than the person has said where it goes, and they were not asked:
+    /// keys of their environment are not for it.
+    pub(crate) is_keyless: bool,
     /// A recorded session.
     pub(crate) replay: Option<PathBuf>,
     pub(crate) system_prompt: Option<String>,
@@ -43,7 +46,11 @@ pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
         .collect();
     let stays_here = match (project("base_url"), project("api_key"), project("replay")) {
         (_, _, Some(_)) => false,
-        (Some(url), _, None) => url.as_str().is_some_and(is_loopback),
+        // Who listens on this machine may be anybody; a key that the project writes is
+        // its own, one that it takes from a variable is not.
+        (Some(url), key, None) => {
+            url.as_str().is_some_and(is_loopback) && key.is_none_or(|key| is_literal(&key))
+        }
         (None, key, None) => key.is_none(),
     };
     if stays_here {
@@ -66,7 +73,7 @@ pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
             written: written.join("\n"),
             files: replay.into_iter().collect(),
         },
-        remarks: vec!["it would see everything that is said and read".to_owned()],
+        remarks: vec!["it would see everything that is said and read, and get the key".to_owned()],
     })
 }
 
@@ -85,6 +92,10 @@ pub(crate) fn load(
     if !heeds {
         warn_of_project(sources, warnings);
     }
+    let whose = match heeds {
+        true => whose_key(sources)?,
+        false => Whose::Persons,
+    };
     let mut of = |name: &'static str| -> Result<Option<Given>, Failure> {
         let given = if heeds || !WHERE.contains(&name) {
             sources.first(name)?
@@ -105,7 +116,11 @@ pub(crate) fn load(
         provider: texts(of("provider")?),
         model: texts(of("model")?),
         base_url: texts(of("base_url")?),
-        api_key: texts(of("api_key")?).map(Secret::new),
+        api_key: match whose {
+            Whose::Persons => texts(of("api_key")?).map(Secret::new),
+            Whose::Anothers | Whose::Nobodys => None,
+        },
+        is_keyless: whose == Whose::Nobodys,
         replay: None,
         system_prompt: texts(of("system_prompt")?),
         ..Model::default()
@@ -119,6 +134,46 @@ pub(crate) fn load(
     model.max_retries = least(sources, "max_retries", shown)?.and_then(|value| value.as_u64());
     lists(sources, home, &mut model, shown)?;
     Ok(model)
+}
+
+/// Whom the key is for that the person's file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Whoever answers; or the key is the project's own.
+    Persons,
+    /// Another provider.
+    Anothers,
+    /// An address that the person has not seen.
+    Nobodys,
+}
+
+/// A key is for whom the person gave it for: not for another provider or another
+/// address because a project says so.
+fn whose_key(sources: &Sources<'_>) -> Result<Whose, Failure> {
+    let project = |name: &str| sources.written_by_project(name);
+    if project("api_key").is_some() {
+        return Ok(Whose::Persons);
+    }
+    if project("base_url").is_some() {
+        return Ok(match of_project(sources) {
+            Some(_) => Whose::Persons,
+            None => Whose::Nobodys,
+        });
+    }
+    let (person, project) = sources.apart("provider")?;
+    let is_another = match (person, project) {
+        (Some(person), Some(project)) => person.value != project.value,
+        (None, Some(_)) => true,
+        _ => false,
+    };
+    Ok(match is_another {
+        true => Whose::Anothers,
+        false => Whose::Persons,
+    })
+}
+
+fn is_literal(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.contains("${"))
 }
 
 fn shown_value(name: &str, value: &Value) -> Value {

@@ -44,6 +44,7 @@ fn end(id: &str, name: &str) -> Seen {
         duration_ms: 3,
         bytes: 2048,
         truncated: false,
+        content: std::sync::Arc::default(),
     })
 }
 
@@ -161,6 +162,7 @@ fn a_refused_call_says_what_it_was() {
         call_id: "1".to_owned(),
         tool: "bash".to_owned(),
         arguments: json!({ "command": "rm x" }),
+        question: None,
     });
     let denied = tool(haft::EventKind::ToolDenied {
         call_id: "1".to_owned(),

@@ -1,0 +1,198 @@
+//! A disk that is full, a folder that cannot be written, a database that is damaged:
+//! said clearly, nothing run, nothing destroyed.
+
+use crate::bed::{Bed, Ended, ran, said};
+use haft_testing::model::{Says, Turn};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+fn writes() -> Vec<Turn> {
+    let write = Says::calling("c1", "write", &json!({ "path": "a.txt", "content": "a" }));
+    vec![write.into(), Turn::text("Done.")]
+}
+
+/// Nothing was begun, and it is said why.
+fn not_begun(bed: &Bed, ended: &Ended, words: &str) {
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("nothing can be recorded, so nothing is begun"),
+        "{ended:?}"
+    );
+    assert!(ended.err.contains(words), "{words}: {ended:?}");
+    assert_eq!(bed.server.count(), 0);
+    assert!(!bed.work("a.txt").exists());
+}
+
+#[test]
+fn a_damaged_database_is_kept() {
+    let bed = Bed::new(writes());
+    bed.says(&["call", "ls", "path=."]);
+    let whole = std::fs::read(bed.state("sessions.db")).unwrap();
+    let mut scribbled = whole.clone();
+    for byte in scribbled.iter_mut().skip(100).take(4000) {
+        *byte ^= 0x55;
+    }
+    for (damaged, words) in [
+        (
+            b"this is no database, and long enough to be sure ".repeat(100),
+            "is not a database",
+        ),
+        (whole[..whole.len() / 2].to_vec(), "damaged"),
+        (scribbled, "damaged"),
+    ] {
+        std::fs::write(bed.state("sessions.db"), &damaged).unwrap();
+        for args in [&["run", "Go"][..], &["run", "Go", "--json"]] {
+            let ended = bed.haft(args);
+            not_begun(&bed, &ended, words);
+            assert!(ended.err.contains("move it away"), "{ended:?}");
+        }
+        let resumed = bed.haft(&["resume", "Go on"]);
+        assert_eq!(resumed.code, Some(1), "{resumed:?}");
+        assert!(
+            std::fs::read(bed.state("sessions.db")).unwrap() == damaged,
+            "{words}: it is as it was"
+        );
+        for log in ["sessions.db-wal", "sessions.db-shm"] {
+            let _ = std::fs::remove_file(bed.state(log));
+        }
+    }
+    // What it says helps.
+    std::fs::rename(bed.state("sessions.db"), bed.state("kept.db")).unwrap();
+    assert_eq!(bed.says(&["run", "Go"]), "Done.\n");
+}
+
+#[test]
+fn something_else_is_in_the_place_of_the_database() {
+    let bed = Bed::new(writes());
+    std::fs::create_dir_all(bed.state("sessions.db")).unwrap();
+    not_begun(&bed, &bed.haft(&["run", "Go"]), "sessions.db");
+    let bed = Bed::new(writes());
+    std::fs::create_dir_all(bed.home(".local/state")).unwrap();
+    std::fs::write(bed.home(".local/state/haft"), "a file").unwrap();
+    not_begun(&bed, &bed.haft(&["run", "Go"]), "haft");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written() {
+    let bed = Bed::new(writes());
+    std::fs::create_dir_all(bed.state("")).unwrap();
+    if rustix::process::geteuid().is_root() {
+        // Permissions hold nobody back who is root; a disk that is read-only does.
+        let script = "mount --bind \"$STATE\" \"$STATE\" && mount -o remount,bind,ro \"$STATE\" || exit 99\nexec \"$@\"";
+        let ended = inside(&bed, script);
+        if skipped(&ended) {
+            return;
+        }
+        not_begun(&bed, &ended, "sessions.db");
+    } else {
+        let read_only = std::fs::Permissions::from_mode(0o500);
+        std::fs::set_permissions(bed.state(""), read_only).unwrap();
+        not_begun(&bed, &bed.haft(&["run", "Go"]), "sessions.db");
+    }
+}
+
+/// `haft run` with a file system of its own for its state.
+fn inside(bed: &Bed, script: &str) -> Ended {
+    let inner = bed.command(&["run", "Go", "--json"]);
+    let mut outer = Command::new("unshare");
+    outer
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    outer
+        .current_dir(bed.work(""))
+        .env_clear()
+        .env("STATE", bed.state(""));
+    outer.envs(
+        inner
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    said(outer.stdin(std::process::Stdio::null()).output().unwrap())
+}
+
+fn skipped(ended: &Ended) -> bool {
+    let cannot = ended.code == Some(99) || ended.err.contains("unshare failed");
+    if cannot {
+        println!("skipped: no disk can be mounted here: {}", ended.err);
+    }
+    cannot
+}
+
+#[test]
+fn a_full_disk() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: a small disk takes root to make");
+        return;
+    }
+    let bed = Bed::new(writes());
+    std::fs::create_dir_all(bed.state("")).unwrap();
+    let script = "mount -t tmpfs -o size=16k small \"$STATE\" && { dd if=/dev/zero of=\"$STATE/filler\" 2>/dev/null; true; } || exit 99\nexec \"$@\"";
+    let ended = inside(&bed, script);
+    if skipped(&ended) {
+        return;
+    }
+    not_begun(&bed, &ended, "no space left");
+}
+
+/// It fills up while the model works: what was not recorded was not begun, and what was
+/// begun is told to its end.
+#[test]
+fn a_disk_that_fills_up() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: a small disk takes root to make");
+        return;
+    }
+    for room in [200, 300, 400, 600, 900] {
+        let endless = |_: &serde_json::Value, number: usize| -> Turn {
+            let words = "many words ".repeat(800);
+            Says::text(words)
+                .call(format!("c{number}"), "bash", &json!({ "command": format!("echo {number} >> log; seq {number} {}", number + 500) }))
+                .call(format!("d{number}"), "read", &json!({ "path": "log" }))
+                .into()
+        };
+        let bed = Bed::new(endless).and("max_turns: 500\n");
+        std::fs::create_dir_all(bed.state("")).unwrap();
+        let script =
+            format!("mount -t tmpfs -o size={room}k small \"$STATE\" || exit 99\nexec \"$@\"");
+        let ended = inside(&bed, &script);
+        if skipped(&ended) {
+            return;
+        }
+        assert_eq!(ended.code, Some(1), "{room}: {ended:?}");
+        assert!(
+            ended.err.contains("no space left") && ended.err.contains("free some space"),
+            "{}",
+            ended.err
+        );
+        if ended.out.is_empty() {
+            // There was no room to begin.
+            assert_eq!(bed.server.count(), 0, "{ended:?}");
+            continue;
+        }
+        let ran = ran(ended);
+        assert_eq!(ran.reason(), "failed");
+        assert!(
+            ran.error().contains("the session cannot be recorded"),
+            "{}",
+            ran.error()
+        );
+        // Each command ran once, and none without its turn.
+        let log = bed.read("log");
+        let numbers: Vec<_> = log.lines().collect();
+        let wanted: Vec<_> = (0..numbers.len())
+            .map(|number| number.to_string())
+            .collect();
+        assert_eq!(numbers, wanted);
+        assert_eq!(
+            ran.of("tool_start")
+                .iter()
+                .filter(|event| event["tool"] == "bash")
+                .count(),
+            numbers.len()
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! SIGKILL at any instant: what was told is there, nothing is done twice, and the
+//! session goes on.
+
+use crate::bed::{Bed, calls, lines, messages_of, results, said};
+use crate::interrupts::ends_within;
+use haft_testing::model::{Says, Turn};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+/// How many kills there are, in all threads together.
+const KILLS: usize = 200;
+const THREADS: usize = 2;
+/// Turns with calls in a session.
+const TURNS: usize = 8;
+
+/// A model that goes by what it was sent, so that it knows where it is after a kill.
+fn script(marker: &str) -> impl Fn(&Value, usize) -> Turn + Send + Sync + 'static {
+    let marker = marker.to_owned();
+    move |request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let turn = messages
+            .iter()
+            .filter(|message| message["tool_calls"].is_array())
+            .count();
+        if turn == TURNS {
+            return Turn::text("All done.");
+        }
+        let says =
+            |at: usize| json!({ "command": format!("echo t{turn}k{at} >> log; : {marker}") });
+        let id = |at: usize| format!("t{turn}k{at}");
+        let file = json!({ "path": format!("f{turn}.txt"), "content": format!("{turn}\n") });
+        Says::text("On.")
+            .call(id(0), "bash", &says(0))
+            .call(id(1), "write", &file)
+            .call(id(2), "read", &json!({ "path": "log" }))
+            .call(id(3), "bash", &says(3))
+            .into()
+    }
+}
+
+/// What was told before kills.
+#[derive(Default)]
+struct Told {
+    session: Option<String>,
+    /// Calls that ended, and whether they failed.
+    ends: HashMap<String, bool>,
+    starts: usize,
+    turn_ends: usize,
+    is_done: bool,
+}
+
+impl Told {
+    /// Takes in what a process printed; the last line may be half of one.
+    fn hear(&mut self, out: &str) {
+        let whole = out.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        for event in lines(whole) {
+            match event["type"].as_str().unwrap() {
+                "agent_start" => {
+                    let session = event["session"].as_str().unwrap().to_owned();
+                    let known = self.session.get_or_insert_with(|| session.clone());
+                    assert_eq!(*known, session);
+                }
+                "tool_start" => self.starts += 1,
+                "tool_end" => {
+                    let id = event["call_id"].as_str().unwrap().to_owned();
+                    let failed = event["is_error"].as_bool().unwrap();
+                    assert_eq!(self.ends.insert(id, failed), None, "{event} twice");
+                }
+                "turn_end" => self.turn_ends += 1,
+                "agent_end" => self.is_done = event["reason"] == "done",
+                _ => {}
+            }
+        }
+    }
+}
+
+/// One session, killed again and again until it is done. How many kills that were, and
+/// how many calls nobody knew the outcome of.
+fn killed_again_and_again(random: &mut fastrand::Rng, longest: Duration) -> (usize, usize) {
+    let marker = format!("haft-kills-{}-{}", std::process::id(), random.u64(..));
+    let bed = Bed::new(script(&marker));
+    let mut told = Told::default();
+    let mut kills = 0;
+    while !told.is_done {
+        let args: &[&str] = match &told.session {
+            Some(session) => &["resume", session, "--json"],
+            None => &["run", "Go", "--json"],
+        };
+        let mut child = bed.command(args).spawn().unwrap();
+        let delay = longest.mul_f64(random.f64());
+        let deadline = Instant::now() + delay;
+        while Instant::now() < deadline && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        let _ = child.kill();
+        let output = child.wait_with_output().unwrap();
+        let was_killed = output.status.code().is_none();
+        let ended = said(output);
+        told.hear(&ended.out);
+        if was_killed {
+            kills += 1;
+        } else {
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+        }
+    }
+    let unknown = is_whole(&bed, &told);
+    assert!(
+        ends_within(&marker, Duration::from_secs(5)),
+        "a command outlived haft"
+    );
+    (kills, unknown)
+}
+
+/// Everything that was told is there, once.
+fn is_whole(bed: &Bed, told: &Told) -> usize {
+    let exported = lines(&bed.says(&["sessions", "export", told.session.as_ref().unwrap()]));
+    let messages = messages_of(&exported);
+    let called = calls(&messages);
+    let wanted: Vec<_> = (0..TURNS)
+        .flat_map(|turn| (0..4).map(move |at| format!("t{turn}k{at}")))
+        .collect();
+    assert_eq!(called, wanted);
+    let results = results(&messages);
+    let answered: Vec<_> = results.iter().map(|(id, _)| id.clone()).collect();
+    assert_eq!(answered, called, "each call has one result, in order");
+    assert_eq!(messages.last().unwrap()["parts"][0]["text"], "All done.");
+    let answers = messages
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .count();
+    assert_eq!(answers, TURNS + 1);
+    assert!(told.turn_ends <= answers, "{} turns ended", told.turn_ends);
+    let seqs: Vec<_> = exported
+        .iter()
+        .filter_map(|line| line["seq"].as_u64())
+        .collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+
+    let log = bed.read("log");
+    let mut done: HashMap<&str, usize> = HashMap::new();
+    for line in log.lines() {
+        *done.entry(line).or_default() += 1;
+    }
+    let mut unknown = 0;
+    for (id, text) in &results {
+        let is_interrupted = text.starts_with("[interrupted");
+        let has_effect = !id.ends_with("k2");
+        let times = done.get(id.as_str()).copied().unwrap_or(0);
+        assert!(times <= 1, "{id} was made {times} times");
+        if let Some(failed) = told.ends.get(id) {
+            assert!(
+                !is_interrupted && (!failed || !has_effect),
+                "{id} was told to have ended: {text}"
+            );
+        }
+        if !is_interrupted && (id.ends_with("k0") || id.ends_with("k3")) {
+            assert_eq!(times, 1, "{id} has a result: {text}");
+        }
+        if is_interrupted && has_effect {
+            unknown += 1;
+            assert!(text.contains("outcome unknown"), "{id}: {text}");
+            if times == 1 {
+                assert!(
+                    text.contains("changed since") && text.contains("log"),
+                    "{id}: {text}"
+                );
+            }
+        }
+        if id.ends_with("k1") && !is_interrupted {
+            let turn = id.trim_start_matches('t').trim_end_matches("k1");
+            assert_eq!(bed.read(&format!("f{turn}.txt")), format!("{turn}\n"));
+        }
+    }
+    let strangers: HashSet<_> = done
+        .keys()
+        .filter(|id| !called.iter().any(|call| call == *id))
+        .collect();
+    assert!(strangers.is_empty(), "{strangers:?}");
+    unknown
+}
+
+#[test]
+fn a_session_survives_any_kill() {
+    // How long it takes undisturbed says when kills are of interest.
+    let bed = Bed::new(script("haft-kills-none"));
+    let begun = Instant::now();
+    let ran = bed.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let whole = begun.elapsed();
+    let begun = Instant::now();
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let seed = fastrand::u64(..);
+            std::thread::spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let (mut kills, mut unknown, mut sessions) = (0, 0, 0);
+                while kills < KILLS / THREADS {
+                    let (more, lost) = killed_again_and_again(&mut random, whole.mul_f64(0.7));
+                    kills += more;
+                    unknown += lost;
+                    sessions += 1;
+                }
+                (kills, unknown, sessions)
+            })
+        })
+        .collect();
+    let (mut kills, mut unknown, mut sessions) = (0, 0, 0);
+    for thread in threads {
+        let (more, lost, several) = thread.join().unwrap();
+        kills += more;
+        unknown += lost;
+        sessions += several;
+    }
+    println!(
+        "{kills} kills in {sessions} sessions, {unknown} calls of unknown outcome, {:?}",
+        begun.elapsed()
+    );
+    assert!(kills >= KILLS);
+    assert!(
+        unknown > 0,
+        "no kill came while a call ran: the test proves nothing"
+    );
+}

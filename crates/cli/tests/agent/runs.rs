@@ -1,0 +1,266 @@
+//! `haft run` as a person and as a script know it: what goes where, and exit codes.
+
+use crate::bed::Bed;
+use haft_testing::model::{Says, Turn};
+use serde_json::json;
+
+fn reads_and_says() -> Vec<Turn> {
+    let read = Says::calling("c1", "read", &json!({ "path": "a.txt" }));
+    vec![read.into(), Turn::text("It says hello.")]
+}
+
+#[test]
+fn a_task_is_done() {
+    let bed = Bed::new(reads_and_says());
+    std::fs::write(bed.work("a.txt"), "hello").unwrap();
+    let ended = bed.haft(&["run", "What does a.txt say?"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.out, "It says hello.\n");
+    assert_eq!(ended.err, "> read path=a.txt\n");
+    let request = bed.last_request();
+    assert_eq!(
+        request["messages"][1]["content"], "What does a.txt say?",
+        "{request}"
+    );
+    let names: Vec<_> = std::fs::read_dir(bed.work(""))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(names, ["a.txt"]);
+}
+
+#[test]
+fn events_are_one_a_line() {
+    let bed = Bed::new(reads_and_says());
+    std::fs::write(bed.work("a.txt"), "hello").unwrap();
+    let ran = bed.run(&[]);
+    assert_eq!(
+        (ran.code, ran.reason(), ran.err.as_str()),
+        (Some(0), "done", ""),
+        "{ran:?}"
+    );
+    let kinds: Vec<_> = ran
+        .events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .filter(|kind| *kind != "message_update")
+        .collect();
+    let expected = [
+        "agent_start",
+        "turn_start",
+        "tool_start",
+        "tool_end",
+        "turn_end",
+        "turn_start",
+        "turn_end",
+        "agent_end",
+    ];
+    assert_eq!(kinds, expected);
+    let start = &ran.events[0];
+    assert_eq!(
+        (&start["provider"], &start["model"]),
+        (&"openai-completions".into(), &"scripted".into())
+    );
+    let end = ran.of("tool_end")[0];
+    assert_eq!(
+        (&end["call_id"], &end["is_error"], &end["truncated"]),
+        (&"c1".into(), &false.into(), &false.into())
+    );
+    assert_eq!(end["bytes"], 5, "{end}");
+    assert!(
+        end["duration_ms"].is_u64() && end["details"].is_object(),
+        "{end}"
+    );
+    let last = ran.events.last().unwrap();
+    assert_eq!(
+        (
+            &last["text"],
+            &last["usage"]["input"],
+            &last["usage"]["output"]
+        ),
+        (&"It says hello.".into(), &200.into(), &40.into())
+    );
+    let said: String = ran
+        .of("message_update")
+        .iter()
+        .filter(|event| event["kind"] == "text")
+        .map(|event| event["delta"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, "It says hello.");
+}
+
+#[test]
+fn what_stdin_holds_is_added() {
+    let bed = Bed::new(vec![
+        Turn::text("one"),
+        Turn::text("two"),
+        Turn::text("three"),
+    ]);
+    let sent = |bed: &Bed| bed.last_request()["messages"][1]["content"].clone();
+    assert_eq!(
+        bed.haft_reading(&["run", "Sum this up"], b"line\nline\n")
+            .code,
+        Some(0)
+    );
+    assert_eq!(sent(&bed), "Sum this up\n\nline\nline\n");
+    assert_eq!(bed.haft_reading(&["run"], b"only this").out, "two\n");
+    assert_eq!(sent(&bed), "only this");
+    assert_eq!(
+        bed.haft_reading(&["run", "With bytes"], b"a\xff\x00b").code,
+        Some(0)
+    );
+    assert_eq!(sent(&bed), "With bytes\n\na\u{fffd}\0b");
+    for (args, stdin) in [
+        (&["run"][..], &b""[..]),
+        (&["run", ""], b" \n"),
+        (&["run", "  \n"], b""),
+    ] {
+        let ended = bed.haft_reading(args, stdin);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(
+            ended
+                .err
+                .starts_with("error: there is nothing to do: the prompt is empty\nhint: "),
+            "{ended:?}"
+        );
+    }
+    let too_much = vec![b'x'; (16 << 20) + 1];
+    let ended = bed.haft_reading(&["run", "This"], &too_much);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert_eq!(bed.server.count(), 3);
+    // What was not begun left nothing.
+    assert_eq!(
+        bed.says(&["sessions", "list", "--all", "--json"])
+            .lines()
+            .count(),
+        3
+    );
+}
+
+#[test]
+fn quiet_is_quiet_but_for_errors() {
+    let bed = Bed::new(reads_and_says());
+    let ended = bed.haft(&["run", "--quiet", "What does a.txt say?"]);
+    assert_eq!(
+        (ended.out.as_str(), ended.err.as_str()),
+        ("It says hello.\n", ""),
+        "{ended:?}"
+    );
+    let failed = bed.haft(&["run", "--quiet", "More"]);
+    assert_eq!(
+        (failed.code, failed.out.as_str()),
+        (Some(1), ""),
+        "{failed:?}"
+    );
+    assert!(
+        failed
+            .err
+            .starts_with("error: openai-completions (127.0.0.1:"),
+        "{failed:?}"
+    );
+    assert!(
+        failed
+            .err
+            .contains("answered 400 Bad Request: the script is over"),
+        "{failed:?}"
+    );
+    assert_eq!(failed.err.lines().count(), 1, "{failed:?}");
+}
+
+#[test]
+fn a_failed_tool_is_no_failed_run() {
+    let bed = Bed::new(reads_and_says());
+    let ran = bed.run(&[]);
+    assert_eq!((ran.code, ran.reason()), (Some(0), "done"));
+    assert_eq!(ran.of("tool_end")[0]["is_error"], true);
+}
+
+/// What a model says can act on no terminal, by stderr either.
+#[test]
+fn words_of_a_model_are_data() {
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
+    let call = Says::calling(
+        format!("c{evil}"),
+        format!("no{evil}"),
+        &json!({ "path": evil }),
+    );
+    let bed = Bed::new(vec![call.into(), Turn::status(400, evil)]);
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        !ended.err.contains('\u{1b}') && !ended.err.contains('\u{7}'),
+        "{ended:?}"
+    );
+    assert!(ended.err.lines().count() <= 3, "{ended:?}");
+    // Where results go is not a terminal: they are as they came.
+    let bed = Bed::new(vec![Turn::text(evil)]);
+    assert_eq!(bed.haft(&["run", "Go"]).out, format!("{evil}\n"));
+}
+
+#[test]
+fn a_session_goes_on_by_three_names() {
+    let bed =
+        Bed::new(|_: &serde_json::Value, number: usize| Turn::text(format!("answer {number}")));
+    bed.says(&["run", "First"]);
+    let id = bed.newest();
+    assert_eq!(bed.says(&["run", "Second", "--continue"]), "answer 1\n");
+    assert_eq!(bed.says(&["run", "Third", "--resume", &id]), "answer 2\n");
+    assert_eq!(bed.says(&["resume", &id, "Fourth"]), "answer 3\n");
+    assert_eq!(bed.says(&["resume", "Fifth word"]), "answer 4\n");
+    assert_eq!(
+        bed.says(&["sessions", "resume", &id, "Sixth"]),
+        "answer 5\n"
+    );
+    let ran = bed.resume(&[&id, "Seventh"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.events[0]["session"], id.as_str());
+    assert_eq!(bed.newest(), id);
+    assert_eq!(bed.says(&["sessions", "list", "--json"]).lines().count(), 1);
+    let request = bed.last_request();
+    let sent: Vec<_> = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(
+        sent[1..],
+        [
+            "First",
+            "answer 0",
+            "Second",
+            "answer 1",
+            "Third",
+            "answer 2",
+            "Fourth",
+            "answer 3",
+            "Fifth word",
+            "answer 4",
+            "Sixth",
+            "answer 5",
+            "Seventh"
+        ]
+    );
+    // Events are numbered through.
+    let events = bed
+        .exported()
+        .into_iter()
+        .filter(|line| line["type"] == "event");
+    let seqs: Vec<_> = events.map(|line| line["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+
+    // There is nothing to go on with by itself.
+    let ended = bed.haft(&["resume", &id]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(
+        ended.err.contains("waits for nothing: say what to do next"),
+        "{ended:?}"
+    );
+    let ended = bed.haft(&["resume", "nosuchsession"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.err.contains("there is no session \"nosuchsession\""),
+        "{ended:?}"
+    );
+}

@@ -1,0 +1,155 @@
+//! Who is asked: keys, addresses, names; and what is said where there is nobody.
+
+use crate::bed::{Bed, ended};
+use haft_testing::model::Turn;
+
+fn answers() -> impl haft_testing::model::Script {
+    |_: &serde_json::Value, _: usize| Turn::text("Here.")
+}
+
+/// A usage error: before any request, exit 2, nothing on stdout.
+fn is_wrong(bed: &Bed, args: &[&str], words: &[&str]) {
+    let ended = bed.haft(args);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+    for word in words {
+        assert!(ended.err.contains(word), "{word}: {ended:?}");
+    }
+    assert_eq!(bed.server.count(), 0);
+}
+
+#[test]
+fn without_a_model_there_are_three_next_steps() {
+    let bed = Bed::bare(answers());
+    for args in [&["run", "Go"][..], &["run", "Go", "--json"]] {
+        is_wrong(
+            &bed,
+            args,
+            &[
+                "error: no model to ask",
+                "ANTHROPIC_API_KEY",
+                "ollama",
+                "haft demo",
+            ],
+        );
+    }
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!(ended.err.matches("\nhint: ").count(), 3, "{ended:?}");
+    // It is said before anything else.
+    is_wrong(&bed, &["run", ""], &["no model to ask"]);
+    assert!(!bed.state("sessions.db").exists());
+}
+
+#[test]
+fn a_variable_that_is_not_set_stops_who_needs_it() {
+    let bed = Bed::new(answers());
+    let without = |args: &[&str]| ended(bed.command(args).env_remove("MODEL_KEY"));
+    for args in [
+        &["run", "Go"][..],
+        &["resume", "Go on"],
+        &["run", "Go", "--continue"],
+    ] {
+        let ended = without(args);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.contains("MODEL_KEY"), "{ended:?}");
+        assert!(ended.err.contains("haft.yaml:4"), "{ended:?}");
+    }
+    std::fs::write(bed.work("a.txt"), "hello").unwrap();
+    for args in [
+        &["call", "read", "path=a.txt"][..],
+        &["tools"],
+        &["mcp"],
+        &["config", "show"],
+        &["sessions", "list"],
+    ] {
+        let ended = without(args);
+        assert_eq!(ended.code, Some(0), "{args:?} {ended:?}");
+    }
+    assert_eq!(bed.server.count(), 0);
+}
+
+#[test]
+fn settings_that_lead_nowhere() {
+    let wrong = |lines: &str, words: &[&str]| {
+        let bed = Bed::bare(answers());
+        bed.user(&lines.replace("URL", &bed.server.url()));
+        is_wrong(&bed, &["run", "Go"], words);
+    };
+    wrong("provider: antropic\nmodel: m\n", &["antropic", "anthropic"]);
+    wrong(
+        "provider: ollama\nbase_url: URL\n",
+        &["no model for provider ollama", "--model"],
+    );
+    wrong(
+        "provider: anthropic\nmodel: m\n",
+        &["no key for provider anthropic", "ANTHROPIC_API_KEY"],
+    );
+    wrong(
+        "provider: anthropic\nmodel: m\napi_key: \"a\\nb\"\n",
+        &["holds characters that no key has"],
+    );
+    for url in [
+        "nonsense",
+        "ftp://127.0.0.1/x",
+        "\"http://\"",
+        "http://user:secret@127.0.0.1:1/",
+    ] {
+        let lines = format!(
+            "provider: openai-completions\nmodel: m\napi_key: k12345678\nbase_url: {url}\n"
+        );
+        wrong(&lines, &["base_url"]);
+    }
+    wrong(
+        "provider: replay\n",
+        &["provider replay needs a recording", "replay: session.jsonl"],
+    );
+    wrong(
+        "provider: replay\nreplay: none.jsonl\n",
+        &["cannot read the recording", "none.jsonl"],
+    );
+    wrong(
+        "max_turns: 0\nprovider: ollama\nmodel: m\nbase_url: URL\n",
+        &["max_turns"],
+    );
+    wrong("max_turns: many\n", &["max_turns"]);
+    wrong("max_cost: -1\n", &["max_cost"]);
+}
+
+#[test]
+fn the_model_is_named_by_flag_variable_and_file() {
+    let bed = Bed::new(answers());
+    let asked = || bed.last_request()["model"].clone();
+    bed.says(&["run", "Go"]);
+    assert_eq!(asked(), "scripted");
+    ended(bed.command(&["run", "Go"]).env("HAFT_MODEL", "by-variable"));
+    assert_eq!(asked(), "by-variable");
+    ended(
+        bed.command(&["run", "Go", "--model", "by-flag"])
+            .env("HAFT_MODEL", "by-variable"),
+    );
+    assert_eq!(asked(), "by-flag");
+    // A session that goes on may go on with another.
+    bed.says(&["run", "Go", "--continue", "--model", "another"]);
+    assert_eq!(asked(), "another");
+}
+
+#[test]
+fn a_key_of_the_environment_is_enough() {
+    // The provider's own address would be asked, if the person did not name another.
+    let bed = Bed::bare(answers());
+    bed.user(&format!("base_url: \"{}\"\n", bed.server.url()));
+    let ended = ended(
+        bed.command(&["run", "Go", "--model", "m"])
+            .env("OPENAI_API_KEY", "sk-of-the-environment"),
+    );
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "Here.\n"),
+        "{ended:?}"
+    );
+    let sent = bed.server.received();
+    assert_eq!(
+        sent[0].header("authorization"),
+        Some("Bearer sk-of-the-environment")
+    );
+    assert_eq!(sent[0].json()["model"], "m");
+}
