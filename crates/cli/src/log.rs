@@ -19,6 +19,10 @@ pub(crate) fn start(level: &str, secrets: &[String]) {
 }
 
 /// The same into a file: the screen is somebody's.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "haft's own file, outside every scope"
+)]
 pub(crate) fn start_in(level: &str, secrets: &[String], file: Option<&Path>) {
     use std::os::unix::fs::OpenOptionsExt;
     let opened = file.and_then(|file| {

@@ -13,7 +13,6 @@
 
 #[path = "../../src"]
 #[expect(
-    dead_code,
     unused_imports,
     reason = "what the command needs of it and the stage does not"
 )]
