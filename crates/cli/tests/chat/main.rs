@@ -12,7 +12,8 @@
 )]
 
 #[path = "../../src"]
-#[expect(
+#[allow(
+    dead_code,
     unused_imports,
     reason = "what the command needs of it and the stage does not"
 )]
