@@ -13,6 +13,7 @@ mod handle;
 mod hidden;
 mod job;
 mod local;
+mod orphans;
 mod prompt;
 mod running;
 mod sample;
@@ -28,6 +29,7 @@ pub use disk::Log;
 pub use hidden::{Itself, hidden};
 pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
+pub use orphans::orphans_ended;
 pub use running::{Conversation, Pulse, Running, unread};
 #[cfg(target_os = "linux")]
 pub use ssh::{Ssh, Target};

@@ -3,6 +3,7 @@
 
 use super::Runtime;
 use crate::Access;
+use haft_ops::executor::orphans_ended;
 use haft_ops::glob::{self, Dots, Glob, Kinds, Matching};
 use haft_ops::search::IgnoreFiles;
 use std::time::{Duration, Instant, SystemTime};
@@ -24,8 +25,11 @@ pub struct Changes {
 }
 
 impl Runtime {
-    /// The files of the work folder that changed since then, at most `most` by name.
+    /// The files of the work folder that changed since then, at most `most` by name. What a
+    /// process that was killed had started may still write for a moment: it is looked after
+    /// that.
     pub async fn changed_since(&self, since: SystemTime, most: usize) -> Changes {
+        let have_ended = orphans_ended(TIME).await;
         let session = &self.session;
         let whole = match session.paths {
             crate::Paths::Virtual => "/",
@@ -56,7 +60,9 @@ impl Runtime {
             return Changes::default();
         };
         let mut changes = Changes {
-            is_complete: found.stopped.is_none() && found.total == found.entries.len() as u64,
+            is_complete: have_ended
+                && found.stopped.is_none()
+                && found.total == found.entries.len() as u64,
             ..Changes::default()
         };
         for ((_, below), stat) in named.iter().zip(stats) {

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const SUPERVISE: &str = "__supervise";
+pub(super) const SUPERVISE: &str = "__supervise";
 const REHEARSE: &str = "__rehearse";
 
 /// Does what a hidden command says, if the arguments of the program are one.

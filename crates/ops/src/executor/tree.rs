@@ -93,6 +93,16 @@ fn has_lists() -> bool {
     *LISTS.get_or_init(|| contents("/proc/thread-self/children".to_owned()).is_some())
 }
 
+/// Every process there is.
+pub(super) fn processes() -> Vec<u32> {
+    numbers(Path::new("/proc"))
+}
+
+/// The words a process was started with, each with a zero behind it.
+pub(super) fn command_line(pid: u32) -> Option<Vec<u8>> {
+    contents(format!("/proc/{pid}/cmdline"))
+}
+
 /// Every living process below this one, parents first.
 pub(super) fn descendants(pid: u32) -> Vec<Node> {
     let mut open = std::collections::VecDeque::from([pid]);
