@@ -106,6 +106,8 @@ impl Database {
             locked_since: None,
             damaged: Arc::clone(&damaged),
             lasting: Lasting::Power,
+            earnest: false,
+            log: make::beside(&path, "-wal"),
         };
         Self {
             inner: Arc::new(Inner {
@@ -213,7 +215,13 @@ pub(crate) struct Writer {
     locked_since: Option<Instant>,
     damaged: Arc<AtomicBool>,
     lasting: Lasting,
+    /// What was begun in earnest: something that must outlive the end of the power.
+    earnest: bool,
+    log: PathBuf,
 }
+
+/// A log that is longer is always taken into the file.
+const LONG_LOG: i64 = 1 << 20;
 
 /// What a write must outlive once it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,6 +270,7 @@ impl Writer {
             let detail = "it was found so earlier".to_owned();
             return Err(Problem::Damaged { detail });
         }
+        self.earnest |= self.lasting == Lasting::Power;
         let now = Instant::now();
         let begun = self.locked_since.map_or(now, |since| since.max(asked));
         let left = (begun + PATIENCE).saturating_duration_since(now);
@@ -287,9 +296,11 @@ impl Writer {
 
 impl Drop for Writer {
     /// Leaves all in the one file where nobody else is using it: a log that stays
-    /// behind would be taken for that of a copy put in its place.
+    /// behind would be taken for that of a copy put in its place. Who wrote nothing
+    /// of weight does not wait for the disk and leaves that to the next.
     fn drop(&mut self) {
-        if !self.damaged.load(Ordering::Relaxed) {
+        let is_long = rustix::fs::lstat(&self.log).is_ok_and(|log| log.st_size > LONG_LOG);
+        if !self.damaged.load(Ordering::Relaxed) && (self.earnest || is_long) {
             self.fold_log();
         }
     }

@@ -30,7 +30,8 @@ pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Proble
         None => make::database(&path, form)?,
     };
     writable(&path)?;
-    recognize(&path, form)?;
+    // Open until the other is: a log would be taken up twice.
+    let _recognized = recognize(&path, form)?;
     let writer = connect(&path)?;
     if writer.is_readonly("main")? {
         let detail = "permission denied".to_owned();
@@ -95,7 +96,7 @@ fn writable(path: &Path) -> Result<(), Problem> {
 
 /// Whether the file is ours, found out without the right to change it: a journal
 /// that another program left beside its database is not played back by us.
-fn recognize(path: &Path, form: &Form) -> Result<(), Problem> {
+fn recognize(path: &Path, form: &Form) -> Result<Connection, Problem> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -111,7 +112,8 @@ fn recognize(path: &Path, form: &Form) -> Result<(), Problem> {
             None => Problem::Foreign,
         });
     }
-    schema(&connection, form)
+    schema(&connection, form)?;
+    Ok(connection)
 }
 
 fn schema(connection: &Connection, form: &Form) -> Result<(), Problem> {

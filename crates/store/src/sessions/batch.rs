@@ -34,6 +34,30 @@ impl Batch {
         texts.map(|length| length + 256).sum()
     }
 
+    /// Adds what comes after it.
+    pub(super) fn append(&mut self, later: Self) {
+        let Self {
+            messages,
+            calls,
+            outcomes,
+            approvals,
+            decisions,
+            events,
+            state,
+            title,
+            model,
+        } = later;
+        self.messages.extend(messages);
+        self.calls.extend(calls);
+        self.outcomes.extend(outcomes);
+        self.approvals.extend(approvals);
+        self.decisions.extend(decisions);
+        self.events.extend(events);
+        self.state = state.or(self.state.take());
+        self.title = title.or(self.title.take());
+        self.model = model.or(self.model.take());
+    }
+
     /// Every text in it that comes from outside.
     pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let messages = self.messages.iter_mut().map(|message| &mut message.body);

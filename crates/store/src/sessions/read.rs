@@ -161,22 +161,27 @@ fn approvals(connection: &Connection, number: i64) -> Result<Vec<Pending>, Stop>
 }
 
 /// The newest state that was known in this conversation, or when it had come so far.
-/// Along a conversation the ids of messages rise.
+/// Along a conversation the ids of messages rise. A fork has a copy of what was known
+/// when it was made: what the other one came to know later is none of its business.
 pub(super) fn state(
     connection: &Connection,
     path: &[Segment],
     at: Option<i64>,
 ) -> Result<Option<String>, Stop> {
-    for segment in path.iter().rev() {
+    let at = at.unwrap_or(i64::MAX);
+    for (place, segment) in path.iter().enumerate().rev() {
         let (first, end) = rows_of(segment.owner);
-        let last = at.map_or(segment.last, |at| at.min(segment.last));
         let mut statement = connection.prepare_cached(
             "SELECT state FROM states WHERE id > ?1 AND id < ?2 AND coalesce(message, 0) <= ?3
              ORDER BY id DESC LIMIT 1",
         )?;
-        let found = statement.query_row(params![first, end, last], |row| row.get(0));
+        let found = statement.query_row(params![first, end, at], |row| row.get(0));
         if let Some(state) = found.optional()? {
             return Ok(Some(state));
+        }
+        let forked_at = place.checked_sub(1).and_then(|before| path.get(before));
+        if forked_at.is_none_or(|before| at >= before.last) {
+            return Ok(None);
         }
     }
     Ok(None)

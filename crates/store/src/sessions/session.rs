@@ -7,8 +7,8 @@ use super::lease::Owner;
 use super::record::{self, Current};
 use super::{New, Sessions, millis};
 use rusqlite::Connection;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// How many bytes may wait to be recorded soon.
@@ -24,7 +24,17 @@ pub struct Session {
 /// Gives the session back when it is dropped.
 struct Held {
     key: Arc<Key>,
+    /// What nobody waits for, as long as more can be added to it.
+    gathering: Mutex<Option<Arc<Mutex<Later>>>>,
     sessions: Sessions,
+}
+
+/// Batches that are recorded together, soon.
+struct Later {
+    batch: Batch,
+    size: usize,
+    /// Whether it is being written.
+    taken: bool,
 }
 
 /// What a piece of work needs to know. It holds nothing that waits for the thread it
@@ -72,6 +82,7 @@ impl Session {
         Self {
             held: Arc::new(Held {
                 key: Arc::new(key),
+                gathering: Mutex::default(),
                 sessions,
             }),
         }
@@ -100,7 +111,7 @@ impl Session {
     /// taken over or deleted, or the batch contradicts what is recorded.
     pub async fn commit(&self, batch: Batch) -> Result<Vec<i64>, Error> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        self.hand_in(Haste::Now, batch, move |result| {
+        self.hand_in(batch, move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -113,7 +124,7 @@ impl Session {
     /// As [`Session::commit`].
     pub fn commit_blocking(&self, batch: Batch) -> Result<Vec<i64>, Error> {
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        self.hand_in(Haste::Now, batch, move |result| {
+        self.hand_in(batch, move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -121,44 +132,87 @@ impl Session {
     }
 
     /// Records a batch within the next moment, without waiting for it: for what nobody
-    /// relies on. It outlives the end of this process once it was written, and all of it
-    /// is written when the last user of the database in this process is dropped. Whoever
-    /// is faster than the disk waits for it.
+    /// relies on. It goes together with others that wait so, and outlives the end of this
+    /// process once it was written. All of it is written when the last user of the
+    /// database in this process is dropped. Whoever is faster than the disk waits for it.
     ///
     /// # Errors
     /// As [`Session::commit`], where it had to wait. What goes wrong later is logged.
-    pub async fn commit_soon(&self, batch: Batch) -> Result<(), Error> {
-        let key = Arc::clone(&self.held.key);
+    pub async fn commit_soon(&self, mut batch: Batch) -> Result<(), Error> {
+        let key = &self.held.key;
         let size = batch.size();
         if key.waiting.load(Ordering::Relaxed) + size > ROOM {
             return self.commit(batch).await.map(drop);
         }
         key.waiting.fetch_add(size, Ordering::Relaxed);
-        self.hand_in(Haste::Soon, batch, move |result| {
-            key.waiting.fetch_sub(size, Ordering::Relaxed);
-            if let Err(error) = result {
-                tracing::warn!(%error, session = key.id, "not recorded");
+        self.clean(&mut batch);
+        let mut gathering = lock(&self.held.gathering);
+        if let Some(later) = &*gathering {
+            let mut later = lock(later);
+            if !later.taken {
+                later.batch.append(batch);
+                later.size += size;
+                return Ok(());
             }
-        });
+        }
+        let later = Arc::new(Mutex::new(Later {
+            batch,
+            size,
+            taken: false,
+        }));
+        *gathering = Some(Arc::clone(&later));
+        let (key, written) = (Arc::clone(key), Arc::clone(&later));
+        self.work(
+            Haste::Soon,
+            move |add| {
+                let mut later = lock(&later);
+                later.taken = true;
+                add(&later.batch)
+            },
+            move |result| {
+                let size = lock(&written).size;
+                key.waiting.fetch_sub(size, Ordering::Relaxed);
+                if let Err(error) = result {
+                    tracing::warn!(%error, session = key.id, "not recorded");
+                }
+            },
+        );
         Ok(())
     }
 
     fn hand_in(
         &self,
-        haste: Haste,
         mut batch: Batch,
         answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
     ) {
-        let sessions = &self.held.sessions.inner;
-        let redactor = sessions.redactor();
+        self.clean(&mut batch);
+        // What is handed in later comes later.
+        let mut gathering = lock(&self.held.gathering);
+        *gathering = None;
+        self.work(Haste::Now, move |add| add(&batch), answer);
+    }
+
+    fn clean(&self, batch: &mut Batch) {
+        let redactor = self.held.sessions.inner.redactor();
         batch.texts().for_each(|text| redactor.wash(text));
+    }
+
+    /// Hands in work that adds a batch.
+    fn work(
+        &self,
+        haste: Haste,
+        mut work: impl FnMut(&dyn Fn(&Batch) -> Result<Vec<i64>, Stop>) -> Result<Vec<i64>, Stop>
+        + Send
+        + 'static,
+        answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
+    ) {
         let now = millis(SystemTime::now());
         let key = Arc::clone(&self.held.key);
         key.used.store(true, Ordering::Relaxed);
         let begun = Arc::clone(&key);
-        sessions.desk.hand_in(
+        self.held.sessions.inner.desk.hand_in(
             haste,
-            move |connection| key.add(connection, &batch, now),
+            move |connection| work(&|batch| key.add(connection, batch, now)),
             move |result| {
                 if result.is_ok() {
                     begun.begun.store(true, Ordering::Relaxed);
@@ -167,6 +221,10 @@ impl Session {
             },
         );
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Key {
