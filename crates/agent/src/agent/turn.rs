@@ -28,10 +28,9 @@ impl Run {
             return self.last_answer(answer).await;
         }
         let prepared = self.prepare(calls).await;
-        let intents = prepared.iter().filter(|one| one.instead.is_none());
         let batch = Batch {
             messages: vec![recorded(&Message::Assistant(answer.clone()))],
-            calls: intents.map(|one| self.intent(one)).collect(),
+            calls: prepared.iter().map(|one| self.intent(one)).collect(),
             ..self.batch()
         };
         let ids = self.commit(batch).await?;
@@ -172,7 +171,9 @@ impl Run {
             call_id: one.call.id.clone(),
             tool: one.call.name.clone(),
             arguments: one.call.arguments.to_string(),
-            has_effect: !matches!(effect, None | Some(Effect::Read | Effect::Pure)),
+            // A call that a hook answers for is not made.
+            has_effect: one.instead.is_none()
+                && !matches!(effect, None | Some(Effect::Read | Effect::Pure)),
         }
     }
 

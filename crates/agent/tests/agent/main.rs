@@ -8,6 +8,7 @@
 
 mod approvals;
 mod bed;
+mod recorded;
 mod schema;
 mod scripted;
 mod turns;

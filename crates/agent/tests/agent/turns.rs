@@ -341,8 +341,8 @@ async fn a_tool_that_comes_late_is_there_in_the_next_turn() {
     assert_eq!(tools[1].last().unwrap(), "wait");
 }
 
-struct Say {
-    calls: Mutex<Vec<String>>,
+pub(crate) struct Say {
+    pub(crate) calls: Mutex<Vec<String>>,
 }
 
 #[async_trait::async_trait]
