@@ -15,7 +15,7 @@ pub(crate) fn are_right(events: &[Value], err: &str) {
             .collect();
         assert!(wrong.is_empty(), "{event}: {wrong:?}");
     }
-    let kinds: Vec<_> = events.iter().map(|event| kind(event)).collect();
+    let kinds: Vec<_> = events.iter().map(kind).collect();
     assert_eq!(kinds.first(), Some(&"agent_start"), "{kinds:?} {err}");
     assert_eq!(kinds.last(), Some(&"agent_end"), "{kinds:?}");
     for once in ["agent_start", "agent_end"] {

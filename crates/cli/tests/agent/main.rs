@@ -4,6 +4,7 @@
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "tests make trouble themselves, and fail by panicking"
 )]
 
