@@ -6,6 +6,7 @@ mod call;
 mod changes;
 pub(crate) mod clock;
 mod files;
+mod look;
 mod meet;
 mod narrow;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::queue::{Queue, Ticket};
 use crate::registry::Entry;
 use crate::state::State;
 use crate::toolset::Paths;
-use crate::{Content, Definition, Error, Repair, Reply, Resource, Tools, Toolset, limit, prompt};
+use crate::{Content, Error, Repair, Reply, Resource, Tools, Toolset, limit};
 use approve::Yes;
 use clock::Clock;
 use futures::{FutureExt, Stream, StreamExt};
@@ -496,73 +497,6 @@ impl Runtime {
                 time,
             });
         }
-    }
-
-    /// The tools, to look at and to change.
-    #[must_use]
-    pub fn tools(&self) -> &Tools {
-        &self.session.tools
-    }
-
-    /// What a model sees of the tools, in order.
-    #[must_use]
-    pub fn definitions(&self) -> Vec<Definition> {
-        self.session.tools.definitions()
-    }
-
-    /// The section of a prompt that tells a model about the tools.
-    #[must_use]
-    pub fn prompt_section(&self) -> String {
-        prompt::section(&self.definitions(), &self.session.toolset)
-    }
-
-    /// How to use the tools, beyond their descriptions: what each says, and what the
-    /// toolset says of them together.
-    #[must_use]
-    pub fn guidance(&self) -> String {
-        prompt::guidance(&self.definitions(), &self.session.toolset)
-    }
-
-    /// What tools remember between calls.
-    #[must_use]
-    pub fn state(&self) -> &State {
-        &self.session.state
-    }
-
-    /// What a call can do to the world at most; nothing for a tool that is not there.
-    #[must_use]
-    pub fn effect_of(&self, tool: &str) -> Option<crate::Effect> {
-        Some(self.session.tools.get(tool)?.effect())
-    }
-
-    /// Where outputs are kept that a reply has only a part of.
-    #[must_use]
-    pub fn outputs(&self) -> Option<&std::path::Path> {
-        self.session.spill.as_ref().map(Spill::folder)
-    }
-
-    /// The id of the session.
-    #[must_use]
-    pub fn session(&self) -> &str {
-        &self.session.id
-    }
-
-    /// Which files there may be.
-    #[must_use]
-    pub fn scope(&self) -> &Scope {
-        &self.session.scope
-    }
-
-    /// How commands run here; nothing when they cannot.
-    #[must_use]
-    pub fn surroundings(&self) -> Option<&Surroundings> {
-        self.session.surroundings.as_ref()
-    }
-
-    /// The name of the toolset.
-    #[must_use]
-    pub fn toolset(&self) -> &'static str {
-        self.session.toolset.name
     }
 }
 
