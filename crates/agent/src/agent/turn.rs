@@ -5,7 +5,7 @@ use super::calls::{Made, Prepared};
 use super::handle::Open;
 use super::limits::Round;
 use super::record::NotRecorded;
-use super::run::{End, Next, Run, recorded};
+use super::run::{End, Next, Run, Unsaid, recorded};
 use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
 use haft::Effect;
 use haft_store::sessions::{Batch, Call};
@@ -29,14 +29,20 @@ impl Run {
         }
         let prepared = self.prepare(calls).await;
         let intents = prepared.iter().filter(|one| one.instead.is_none());
+        let message = Message::Assistant(answer);
         let batch = Batch {
-            messages: vec![recorded(&Message::Assistant(answer.clone()))],
+            messages: vec![recorded(&message)],
             calls: intents.map(|one| self.intent(one)).collect(),
             ..self.batch()
         };
-        let ids = self.commit(batch).await?;
-        self.keep(vec![Message::Assistant(answer)], ids);
-        let made = self.make(&prepared).await?;
+        let unsaid = if batch.calls.iter().any(|call| call.has_effect) {
+            let ids = self.commit(batch).await?;
+            self.keep(vec![message], ids);
+            None
+        } else {
+            Some(Unsaid { message, batch })
+        };
+        let made = self.make(&prepared, unsaid).await?;
         let calls: Vec<_> = prepared.into_iter().map(|one| one.call).collect();
         self.results(&calls, made, &usage).await
     }
@@ -215,7 +221,7 @@ impl Run {
             approvals: made.waiting,
             ..self.batch()
         };
-        let ids = self.commit(batch).await?;
+        let ids = self.commit_after(made.unsaid, batch).await?;
         self.keep(messages, ids);
         self.shared.lock().open = open;
         for event in told {

@@ -7,6 +7,7 @@
 
 mod approvals;
 mod bed;
+mod recorded;
 mod schema;
 mod scripted;
 mod turns;

@@ -99,8 +99,17 @@ impl Session {
     /// When nothing of it was recorded: the database cannot be written, the session was
     /// taken over or deleted, or the batch contradicts what is recorded.
     pub async fn commit(&self, batch: Batch) -> Result<Vec<i64>, Error> {
+        self.commit_all(vec![batch]).await
+    }
+
+    /// Records batches, one after the other, in one step: all of them or none. They share
+    /// what makes them last. The ids are those of the messages of all of them.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub async fn commit_all(&self, batches: Vec<Batch>) -> Result<Vec<i64>, Error> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        self.hand_in(Haste::Now, batch, move |result| {
+        self.hand_in(Haste::Now, batches, move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -113,7 +122,7 @@ impl Session {
     /// As [`Session::commit`].
     pub fn commit_blocking(&self, batch: Batch) -> Result<Vec<i64>, Error> {
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        self.hand_in(Haste::Now, batch, move |result| {
+        self.hand_in(Haste::Now, vec![batch], move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -134,7 +143,7 @@ impl Session {
             return self.commit(batch).await.map(drop);
         }
         key.waiting.fetch_add(size, Ordering::Relaxed);
-        self.hand_in(Haste::Soon, batch, move |result| {
+        self.hand_in(Haste::Soon, vec![batch], move |result| {
             key.waiting.fetch_sub(size, Ordering::Relaxed);
             if let Err(error) = result {
                 tracing::warn!(%error, session = key.id, "not recorded");
@@ -146,19 +155,20 @@ impl Session {
     fn hand_in(
         &self,
         haste: Haste,
-        mut batch: Batch,
+        mut batches: Vec<Batch>,
         answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
     ) {
         let sessions = &self.held.sessions.inner;
         let redactor = sessions.redactor();
-        batch.texts().for_each(|text| redactor.wash(text));
+        let texts = batches.iter_mut().flat_map(Batch::texts);
+        texts.for_each(|text| redactor.wash(text));
         let now = millis(SystemTime::now());
         let key = Arc::clone(&self.held.key);
         key.used.store(true, Ordering::Relaxed);
         let begun = Arc::clone(&key);
         sessions.desk.hand_in(
             haste,
-            move |connection| key.add(connection, &batch, now),
+            move |connection| key.add(connection, &batches, now),
             move |result| {
                 if result.is_ok() {
                     begun.begun.store(true, Ordering::Relaxed);
@@ -170,8 +180,8 @@ impl Session {
 }
 
 impl Key {
-    /// Adds a batch, if the session is still ours.
-    fn add(&self, connection: &Connection, batch: &Batch, now: i64) -> Result<Vec<i64>, Stop> {
+    /// Adds batches, if the session is still ours.
+    fn add(&self, connection: &Connection, batches: &[Batch], now: i64) -> Result<Vec<i64>, Stop> {
         let id = || self.id.clone();
         let begun = self.begun.load(Ordering::Relaxed);
         let current = match (Current::find(connection, &self.id)?, &self.new) {
@@ -185,7 +195,11 @@ impl Key {
             (None, _) => None,
         };
         let mut current = current.ok_or_else(|| Error::Deleted { id: id() })?;
-        record::write(connection, &mut current, batch, now)
+        let mut ids = Vec::new();
+        for batch in batches {
+            ids.extend(record::write(connection, &mut current, batch, now)?);
+        }
+        Ok(ids)
     }
 }
 
