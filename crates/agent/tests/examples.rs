@@ -38,6 +38,7 @@ fn each_says_what_it_should() {
             "Some([Text { text: \"the password is [hidden]\" }])",
         ),
         ("06_sessions", "4 messages, the last: Ada."),
+        ("07_many_at_once", "100 sessions done"),
     ] {
         assert_eq!(last_line(example), last, "{example}");
     }

@@ -2,7 +2,7 @@
 //! told that one has ended before its result is on the disk.
 
 use super::record::NotRecorded;
-use super::run::Run;
+use super::run::{Run, Unsaid};
 use crate::{ToolCall, ToolResult};
 use futures::StreamExt;
 use haft::{Answer, Call, Content, EventKind, Reply};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How long a result waits for others, so that they share a transaction.
+/// How long what is to be recorded waits for more, so that they share a transaction.
 const TOGETHER: Duration = Duration::from_millis(5);
 
 /// A call that is about to be made.
@@ -37,6 +37,8 @@ impl Prepared {
 
 /// What came of the calls.
 pub(super) struct Made {
+    /// The answer that they are in, if it is still to be recorded.
+    pub(super) unsaid: Option<Unsaid>,
     /// In the order of the calls; those that wait for an answer have none.
     pub(super) results: Vec<Option<ToolResult>>,
     /// What the last transaction has to record of them.
@@ -56,11 +58,12 @@ type Held = Arc<Mutex<HashMap<String, EventKind>>>;
 
 impl Run {
     /// Makes calls, as many at once as the session allows.
-    pub(super) async fn make(&self, prepared: &[Prepared]) -> Made {
+    pub(super) async fn make(&self, prepared: &[Prepared], unsaid: Option<Unsaid>) -> Made {
         let held = Held::default();
         let stop = self.cancel.child_token();
         let begun = Instant::now();
         let mut made = Made {
+            unsaid,
             results: prepared.iter().map(|_| None).collect(),
             unrecorded: Vec::new(),
             untold: Vec::new(),
@@ -85,7 +88,8 @@ impl Run {
         let stream = self.shared.runtime.run_each(calls).await;
         let mut stream = std::pin::pin!(stream);
         loop {
-            let next = if made.unrecorded.is_empty() || made.broken.is_some() {
+            let is_recorded = made.unrecorded.is_empty() && made.unsaid.is_none();
+            let next = if is_recorded || made.broken.is_some() {
                 stream.next().await
             } else {
                 match tokio::time::timeout(TOGETHER, stream.next()).await {
@@ -175,7 +179,7 @@ impl Run {
         }
     }
 
-    /// Records what has ended while other calls go on.
+    /// Records what was said and has ended while other calls go on.
     async fn record_some(&self, made: &mut Made) -> Result<(), NotRecorded> {
         let untold = std::mem::take(&mut made.untold);
         let events: Vec<_> = untold
@@ -187,7 +191,8 @@ impl Run {
             events: self.teller.take(),
             ..Batch::default()
         };
-        self.commit_or_tell(batch, &events).await?;
+        self.commit_or_tell(made.unsaid.take(), batch, &events)
+            .await?;
         for event in events {
             self.teller.send(event);
         }

@@ -26,11 +26,11 @@ impl Record {
     }
 
     /// One transaction. The numbers are those of its messages.
-    pub(crate) async fn commit(&self, batch: Batch) -> Result<Vec<i64>, NotRecorded> {
+    pub(crate) async fn commit(&self, batches: Vec<Batch>) -> Result<Vec<i64>, NotRecorded> {
         match &self.session {
             None => Ok(Vec::new()),
             Some(session) => session
-                .commit(batch)
+                .commit_all(batches)
                 .await
                 .map_err(|error| NotRecorded(error.to_string())),
         }

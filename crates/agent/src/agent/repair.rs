@@ -49,7 +49,7 @@ impl Run {
                 results.push(Some(self.interrupted(call, &changed)));
             }
         }
-        let made = self.make(&prepared).await;
+        let made = self.make(&prepared, None).await;
         let mut fresh = made.results.into_iter();
         for slot in results.iter_mut().filter(|slot| slot.is_none()) {
             *slot = fresh.next().flatten();

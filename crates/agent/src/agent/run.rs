@@ -61,6 +61,13 @@ impl From<NotRecorded> for End {
     }
 }
 
+/// An answer whose calls only read. It is recorded together with their results, or before
+/// them where they take a while.
+pub(super) struct Unsaid {
+    pub(super) message: Message,
+    pub(super) batch: Batch,
+}
+
 /// What comes after a turn.
 pub(super) enum Next {
     Turn,
@@ -281,15 +288,32 @@ impl Run {
         }
     }
 
-    pub(super) async fn commit(&self, mut batch: Batch) -> Result<Vec<i64>, NotRecorded> {
+    pub(super) async fn commit(&self, batch: Batch) -> Result<Vec<i64>, NotRecorded> {
+        self.commit_after(None, batch).await
+    }
+
+    /// Records an answer that was not recorded yet, if there is one, and a batch after
+    /// it, in one transaction. The numbers are those of the messages of the batch.
+    pub(super) async fn commit_after(
+        &self,
+        unsaid: Option<Unsaid>,
+        mut batch: Batch,
+    ) -> Result<Vec<i64>, NotRecorded> {
         let record = self.shared.lock().record.clone();
         let state = self.shared.runtime.state();
         let changes = state.changes();
         if record.is_on() && changes != self.remembered.load(Ordering::Relaxed) {
             batch.state = Some(Value::Object(state.snapshot()).to_string());
         }
-        let ids = record.commit(batch).await?;
+        let (message, first) = unsaid.map(|unsaid| (unsaid.message, unsaid.batch)).unzip();
+        let batches = first.into_iter().chain([batch]).collect();
+        let mut ids = record.commit(batches).await?;
         self.remembered.store(changes, Ordering::Relaxed);
+        if let Some(message) = message {
+            let rest = ids.split_off(ids.len().min(1));
+            self.keep(vec![message], ids);
+            ids = rest;
+        }
         Ok(ids)
     }
 
@@ -297,10 +321,11 @@ impl Run {
     /// the same, and whoever was told of the one is told of the other.
     pub(super) async fn commit_or_tell(
         &self,
+        unsaid: Option<Unsaid>,
         batch: Batch,
         told: &[Event],
     ) -> Result<Vec<i64>, NotRecorded> {
-        let committed = self.commit(batch).await;
+        let committed = self.commit_after(unsaid, batch).await;
         if let Err(error) = &committed {
             for event in told {
                 self.teller.send(not_recorded(event.clone(), error));

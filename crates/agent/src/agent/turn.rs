@@ -5,7 +5,7 @@ use super::calls::{Made, Prepared};
 use super::handle::Open;
 use super::limits::Round;
 use super::record::NotRecorded;
-use super::run::{End, Next, Run, not_recorded, recorded};
+use super::run::{End, Next, Run, Unsaid, not_recorded, recorded};
 use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
 use haft::Effect;
 use haft_store::sessions::{Batch, Call};
@@ -28,14 +28,20 @@ impl Run {
             return self.last_answer(answer).await;
         }
         let prepared = self.prepare(calls).await;
+        let message = Message::Assistant(answer);
         let batch = Batch {
-            messages: vec![recorded(&Message::Assistant(answer.clone()))],
+            messages: vec![recorded(&message)],
             calls: prepared.iter().map(|one| self.intent(one)).collect(),
             ..self.batch()
         };
-        let ids = self.commit(batch).await?;
-        self.keep(vec![Message::Assistant(answer)], ids);
-        let made = self.make(&prepared).await;
+        let unsaid = if batch.calls.iter().any(|call| call.has_effect) {
+            let ids = self.commit(batch).await?;
+            self.keep(vec![message], ids);
+            None
+        } else {
+            Some(Unsaid { message, batch })
+        };
+        let made = self.make(&prepared, unsaid).await;
         let calls: Vec<_> = prepared.into_iter().map(|one| one.call).collect();
         self.results(&calls, made, &usage).await
     }
@@ -122,7 +128,7 @@ impl Run {
         };
         if goes_on || stopped_short || refused {
             let ids = self
-                .commit_or_tell(batch, std::slice::from_ref(&event))
+                .commit_or_tell(None, batch, std::slice::from_ref(&event))
                 .await?;
             self.keep(vec![message], ids);
             self.teller.send(event);
@@ -144,7 +150,7 @@ impl Run {
             ..batch
         };
         let ids = self
-            .commit_or_tell(batch, std::slice::from_ref(&event))
+            .commit_or_tell(None, batch, std::slice::from_ref(&event))
             .await?;
         self.keep(vec![message], ids);
         self.teller.send(event);
@@ -226,7 +232,7 @@ impl Run {
             approvals: made.waiting,
             ..self.batch()
         };
-        let ids = self.commit_or_tell(batch, &told).await?;
+        let ids = self.commit_or_tell(made.unsaid, batch, &told).await?;
         self.keep(messages, ids);
         self.shared.lock().open = open;
         for event in told {

@@ -8,6 +8,7 @@
 
 mod approvals;
 mod bed;
+mod gone_on;
 mod recorded;
 mod schema;
 mod scripted;

@@ -1,88 +1,114 @@
-//! What is recorded, and what is there when it is gone on with.
+//! What is on the disk, and when.
 
-use crate::bed::{Bed, all, run};
+use crate::bed::{Bed, json, of, run};
 use crate::scripted::{Scripted, calls, text};
-use crate::turns::Say;
-use haft_agent::{Agent, Message, Resumed};
-use haft_store::sessions::{Kind, New, Session, Sessions, new_id};
+use haft::prelude::*;
+use haft_agent::Agent;
+use haft_store::sessions::{Kind, New, Sessions};
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-fn begun(bed: &Bed, sessions: &Sessions) -> (String, Session) {
-    let id = new_id();
-    let session = sessions.begin(New {
-        id: Some(id.clone()),
+/// An agent that is recorded, and its record.
+fn recorded(bed: &Bed, model: &Arc<Scripted>) -> (Agent, Sessions) {
+    let sessions = Sessions::open(bed.folder.path().join("sessions.db")).unwrap();
+    let agent = bed.agent(model);
+    let new = New {
+        id: Some(agent.session().to_owned()),
         kind: Kind::Agent,
         work_dir: bed.folder.path().to_owned(),
         toolset: "standard".to_owned(),
         provider: "scripted".to_owned(),
-        model: "m".to_owned(),
+        model: "scripted".to_owned(),
         title: None,
         parent: None,
         system: None,
-    });
-    (id, session.unwrap())
+    };
+    let session = sessions.begin(new).unwrap();
+    (agent.recorded(session), sessions)
+}
+
+fn roles(sessions: &Sessions, agent: &Agent) -> Vec<String> {
+    let looked = sessions.look(agent.session());
+    let messages = looked.map_or(Vec::new(), |looked| looked.messages);
+    let roles = messages.into_iter().map(|message| message.role);
+    roles.collect()
+}
+
+/// A tool that notes what is on the disk while it works.
+fn noting(agent: &Agent, sessions: &Sessions, effect: Effect) -> Arc<Mutex<Vec<usize>>> {
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let (into, sessions, id) = (noted.clone(), sessions.clone(), agent.session().to_owned());
+    let work = move |_, _: Context| {
+        let count = sessions.look(&id).unwrap().messages.len();
+        into.lock().unwrap().push(count);
+        async { Ok::<_, Error>(Reply::from("noted")) }
+    };
+    let schema = json!({ "type": "object" });
+    let tool = haft::FromSchema::new("note", "Notes.", schema, effect, work).unwrap();
+    agent.tools().add_any(Arc::new(tool)).unwrap();
+    noted
 }
 
 #[tokio::test]
-async fn a_call_that_a_hook_answers_for_is_recorded_too() {
+async fn results_of_calls_that_only_read_are_recorded_when_they_are_told() {
     let bed = Bed::new();
-    bed.file("b.txt", "text");
-    let sessions = Sessions::open(bed.folder.path().join("sessions.db")).unwrap();
-    let (id, session) = begun(&bed, &sessions);
+    bed.file("a.txt", "first");
+    let read = |id| calls([(id, "read", json!({ "path": "a.txt" }))]);
+    let model = Scripted::new([read("1"), read("2"), text("Done.")]);
+    let (agent, sessions) = recorded(&bed, &model);
+    let mut events = agent.prompt("Read").await.unwrap();
+    let mut ends = 0;
+    while let Some(event) = events.next().await {
+        let event = json(&event);
+        if event["type"] == "tool_end" {
+            ends += 1;
+            let id = event["call_id"].as_str().unwrap();
+            let (_, call) = sessions.call(Some(agent.session()), id).unwrap();
+            assert!(call.reply.unwrap().contains("first"));
+            let roles = roles(&sessions, &agent);
+            assert!(roles.len() > 2 * ends, "{roles:?}");
+        }
+    }
+    assert_eq!(ends, 2);
+    let kept = [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ];
+    assert_eq!(roles(&sessions, &agent), kept);
+}
+
+#[tokio::test]
+async fn a_call_with_an_effect_begins_after_its_intent_is_recorded() {
+    let bed = Bed::new();
     let model = Scripted::new([
-        calls([
-            ("1", "ls", json!({})),
-            ("2", "read", json!({ "path": "a" })),
-        ]),
+        calls([("1", "note", json!({})), ("2", "note", json!({}))]),
         text("Done."),
     ]);
-    let hooks = Arc::new(Say {
-        calls: std::sync::Mutex::default(),
-    });
-    let agent = bed.agent(&model).hooks(hooks).recorded(session);
-    let events = run(&agent, "Go").await;
-    assert_eq!(events.last().unwrap()["reason"], "done", "{events:?}");
-    let loaded = sessions.look(&id).unwrap();
-    assert_eq!(loaded.messages.len(), 4);
-    assert!(loaded.open_calls.is_empty());
-    let (_, recorded) = sessions.call(Some(&id), "1").unwrap();
-    assert!(recorded.reply.unwrap().contains("no listing today"));
+    let (agent, sessions) = recorded(&bed, &model);
+    let noted = noting(&agent, &sessions, Effect::Write);
+    let events = run(&agent, "Note").await;
+    assert_eq!(of(&events, "tool_end").len(), 2);
+    assert_eq!(*noted.lock().unwrap(), [2, 2]);
 }
 
 #[tokio::test]
-async fn a_session_goes_on_with_what_was_said_and_made_shorter() {
+async fn an_answer_does_not_wait_for_calls_that_take_long() {
     let bed = Bed::new();
-    bed.file("a.txt", "text");
-    let sessions = Sessions::open(bed.folder.path().join("sessions.db")).unwrap();
-    let (id, session) = begun(&bed, &sessions);
-    let read = || calls([("c", "read", json!({ "path": "a.txt" }))]);
-    let model = Scripted::new([read(), text("One."), text("In short."), text("Two.")]);
-    let agent = bed.agent(&model).recorded(session);
-    run(&agent, "First").await;
-    all(agent.compact().await.unwrap()).await;
-    let events = run(&agent, "Second").await;
-    let last = events.last().unwrap()["seq"].as_u64().unwrap();
-    let said = agent.history();
-    drop(agent);
-
-    let (session, loaded) = sessions.take(&id).unwrap();
-    // The record has all of it.
-    assert_eq!(loaded.messages.len(), 7);
-    let model = Scripted::new([text("Three.")]);
-    let runtime = bed.runtime(|builder| builder.session(&id));
-    let agent = Agent::new(model.clone(), runtime);
-    let agent = agent.resuming(session, &loaded).unwrap();
-    let messages = |said: &[Arc<haft_agent::Said>]| -> Vec<Message> {
-        said.iter().map(|said| said.message.clone()).collect()
-    };
-    assert_eq!(messages(&agent.history()), messages(&said));
-    assert!(!agent.has_work());
-    let resumed = Resumed {
-        answers: Vec::new(),
-        prompt: Some("Third".to_owned()),
-    };
-    let events = all(agent.resume(resumed).await.unwrap()).await;
-    assert!(events[0]["seq"].as_u64().unwrap() > last);
-    assert_eq!(events.last().unwrap()["text"], "Three.");
+    let model = Scripted::new([calls([("1", "wait", json!({}))]), text("Never.")]);
+    let (agent, sessions) = recorded(&bed, &model);
+    crate::turns::waiting(agent.runtime());
+    let mut events = agent.prompt("Wait").await.unwrap();
+    let begun = Instant::now();
+    while roles(&sessions, &agent) != ["user", "assistant"] {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        tokio::task::yield_now().await;
+    }
+    agent.abort();
+    while events.next().await.is_some() {}
+    assert_eq!(roles(&sessions, &agent), ["user", "assistant", "tool"]);
 }

@@ -242,7 +242,7 @@ async fn dropping_the_events_stops_it() {
     }
 }
 
-fn waiting(runtime: &haft::Runtime) {
+pub(crate) fn waiting(runtime: &haft::Runtime) {
     let tool = haft::FromSchema::new(
         "wait",
         "Waits.",

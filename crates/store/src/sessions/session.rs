@@ -110,8 +110,17 @@ impl Session {
     /// When nothing of it was recorded: the database cannot be written, the session was
     /// taken over or deleted, or the batch contradicts what is recorded.
     pub async fn commit(&self, batch: Batch) -> Result<Vec<i64>, Error> {
+        self.commit_all(vec![batch]).await
+    }
+
+    /// Records batches, one after the other, in one step: all of them or none. They share
+    /// what makes them last. The ids are those of the messages of all of them.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub async fn commit_all(&self, batches: Vec<Batch>) -> Result<Vec<i64>, Error> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        self.hand_in(batch, move |result| {
+        self.hand_in(batches, move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -124,7 +133,7 @@ impl Session {
     /// As [`Session::commit`].
     pub fn commit_blocking(&self, batch: Batch) -> Result<Vec<i64>, Error> {
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        self.hand_in(batch, move |result| {
+        self.hand_in(vec![batch], move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -167,7 +176,7 @@ impl Session {
             move |add| {
                 let mut later = lock(&later);
                 later.taken = true;
-                add(&later.batch)
+                add(std::slice::from_ref(&later.batch))
             },
             move |result| {
                 let size = lock(&written).size;
@@ -182,14 +191,14 @@ impl Session {
 
     fn hand_in(
         &self,
-        mut batch: Batch,
+        mut batches: Vec<Batch>,
         answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
     ) {
-        self.clean(&mut batch);
+        batches.iter_mut().for_each(|batch| self.clean(batch));
         // What is handed in later comes later.
         let mut gathering = lock(&self.held.gathering);
         *gathering = None;
-        self.work(Haste::Now, move |add| add(&batch), answer);
+        self.work(Haste::Now, move |add| add(&batches), answer);
     }
 
     fn clean(&self, batch: &mut Batch) {
@@ -201,7 +210,7 @@ impl Session {
     fn work(
         &self,
         haste: Haste,
-        mut work: impl FnMut(&dyn Fn(&Batch) -> Result<Vec<i64>, Stop>) -> Result<Vec<i64>, Stop>
+        mut work: impl FnMut(&dyn Fn(&[Batch]) -> Result<Vec<i64>, Stop>) -> Result<Vec<i64>, Stop>
         + Send
         + 'static,
         answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
@@ -212,7 +221,7 @@ impl Session {
         let begun = Arc::clone(&key);
         self.held.sessions.inner.desk.hand_in(
             haste,
-            move |connection| work(&|batch| key.add(connection, batch, now)),
+            move |connection| work(&|batches| key.add(connection, batches, now)),
             move |result| {
                 if result.is_ok() {
                     begun.begun.store(true, Ordering::Relaxed);
@@ -228,8 +237,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Key {
-    /// Adds a batch, if the session is still ours.
-    fn add(&self, connection: &Connection, batch: &Batch, now: i64) -> Result<Vec<i64>, Stop> {
+    /// Adds batches, if the session is still ours.
+    fn add(&self, connection: &Connection, batches: &[Batch], now: i64) -> Result<Vec<i64>, Stop> {
         let id = || self.id.clone();
         let begun = self.begun.load(Ordering::Relaxed);
         let current = match (Current::find(connection, &self.id)?, &self.new) {
@@ -243,7 +252,11 @@ impl Key {
             (None, _) => None,
         };
         let mut current = current.ok_or_else(|| Error::Deleted { id: id() })?;
-        record::write(connection, &mut current, batch, now)
+        let mut ids = Vec::new();
+        for batch in batches {
+            ids.extend(record::write(connection, &mut current, batch, now)?);
+        }
+        Ok(ids)
     }
 }
 

@@ -166,6 +166,33 @@ async fn a_contradiction_records_nothing_of_its_batch() {
 }
 
 #[tokio::test]
+async fn batches_in_one_step_are_all_there_or_none_is() {
+    let folder = folder();
+    let sessions = open(&folder);
+    let session = begin(&sessions);
+    let answer = Batch {
+        calls: vec![call("c1")],
+        ..messages(&["one"])
+    };
+    let results = |call_id| Batch {
+        outcomes: vec![outcome(call_id)],
+        ..messages(&["two", "three"])
+    };
+    let refused = vec![answer.clone(), results("nobody made it")];
+    assert!(session.commit_all(refused).await.is_err());
+    assert!(matches!(
+        sessions.look(session.id()),
+        Err(Error::Unknown { .. })
+    ));
+    let ids = session.commit_all(vec![answer, results("c1")]).await;
+    let loaded = sessions.look(session.id()).unwrap();
+    let kept: Vec<_> = loaded.messages.iter().map(|message| message.id).collect();
+    assert_eq!((ids.unwrap(), kept.len()), (kept, 3));
+    let (_, made) = sessions.call(Some(session.id()), "c1").unwrap();
+    assert!(made.reply.is_some());
+}
+
+#[tokio::test]
 async fn questions_wait_until_they_are_answered_or_idle() {
     let folder = folder();
     let sessions = open(&folder);
