@@ -169,7 +169,13 @@ pub(super) fn state(
 ) -> Result<Option<String>, Stop> {
     for segment in path.iter().rev() {
         let (first, end) = rows_of(segment.owner);
-        let last = at.map_or(segment.last, |at| at.min(segment.last));
+        // What another session remembers at the very message of a fork may be newer than
+        // the fork, which was given its own.
+        let newest = match segment.last == end {
+            true => end,
+            false => segment.last - 1,
+        };
+        let last = at.map_or(newest, |at| at.min(newest));
         let mut statement = connection.prepare_cached(
             "SELECT state FROM states WHERE id > ?1 AND id < ?2 AND coalesce(message, 0) <= ?3
              ORDER BY id DESC LIMIT 1",
