@@ -11,7 +11,7 @@ use haft_agent::{Agent, AgentEvent, EventKind};
 use model::{Told, answer};
 use serde_json::json;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let runtime = Runtime::builder().dir(dir.path()).build()?;

@@ -3,7 +3,11 @@
 //!
 //! `cargo run -p haft-agent --example 07_many_at_once`, or with the address of a server
 //! that speaks Chat Completions, and how many: `… -- http://127.0.0.1:8080 100`
-#![expect(clippy::print_stdout, reason = "an example shows its result")]
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "an example shows its result"
+)]
 
 mod model;
 
@@ -26,7 +30,7 @@ async fn main() -> Result<(), Failure> {
     let count: usize = words.next().map_or(Ok(100), |word| word.parse())?;
     let dir = tempfile::tempdir()?;
     for name in ["a.txt", "b.txt"] {
-        tokio::fs::write(dir.path().join(name), format!("{name}\n").repeat(640)).await?;
+        std::fs::write(dir.path().join(name), format!("{name}\n").repeat(640))?;
     }
     let sessions = Sessions::open(dir.path().join("sessions.db"))?;
     let mut agents = JoinSet::new();
@@ -66,7 +70,7 @@ fn model(server: Option<&str>, number: usize) -> Result<Arc<dyn Model>, Failure>
             read("2", "b.txt"),
             answer("Read.", None),
         ];
-        return Ok(Told::new(answers));
+        return Ok(Told::model(answers));
     };
     let mut settings = Settings::new(Provider::OpenaiCompletions, "scripted");
     settings.base_url = Some(format!("{server}/{number}"));
@@ -92,7 +96,6 @@ fn agent(model: Arc<dyn Model>, dir: &Path, sessions: &Sessions) -> Result<Agent
 
 /// The most memory this process has had, where the system says so.
 fn peak() -> Option<u64> {
-    #[expect(clippy::disallowed_methods, reason = "an example looks at itself")]
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
         .lines()

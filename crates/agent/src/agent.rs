@@ -14,7 +14,7 @@ mod turn;
 
 pub(crate) use handle::WeakHandle;
 pub use handle::{Busy, Events, Handle};
-pub use load::LoadError;
+pub use load::{Asked, LoadError};
 pub use repair::Resumed;
 
 use crate::hooks::{Hooks, NoHooks};

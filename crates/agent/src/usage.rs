@@ -26,16 +26,18 @@ impl Usage {
     /// All tokens, both ways.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.input + self.output
+        self.input.saturating_add(self.output)
     }
 
     /// Adds another answer's. The cost stays known as long as one of them is.
     pub fn add(&mut self, other: &Self) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
-        self.reasoning += other.reasoning;
+        // Numbers of a provider may be any, and must not begin again at zero.
+        let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
+        add(&mut self.input, other.input);
+        add(&mut self.output, other.output);
+        add(&mut self.cache_read, other.cache_read);
+        add(&mut self.cache_write, other.cache_write);
+        add(&mut self.reasoning, other.reasoning);
         self.cost = match (self.cost, other.cost) {
             (None, None) => None,
             (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),

@@ -211,6 +211,11 @@ impl Runtime {
 
     /// Finds the tool, repairs and validates the arguments, asks the policy.
     fn admit(&self, call: &Call) -> Result<Admitted, Error> {
+        self.admit_at(call, None)
+    }
+
+    /// The same in a place of the queue that it has already.
+    fn admit_at(&self, call: &Call, place: Option<Ticket>) -> Result<Admitted, Error> {
         let session = &self.session;
         let entry = session
             .tools
@@ -231,7 +236,10 @@ impl Runtime {
             entry,
             arguments,
             repairs,
-            ticket: session.queue.ticket(&paths),
+            ticket: match place {
+                Some(place) => session.queue.exchange(place, &paths),
+                None => session.queue.ticket(&paths),
+            },
             paths: paths.into(),
             question,
         })
@@ -253,8 +261,8 @@ impl Runtime {
                 let mut call = call.clone();
                 call.arguments = merged(&admitted.arguments, changes)?;
                 call.answer = Some(Answer::Approve);
-                drop(admitted);
-                let mut admitted = self.admit(&call)?;
+                let place = admitted.ticket;
+                let mut admitted = self.admit_at(&call, Some(place))?;
                 admitted.question = None;
                 let arguments = admitted.arguments.clone();
                 Ok((admitted, Some(arguments)))
@@ -383,7 +391,7 @@ impl Runtime {
             session: Arc::clone(&self.session),
             cancel: stop.clone(),
             clock: clock.clone(),
-            answer: call.answer.clone(),
+            answer: call.answer_within.clone(),
             on_event: call.on_event.clone(),
             updates: self.updates(call),
             allowed,

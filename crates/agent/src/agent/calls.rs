@@ -1,16 +1,17 @@
 //! Making the calls of one answer: every call has exactly one result, and nobody is
 //! told that one has ended before its result is on the disk.
 
+use super::handle::{Open, Waiting};
 use super::record::NotRecorded;
-use super::run::{Run, Unsaid};
+use super::run::{Run, Unsaid, fell_over};
 use crate::{ToolCall, ToolResult};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use haft::{Answer, Call, Content, EventKind, Reply};
-use haft_store::sessions::{Approval, Batch, Outcome};
-use serde_json::json;
+use haft_store::sessions::{Batch, Outcome};
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio_util::sync::CancellationToken;
 
 /// How long what is to be recorded waits for more, so that they share a transaction.
@@ -21,8 +22,8 @@ pub(super) struct Prepared {
     pub(super) call: ToolCall,
     /// What stands for it; it is not made then.
     pub(super) instead: Option<Reply>,
-    /// What a person said about it before.
-    pub(super) answer: Option<Answer>,
+    /// What a person said about it before, and whether it had begun then.
+    pub(super) answer: Option<(Answer, bool)>,
 }
 
 impl Prepared {
@@ -46,7 +47,7 @@ pub(super) struct Made {
     /// What is told after it.
     pub(super) untold: Vec<EventKind>,
     /// Calls that nobody could say yes to yet.
-    pub(super) waiting: Vec<Approval>,
+    pub(super) waiting: Vec<Waiting>,
     /// A tool has given the final answer.
     pub(super) last_word: Option<String>,
     /// Something could not be recorded; calls that ran were stopped for it.
@@ -95,7 +96,11 @@ impl Run {
                 match tokio::time::timeout(TOGETHER, stream.next()).await {
                     Ok(next) => next,
                     Err(_) => {
+                        let was_unsaid = made.unsaid.is_some();
                         made.broken = self.record_some(&mut made).await.err();
+                        if was_unsaid && made.broken.is_none() {
+                            self.begun(prepared);
+                        }
                         if made.broken.is_some() {
                             stop.cancel();
                         }
@@ -118,6 +123,17 @@ impl Run {
         }
     }
 
+    /// The calls are part of the conversation: however this ends, it is known which of
+    /// them lack a result.
+    pub(super) fn begun(&self, prepared: &[Prepared]) {
+        self.shared.lock().open = Some(Open {
+            calls: prepared.iter().map(|one| one.call.clone()).collect(),
+            done: Vec::new(),
+            waiting: Vec::new(),
+            since: SystemTime::now(),
+        });
+    }
+
     fn call(&self, one: &Prepared, held: &Held, stop: &CancellationToken) -> Call {
         let (teller, held, id) = (self.teller.clone(), Arc::clone(held), one.call.id.clone());
         let call = Call::new(&one.call.name, one.call.arguments.clone())
@@ -132,7 +148,8 @@ impl Run {
                 event => teller.tell_tool(event.clone()),
             });
         match &one.answer {
-            Some(answer) => call.answered(answer.clone()),
+            Some((answer, true)) => call.answered_within(answer.clone()),
+            Some((answer, false)) => call.answered(answer.clone()),
             None => call,
         }
     }
@@ -148,17 +165,21 @@ impl Run {
         begun: Instant,
     ) {
         if reply.is_pending() {
-            let question = json!({
-                "tool": call.name, "arguments": call.arguments, "question": reply.text(),
-            });
-            made.waiting.push(Approval {
+            made.waiting.push(Waiting {
                 call_id: call.id.clone(),
-                question: question.to_string(),
+                question: reply.text(),
+                // One that did not begin has no end either.
+                has_begun: event.is_some(),
             });
             made.untold.extend(event);
             return;
         }
-        self.settings.hooks.after_tool(call, &mut reply).await;
+        let hook = self.settings.hooks.after_tool(call, &mut reply);
+        if let Err(panic) = AssertUnwindSafe(hook).catch_unwind().await {
+            // What it would have changed or left out is not known.
+            let text = fell_over("a hook", &*panic);
+            reply = Reply::error(format!("the call was made, but its result is lost: {text}"));
+        }
         if reply.is_final() && made.last_word.is_none() {
             made.last_word = Some(reply.text());
         }

@@ -27,7 +27,7 @@ impl Run {
             let conversation = self.shared.lock();
             (conversation.last, conversation.history.len())
         };
-        if long * FULL.1 < window * FULL.0 || length < 4 {
+        if long.saturating_mul(FULL.1) < window.saturating_mul(FULL.0) || length < 4 {
             return Ok(());
         }
         self.compact().await
@@ -126,15 +126,13 @@ fn cut(history: &[Arc<Said>], stays: u64) -> usize {
             cut = number;
         }
     }
-    // An answer with calls that end the conversation stays with them.
-    let ends_open = matches!(
-        history.last().map(|said| &said.message),
-        Some(Message::Tool { .. })
-    );
-    if cut == history.len() && ends_open {
-        cut = history.len().saturating_sub(2);
-    }
-    cut
+    // An answer with calls stays with their results, also if these are still to come.
+    let open = match history.last().map(|said| &said.message) {
+        Some(Message::Tool { .. }) => 2,
+        Some(Message::Assistant(answer)) if answer.calls().next().is_some() => 1,
+        _ => 0,
+    };
+    cut.min(history.len().saturating_sub(open))
 }
 
 /// About how many tokens that is.

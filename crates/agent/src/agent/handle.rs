@@ -1,7 +1,7 @@
 //! What an agent shares with whoever steers it.
 
 use super::record::Record;
-use crate::{Answer, Event, Message, Model, Said, ToolCall, ToolResult, Usage};
+use crate::{Event, Model, Said, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
 use std::collections::{HashSet, VecDeque};
@@ -73,6 +73,8 @@ pub(crate) struct Conversation {
     pub(crate) last: u64,
     /// Calls of the last answer that have no results yet.
     pub(crate) open: Option<Open>,
+    /// The ids of all calls there ever were, also of those that only the record has.
+    pub(crate) call_ids: HashSet<String>,
 }
 
 /// Calls of an answer that are not all done.
@@ -81,25 +83,27 @@ pub(crate) struct Open {
     pub(crate) calls: Vec<ToolCall>,
     /// What came of those that are done.
     pub(crate) done: Vec<ToolResult>,
-    /// Those that wait for a person, by id.
-    pub(crate) waiting: Vec<String>,
+    /// Those that wait for a person.
+    pub(crate) waiting: Vec<Waiting>,
     /// When they began.
     pub(crate) since: SystemTime,
 }
 
-impl Conversation {
-    /// The ids of all calls so far.
-    pub(super) fn call_ids(&self) -> HashSet<String> {
-        let messages = self.history.iter().map(|said| &said.message);
-        let answers = messages.filter_map(|message| match message {
-            Message::Assistant(answer) => Some(answer),
-            _ => None,
-        });
-        answers
-            .flat_map(Answer::calls)
-            .map(|call| call.id.clone())
-            .collect()
+impl Open {
+    /// What a call waits for, if it does.
+    pub(crate) fn waits(&self, id: &str) -> Option<&Waiting> {
+        self.waiting.iter().find(|one| one.call_id == id)
     }
+}
+
+/// A call that waits for a person.
+#[derive(Clone)]
+pub(crate) struct Waiting {
+    pub(crate) call_id: String,
+    /// What they are asked.
+    pub(crate) question: String,
+    /// It ran, and has asked for something; else it is asked whether it may run.
+    pub(crate) has_begun: bool,
 }
 
 impl Shared {

@@ -1,12 +1,13 @@
 //! Going on with a recorded session.
 
 use super::Agent;
-use super::handle::Open;
+use super::handle::{Open, Waiting};
 use super::record::Record;
 use crate::{Answer, Message, Said, ToolCall, ToolResult};
 use haft::Content;
 use haft_store::sessions::{Loaded, Session, Stored};
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Numbers of events that may have been told and not recorded when a process was ended.
@@ -46,6 +47,24 @@ struct Reply {
     is_error: bool,
 }
 
+/// What a person is asked about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Asked {
+    /// The question.
+    pub question: String,
+    /// The call ran and asks for something; else it is asked whether it may run.
+    pub has_begun: bool,
+}
+
+/// A question as it was recorded.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Question {
+    question: String,
+    has_begun: bool,
+}
+
 impl Agent {
     /// With everything that was said in a recorded session. Calls that nobody finished
     /// are taken up by [`Agent::resume`].
@@ -57,6 +76,7 @@ impl Agent {
         let mut ids = Vec::new();
         let mut total = crate::Usage::default();
         let mut last = 0;
+        let mut call_ids = HashSet::new();
         for stored in &loaded.messages {
             if stored.role == "compaction" {
                 let compaction: Compaction = read(stored)?;
@@ -72,6 +92,7 @@ impl Agent {
             if let Message::Assistant(answer) = &message {
                 total.add(&answer.usage);
                 last = answer.usage.total();
+                call_ids.extend(answer.calls().map(|call| call.id.clone()));
             }
             history.push(Said::new(message));
             ids.push(Some(stored.id));
@@ -84,7 +105,7 @@ impl Agent {
         };
         let seq = match ended {
             true => loaded.last_seq,
-            false => (loaded.last_seq / GAP + 1) * GAP,
+            false => loaded.last_seq + GAP,
         };
         self.shared.continue_after(seq);
         {
@@ -94,6 +115,7 @@ impl Agent {
             conversation.total = total;
             conversation.last = last;
             conversation.open = open;
+            conversation.call_ids = call_ids;
             conversation.record = Record::new(Some(session));
         }
         Ok(self)
@@ -118,8 +140,20 @@ impl Agent {
         let Some(open) = &conversation.open else {
             return Vec::new();
         };
-        let waits = |call: &&ToolCall| open.waiting.contains(&call.id);
+        let waits = |call: &&ToolCall| open.waits(&call.id).is_some();
         open.calls.iter().filter(waits).cloned().collect()
+    }
+
+    /// What a person is asked about a call that waits. One that has begun asks for
+    /// something else than whether it may be made, as a sub-agent does for its calls.
+    #[must_use]
+    pub fn question(&self, call_id: &str) -> Option<Asked> {
+        let conversation = self.shared.lock();
+        let one = conversation.open.as_ref()?.waits(call_id)?;
+        Some(Asked {
+            question: one.question.clone(),
+            has_begun: one.has_begun,
+        })
     }
 }
 
@@ -139,17 +173,21 @@ fn open(
     let Some(Message::Assistant(answer)) = last.map(|said| &said.message) else {
         return Ok(None);
     };
-    let calls: Vec<ToolCall> = Answer::calls(answer).cloned().collect();
+    let mut calls: Vec<ToolCall> = Answer::calls(answer).cloned().collect();
     if calls.is_empty() {
         return Ok(None);
     }
     let mut done = Vec::new();
-    for call in &calls {
+    for call in &mut calls {
         let recorded = match session.sessions().call(Some(session.id()), &call.id) {
             Ok((_, recorded)) => recorded,
             // A call that only reads is not recorded before it has ended.
             Err(_) => continue,
         };
+        // A hook may have changed them: with these it was asked for.
+        if let Ok(arguments) = serde_json::from_str(&recorded.arguments) {
+            call.arguments = arguments;
+        }
         let Some(reply) = recorded.reply else {
             continue;
         };
@@ -165,7 +203,15 @@ fn open(
     }
     // One that was answered and has no outcome may have begun.
     let undecided = loaded.approvals.iter().filter(|one| one.decision.is_none());
-    let waiting = undecided.map(|one| one.call_id.clone()).collect();
+    let waiting = undecided.map(|one| {
+        let asked: Question = serde_json::from_str(&one.question).unwrap_or_default();
+        Waiting {
+            call_id: one.call_id.clone(),
+            question: asked.question,
+            has_begun: asked.has_begun,
+        }
+    });
+    let waiting = waiting.collect();
     let since = loaded.messages.last().map(|stored| stored.time);
     Ok(Some(Open {
         calls,

@@ -4,13 +4,20 @@
 use super::calls::{Made, Prepared};
 use super::handle::Open;
 use super::record::NotRecorded;
-use super::run::{End, Next, Run};
-use crate::{ToolCall, ToolResult, Usage};
-use haft::{Answer, Content, Effect};
-use haft_store::sessions::{Batch, Decision};
+use super::run::{End, Next, Run, recorded};
+use crate::{Message, ToolCall, ToolResult, Usage};
+use haft::{Answer, Content, Effect, Reply};
+use haft_store::sessions::{Batch, Decision, Outcome};
 
 /// How many changed files the model is told by name.
 const NAMED: usize = 30;
+
+/// The result of a call that nobody said yes to.
+const PASSED_OVER: &str = "[not made: it waited for a person, who said something else instead]";
+
+/// The same of one that asked for something while it ran.
+const LEFT: &str = "[ended: it asked a person for something, who said something else instead. \
+What it did before that is done.]";
 
 /// How a session goes on.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +35,10 @@ impl Run {
         let Some(open) = self.shared.lock().open.take() else {
             return Ok(None);
         };
-        self.record_answers(&open, resumed).await?;
+        if let Err(error) = self.record_answers(&open, resumed).await {
+            self.shared.lock().open = Some(open);
+            return Err(error.into());
+        }
         self.turns += 1;
         self.is_in_turn = true;
         self.tell(crate::AgentEvent::TurnStart { turn: self.turns });
@@ -38,17 +48,24 @@ impl Run {
         for call in &open.calls {
             if let Some(done) = open.done.iter().find(|done| done.call_id == call.id) {
                 results.push(Some(done.clone()));
-            } else if open.waiting.contains(&call.id) {
+            } else if let Some(waits) = open.waits(&call.id) {
                 results.push(None);
                 let answer = resumed.answers.iter().find(|(id, _)| *id == call.id);
                 prepared.push(Prepared {
-                    answer: answer.map(|(_, answer)| answer.clone()),
+                    answer: answer.map(|(_, answer)| (answer.clone(), waits.has_begun)),
                     ..Prepared::new(call.clone())
                 });
             } else {
                 results.push(Some(self.interrupted(call, &changed)));
             }
         }
+        // From here on nobody knows which of them have begun.
+        self.shared.lock().open = Some(Open {
+            calls: open.calls.clone(),
+            done: open.done.clone(),
+            waiting: Vec::new(),
+            since: open.since,
+        });
         let made = self.make(&prepared, None).await;
         let mut fresh = made.results.into_iter();
         for slot in results.iter_mut().filter(|slot| slot.is_none()) {
@@ -62,9 +79,54 @@ impl Run {
         }
     }
 
+    /// Calls that lack a result get one before something new is said. Whoever says
+    /// something else has not said yes: what waits is not made.
+    pub(super) async fn settle(&mut self) -> Result<(), NotRecorded> {
+        let Some(open) = self.shared.lock().open.take() else {
+            return Ok(());
+        };
+        let changed = self.what_changed(&open).await;
+        let mut results = Vec::new();
+        let mut batch = self.batch();
+        for call in &open.calls {
+            if let Some(done) = open.done.iter().find(|done| done.call_id == call.id) {
+                results.push(done.clone());
+            } else if let Some(waits) = open.waits(&call.id) {
+                let reply = Reply::error(match waits.has_begun {
+                    true => LEFT,
+                    false => PASSED_OVER,
+                });
+                batch.decisions.push(Decision {
+                    call_id: call.id.clone(),
+                    answer: "reject".to_owned(),
+                });
+                batch.outcomes.push(Outcome {
+                    call_id: call.id.clone(),
+                    reply: reply.to_json().to_string(),
+                    is_error: true,
+                    duration_ms: 0,
+                    output: None,
+                });
+                results.push(super::calls::result(call, reply));
+            } else {
+                results.push(self.interrupted(call, &changed));
+            }
+        }
+        let message = Message::Tool { results };
+        batch.messages.push(recorded(&message));
+        match self.commit(batch).await {
+            Ok(ids) => self.keep(vec![message], ids),
+            Err(error) => {
+                self.shared.lock().open = Some(open);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     async fn record_answers(&self, open: &Open, resumed: &Resumed) -> Result<(), NotRecorded> {
         let given = resumed.answers.iter();
-        let decisions = given.filter(|(id, _)| open.waiting.contains(id));
+        let decisions = given.filter(|(id, _)| open.waits(id).is_some());
         let decisions: Vec<_> = decisions
             .map(|(call_id, answer)| Decision {
                 call_id: call_id.clone(),
@@ -88,8 +150,7 @@ impl Run {
     /// What the model is told of the files, if a call may have changed some.
     async fn what_changed(&self, open: &Open) -> String {
         let is_unknown = |call: &&ToolCall| {
-            !open.waiting.contains(&call.id)
-                && !open.done.iter().any(|done| done.call_id == call.id)
+            open.waits(&call.id).is_none() && !open.done.iter().any(|done| done.call_id == call.id)
         };
         if !open
             .calls

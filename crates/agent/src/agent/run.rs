@@ -8,9 +8,11 @@ use super::record::NotRecorded;
 use super::repair::Resumed;
 use super::tell::Teller;
 use crate::{AgentEvent, Event, EventKind, Limit, Message, Origin, Said, Usage};
+use futures::FutureExt;
 use haft_store::sessions::{Batch, NewMessage};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -37,8 +39,6 @@ pub(super) struct Run {
     pub(super) circle: Circle,
     /// How often the memory of tools had changed when it was recorded last.
     remembered: AtomicU64,
-    /// Ids of calls so far.
-    pub(super) ids: HashSet<String>,
     pub(super) text: String,
     /// A turn has begun that has not ended.
     pub(super) is_in_turn: bool,
@@ -82,10 +82,9 @@ pub(super) fn begin(
 ) -> Result<Events, Busy> {
     let (sender, events) = mpsc::unbounded_channel();
     let cancel = shared.start(sender.clone())?;
-    let run = Run {
+    let mut run = Run {
         teller: Teller::new(shared, &settings, sender),
         remembered: AtomicU64::new(shared.runtime.state().changes()),
-        ids: shared.lock().call_ids(),
         settings,
         shared: Arc::clone(shared),
         cancel: cancel.clone(),
@@ -97,7 +96,11 @@ pub(super) fn begin(
     };
     let working = Working(Arc::clone(shared));
     tokio::spawn(async move {
-        run.work(begin).await;
+        // Models and hooks are anybody's: one that falls over ends the run, which says so.
+        let worked = AssertUnwindSafe(run.work(begin)).catch_unwind().await;
+        if let Err(panic) = worked {
+            run.end(End::Failed(fell_over("the run", &*panic))).await;
+        }
         drop(working);
     });
     Ok(Events {
@@ -115,8 +118,16 @@ impl Drop for Working {
     }
 }
 
+/// What to say of a panic.
+pub(super) fn fell_over(what: &str, panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = haft::ops::text::decode::visible(text.unwrap_or("no message"));
+    format!("{what} panicked: {text}")
+}
+
 impl Run {
-    async fn work(mut self, begin: Begin) {
+    async fn work(&mut self, begin: Begin) {
         let end = match self.beginning(begin).await {
             Ok(Some(end)) | Err(end) => end,
             Ok(None) => self.turns().await,
@@ -152,15 +163,21 @@ impl Run {
             }
         };
         // Nobody is told that it began before what it was asked is on the disk.
-        let said = self.prompted(prompt).await;
+        let settled = self.settle().await;
+        let said = match settled {
+            Ok(()) => self.prompted(prompt).await,
+            Err(error) => Err(error.into()),
+        };
         self.teller.send(start);
         said?;
         Ok(None)
     }
 
-    async fn prompted(&mut self, mut prompt: String) -> Result<(), NotRecorded> {
-        self.settings.hooks.before_agent(&mut prompt).await;
-        self.say(vec![Message::prompt(prompt)]).await
+    async fn prompted(&mut self, mut prompt: String) -> Result<(), End> {
+        let hook = self.settings.hooks.before_agent(&mut prompt);
+        let heard = AssertUnwindSafe(hook).catch_unwind().await;
+        heard.map_err(|panic| End::Failed(fell_over("a hook", &*panic)))?;
+        Ok(self.say(vec![Message::prompt(prompt)]).await?)
     }
 
     async fn turns(&mut self) -> End {

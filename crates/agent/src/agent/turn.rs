@@ -2,13 +2,16 @@
 
 use super::ask::{NoAnswer, Question};
 use super::calls::{Made, Prepared};
-use super::handle::Open;
+use super::handle::{Open, Waiting};
 use super::limits::Round;
 use super::record::NotRecorded;
-use super::run::{End, Next, Run, Unsaid, not_recorded, recorded};
+use super::run::{End, Next, Run, Unsaid, fell_over, not_recorded, recorded};
 use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
-use haft::Effect;
-use haft_store::sessions::{Batch, Call};
+use futures::FutureExt;
+use haft::{Effect, Reply};
+use haft_store::sessions::{Approval, Batch, Call};
+use serde_json::json;
+use std::panic::AssertUnwindSafe;
 use std::time::SystemTime;
 
 impl Run {
@@ -37,6 +40,7 @@ impl Run {
         let unsaid = if batch.calls.iter().any(|call| call.has_effect) {
             let ids = self.commit(batch).await?;
             self.keep(vec![message], ids);
+            self.begun(&prepared);
             None
         } else {
             Some(Unsaid { message, batch })
@@ -94,19 +98,20 @@ impl Run {
     }
 
     /// Ids that were there before are made distinct: each call has its own result.
-    fn distinct(&mut self, mut answer: Answer) -> Answer {
+    fn distinct(&self, mut answer: Answer) -> Answer {
+        let ids = &mut self.shared.lock().call_ids;
         let mut is_renamed = false;
         for part in &mut answer.parts {
             let Part::Call(call) = part else { continue };
-            if call.id.is_empty() || self.ids.contains(&call.id) {
+            if call.id.is_empty() || ids.contains(&call.id) {
                 let stem = if call.id.is_empty() { "call" } else { &call.id };
                 let fresh = (2_u64..)
                     .map(|number| format!("{stem}_{number}"))
-                    .find(|id| !self.ids.contains(id));
+                    .find(|id| !ids.contains(id));
                 call.id = fresh.unwrap_or_default();
                 is_renamed = true;
             }
-            self.ids.insert(call.id.clone());
+            ids.insert(call.id.clone());
         }
         if is_renamed {
             // The provider's own form has the old ones.
@@ -162,7 +167,15 @@ impl Run {
     async fn prepare(&self, calls: Vec<ToolCall>) -> Vec<Prepared> {
         let mut prepared = Vec::new();
         for mut call in calls {
-            let instead = self.settings.hooks.before_tool(&mut call).await;
+            let id = call.id.clone();
+            let hook = self.settings.hooks.before_tool(&mut call);
+            let instead = AssertUnwindSafe(hook).catch_unwind().await;
+            // Whoever could have said no has not said yes.
+            let instead = instead.unwrap_or_else(|panic| {
+                let text = fell_over("a hook", &*panic);
+                Some(Reply::error(format!("the call was not made: {text}")))
+            });
+            call.id = id;
             prepared.push(Prepared {
                 instead,
                 ..Prepared::new(call)
@@ -214,12 +227,13 @@ impl Run {
             open = Some(Open {
                 calls: calls.to_vec(),
                 done: results,
-                waiting: made.waiting.iter().map(|one| one.call_id.clone()).collect(),
+                waiting: made.waiting.clone(),
                 since: SystemTime::now(),
             });
             next = Next::End(End::Approval);
         }
-        if let Some(text) = made.last_word {
+        // What waits for a person is not done.
+        if let (Some(text), true) = (made.last_word, made.waiting.is_empty()) {
             self.text = text;
             next = Next::End(End::Done);
         }
@@ -229,7 +243,7 @@ impl Run {
         let batch = Batch {
             messages: messages.iter().map(recorded).collect(),
             outcomes: made.unrecorded,
-            approvals: made.waiting,
+            approvals: made.waiting.iter().map(|one| asked(calls, one)).collect(),
             ..self.batch()
         };
         let ids = self.commit_or_tell(made.unsaid, batch, &told).await?;
@@ -239,6 +253,21 @@ impl Run {
             self.teller.send(event);
         }
         Ok(next)
+    }
+}
+
+/// A question as the record has it.
+fn asked(calls: &[ToolCall], one: &Waiting) -> Approval {
+    let call = calls.iter().find(|call| call.id == one.call_id);
+    let question = json!({
+        "tool": call.map(|call| &call.name),
+        "arguments": call.map(|call| &call.arguments),
+        "question": one.question,
+        "has_begun": one.has_begun,
+    });
+    Approval {
+        call_id: one.call_id.clone(),
+        question: question.to_string(),
     }
 }
 

@@ -13,6 +13,9 @@ const PACE: Duration = Duration::from_millis(300);
 /// How many bytes of its text a line of status has.
 const TAIL: usize = 160;
 
+/// How many bytes of what a person is asked are told: they should see all of it.
+const QUESTION: usize = 4_000;
+
 /// What came of the work of a sub-agent.
 pub(super) enum Followed {
     /// It has answered.
@@ -186,7 +189,7 @@ impl<'a> Seen<'a> {
                     Some(question) => format!("{tool}: {question}"),
                     None => format!("{tool} {arguments}"),
                 };
-                self.questions.push(reply::cut(&asked, 300));
+                self.questions.push(reply::cut(&asked, QUESTION));
                 None
             }
             _ => None,

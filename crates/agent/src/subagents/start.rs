@@ -9,7 +9,7 @@ use super::{Child, Start};
 use crate::agent::{Settings, WeakHandle};
 use crate::{Agent, Events, Hooks, Model, Resumed, Said, ToolCall};
 use async_trait::async_trait;
-use haft::{Context, Error, Narrow, Reply, Runtime};
+use haft::{Answer, Context, Error, Narrow, Reply, Runtime};
 use std::sync::Arc;
 
 /// What an agent needs to have sub-agents.
@@ -86,9 +86,17 @@ impl Desk {
             && let Some(found) = tasks::waiting(cx.state(), &self.session, cx.call_id())
         {
             let task = self.found(&found, cx)?;
-            let open = waiting(&task.agent).into_iter();
+            let open = waiting(&task.agent);
+            if matches!(answer, Answer::ApproveWith { .. }) && open.len() > 1 {
+                return Err(Error::Waiting {
+                    question: format!(
+                        "{} calls wait, and changed arguments would be for one: approve or reject",
+                        open.len()
+                    ),
+                });
+            }
             let resumed = Resumed {
-                answers: open.map(|id| (id, answer.clone())).collect(),
+                answers: open.into_iter().map(|id| (id, answer.clone())).collect(),
                 prompt: None,
             };
             let events = task.agent.resume(resumed).await;
@@ -96,6 +104,9 @@ impl Desk {
                 task,
                 events.map_err(|busy| Error::failed(busy.to_string()))?,
             ));
+        }
+        if let Some(Answer::Reject { .. }) = cx.answer() {
+            return Err(Error::failed("the answer was no, so nothing was begun"));
         }
         let task = match &wanted.task_id {
             None => self.fresh(&wanted.member, cx)?,
@@ -300,7 +311,9 @@ fn less<T>(a: Option<T>, b: Option<T>, lower: impl Fn(T, T) -> T) -> Option<T> {
 fn waiting(agent: &Agent) -> Vec<String> {
     let conversation = agent.shared.lock();
     let open = conversation.open.as_ref();
-    open.map(|open| open.waiting.clone()).unwrap_or_default()
+    let waiting = open.map(|open| open.waiting.iter());
+    let ids = waiting.into_iter().flatten().map(|one| one.call_id.clone());
+    ids.collect()
 }
 
 /// What a sub-agent is told first.

@@ -174,7 +174,7 @@ impl Runtime {
         let approval = &self.session.approval;
         let policy = approval.policy();
         let waits = self.session.interrupt_on.contains(&call.tool);
-        if policy.is_empty() && !waits {
+        if policy.is_empty() && !waits && call.answer.is_none() {
             return Ok(None);
         }
         let names = self.names(resources, paths);
@@ -190,12 +190,17 @@ impl Runtime {
         if waits && judgement.verdict != Verdict::Deny {
             judgement = interrupted(judgement);
         }
-        match judgement.verdict {
-            Verdict::Allow => return Ok(None),
-            Verdict::Ask => {}
+        let is_asked = match judgement.verdict {
+            Verdict::Allow => false,
+            Verdict::Ask => approval.approve != Approve::Auto || waits,
             Verdict::Deny => return Err(denied(&call.tool, &judgement)),
+        };
+        // Who said no has said no, whatever would be asked today.
+        if !is_asked && call.answer.is_none() {
+            return Ok(None);
         }
-        if approval.approve == Approve::Auto && !waits {
+        let has_begun = call.answer_within.is_some() && call.answer.is_none();
+        if has_begun && approval.approve != Approve::Never {
             return Ok(None);
         }
         // No rule helps against `interrupt_on`.
@@ -204,7 +209,9 @@ impl Runtime {
             false => policy.suggest(&act, &suggested()),
         };
         let why = match (approval.approve, &approval.approver, &call.answer) {
-            (Approve::Never, ..) => "and the session says no to all of that (--approve never)",
+            (Approve::Never, ..) if is_asked => {
+                "and the session says no to all of that (--approve never)"
+            }
             (_, None, None) => "and nobody is there to be asked",
             _ => {
                 return Ok(Some(Question {
@@ -269,7 +276,7 @@ impl Runtime {
         let tool = cx.within.last().map_or("", String::as_str);
         match (approval.approve, &approval.approver, &cx.answer) {
             (Approve::Never, ..) | (Approve::Ask, None, None) => return Ok(false),
-            (Approve::Auto, ..) => return Ok(true),
+            (Approve::Auto, _, None) => return Ok(true),
             _ => {}
         }
         let question = Question {

@@ -17,8 +17,10 @@ pub struct Call {
     pub(crate) cancel: CancellationToken,
     pub(crate) on_update: Option<UpdateSink>,
     pub(crate) on_event: Option<Listener>,
-    /// What a person said about it before.
+    /// What a person said before about making it.
     pub(crate) answer: Option<Answer>,
+    /// What they said about something that it asked while it ran.
+    pub(crate) answer_within: Option<Answer>,
     /// The tools that are being called and made this call, the outermost first.
     pub(crate) within: Vec<String>,
 }
@@ -35,6 +37,7 @@ impl Call {
             on_update: None,
             on_event: None,
             answer: None,
+            answer_within: None,
             within: Vec::new(),
         }
     }
@@ -67,11 +70,21 @@ impl Call {
         self
     }
 
-    /// With what a person said about it when it was asked for before: whatever asks
-    /// about it now has this answer. What denies it still does.
+    /// With what a person said about it when they were asked before whether it may be
+    /// made. That holds whoever would be asked now, also if nobody would be; what denies
+    /// it still does. Something that it asks while it runs is another question.
     #[must_use]
     pub fn answered(mut self, answer: Answer) -> Self {
         self.answer = Some(answer);
+        self
+    }
+
+    /// With what a person said about something that it asked while it ran, as with
+    /// [`Context::confirm`](crate::Context::confirm). It was allowed to begin then, and
+    /// is not asked about again; what denies it still does.
+    #[must_use]
+    pub fn answered_within(mut self, answer: Answer) -> Self {
+        self.answer_within = Some(answer);
         self
     }
 }

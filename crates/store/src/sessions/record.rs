@@ -334,7 +334,8 @@ fn approval(
     Ok(())
 }
 
-/// Answers the newest question about a call that has no answer.
+/// Answers the questions about a call that have no answer: it may have been asked about
+/// more than once, and none of them is open when it is made.
 fn decision(
     connection: &Connection,
     current: &Current,
@@ -342,27 +343,25 @@ fn decision(
     now: i64,
 ) -> Result<(), Stop> {
     let (first, last) = rows_of(current.number);
-    let mut statement = connection.prepare_cached(
-        "SELECT max(id) FROM approvals WHERE id BETWEEN ?1 AND ?2 AND call_id = ?3
-         AND NOT EXISTS (SELECT 1 FROM decisions WHERE decisions.id = approvals.id)",
-    )?;
-    let asked: Option<i64> =
-        statement.query_row(params![first, last, new.call_id], |row| row.get(0))?;
-    let Some(asked) = asked else {
+    let answered = connection
+        .prepare_cached(
+            "INSERT INTO decisions (id, time, answer)
+             SELECT id, ?4, ?5 FROM approvals WHERE id BETWEEN ?1 AND ?2 AND call_id = ?3
+             AND NOT EXISTS (SELECT 1 FROM decisions WHERE decisions.id = approvals.id)",
+        )?
+        .execute(params![first, last, new.call_id, now, new.answer])?;
+    if answered == 0 {
         let detail = format!("nothing is asked about call \"{}\"", new.call_id);
         return Err(current.contradiction(detail));
-    };
-    connection
-        .prepare_cached("INSERT INTO decisions (id, time, answer) VALUES (?1, ?2, ?3)")?
-        .execute(params![asked, now, new.answer])?;
+    }
     Ok(())
 }
 
-/// How many questions nobody has answered, about calls that may still be made.
+/// How many calls there are that may still be made once somebody has answered.
 fn waiting(connection: &Connection, current: &Current) -> Result<i64, Stop> {
     let (first, last) = rows_of(current.number);
     let mut statement = connection.prepare_cached(
-        "SELECT count(*) FROM approvals WHERE id BETWEEN ?1 AND ?2
+        "SELECT count(DISTINCT call_id) FROM approvals WHERE id BETWEEN ?1 AND ?2
          AND NOT EXISTS (SELECT 1 FROM decisions WHERE decisions.id = approvals.id)
          AND NOT EXISTS (
              SELECT 1 FROM calls JOIN outcomes ON outcomes.id = calls.id

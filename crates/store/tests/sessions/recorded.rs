@@ -193,6 +193,37 @@ async fn batches_in_one_step_are_all_there_or_none_is() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_asked_about_twice_is_answered_once() {
+    let folder = folder();
+    let sessions = open(&folder);
+    let session = begin(&sessions);
+    let asked = Batch {
+        calls: vec![call("a")],
+        approvals: vec![approval("a")],
+        ..messages(&["go"])
+    };
+    session.commit(asked).await.unwrap();
+    let again = Batch {
+        approvals: vec![approval("a")],
+        ..Batch::default()
+    };
+    session.commit(again).await.unwrap();
+    let waiting = || sessions.list(&Filter::default()).unwrap()[0].waiting;
+    assert_eq!(waiting(), 1);
+    let answered = Batch {
+        decisions: vec![decision("a", "approve")],
+        ..Batch::default()
+    };
+    session.commit(answered).await.unwrap();
+    assert_eq!(waiting(), 0);
+    let pending = sessions.look(session.id()).unwrap().approvals;
+    assert!(
+        pending.iter().all(|one| one.decision.is_some()),
+        "{pending:?}"
+    );
+}
+
+#[tokio::test]
 async fn questions_wait_until_they_are_answered_or_idle() {
     let folder = folder();
     let sessions = open(&folder);

@@ -116,6 +116,10 @@ fn usage(usage: &RigUsage) -> Usage {
         cache_read: usage.cached_input_tokens.unwrap_or(0),
         cache_write: usage.cache_creation_input_tokens.unwrap_or(0),
         reasoning: usage.reasoning_tokens.unwrap_or(0),
-        cost: usage.cost.map(|cost| cost.total),
+        // One that is less than nothing would make room below a limit.
+        cost: usage
+            .cost
+            .map(|cost| cost.total)
+            .filter(|cost| cost.is_finite() && *cost >= 0.0),
     }
 }

@@ -169,6 +169,71 @@ async fn a_tool_may_ask_for_itself() {
         "{}",
         reply.text()
     );
-    let again = Call::new("sure", json!({})).answered(Answer::Approve);
+    let again = Call::new("sure", json!({})).answered_within(Answer::Approve);
     assert_eq!(one.runtime.run(again).await.text(), "done");
+}
+
+#[tokio::test]
+async fn a_no_from_before_holds_whatever_is_asked_today() {
+    let no = || Answer::Reject { reason: None };
+    let change = || Answer::ApproveWith {
+        arguments: json!({ "command": "echo safe" }),
+    };
+    // Nothing asks any more: the session says yes to all, or a rule allows it.
+    for (approve, command) in [
+        (Approve::Auto, "make"),
+        (Approve::Ask, "ls"),
+        (Approve::Never, "ls"),
+    ] {
+        let one = bench(|builder| builder.approve(approve));
+        let call = || Call::new("run", json!({ "command": command }));
+        let reply = one.runtime.run(call().answered(no())).await;
+        assert!(reply.is_error(), "{approve:?} {command}");
+        assert!(one.ran.lock().unwrap().is_empty(), "{approve:?} {command}");
+        let reply = one.runtime.run(call().answered(Answer::Approve)).await;
+        assert!(!reply.is_error(), "{approve:?}: {}", reply.text());
+        if approve == Approve::Auto {
+            one.runtime.run(call().answered(change())).await;
+            assert_eq!(*one.ran.lock().unwrap(), [command, "echo safe"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_yes_to_a_call_is_none_to_what_it_asks_while_it_runs() {
+    let one = bench(|builder| builder.approver(says(Answer::Later)).interrupt_on(["sure"]));
+    confirming(&one.runtime, Duration::from_secs(5));
+    let call = || Call::new("sure", json!({}));
+    let reply = one.runtime.run(call()).await;
+    assert!(reply.is_pending() && !reply.text().contains("Really?"));
+    let reply = one.runtime.run(call().answered(Answer::Approve)).await;
+    assert!(
+        reply.is_pending() && reply.text().contains("Really?"),
+        "{}",
+        reply.text()
+    );
+    let reply = one
+        .runtime
+        .run(call().answered_within(Answer::Approve))
+        .await;
+    assert_eq!(reply.text(), "done");
+    let no = Answer::Reject { reason: None };
+    let reply = one.runtime.run(call().answered_within(no)).await;
+    assert_eq!(reply.text(), "left alone");
+}
+
+#[tokio::test]
+async fn changed_arguments_do_not_wait_for_calls_behind_them() {
+    let mine = Answer::ApproveWith {
+        arguments: json!({ "content": "mine" }),
+    };
+    let temp = tempfile::TempDir::new().unwrap();
+    let runtime = Runtime::builder().dir(temp.path()).every_tool();
+    let runtime = runtime.approver(says(mine)).interrupt_on(["write"]);
+    let runtime = runtime.concurrency(1).build().unwrap();
+    let write = |content: &str| Call::new("write", json!({ "path": "a", "content": content }));
+    let all = runtime.run_all(vec![write("one"), write("two"), write("three")]);
+    let replies = tokio::time::timeout(Duration::from_secs(20), all).await;
+    let replies = replies.expect("they wait for each other");
+    assert!(replies.iter().all(|reply| !reply.is_error()));
 }
