@@ -126,6 +126,10 @@ impl Driver for Live {
         Ok(events.boxed())
     }
 
+    fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Relaxed)
+    }
+
     fn steer(&self, text: String) {
         self.agent.steer(text);
     }

@@ -354,6 +354,9 @@ impl App {
         self.choosing = None;
         self.history.add(text.trim_end());
         match Typed::of(&text) {
+            Typed::Nothing if self.work.is_idle() && self.driver.is_left() => {
+                self.work_at(String::new());
+            }
             Typed::Nothing => {}
             Typed::Quit => self.ended = Some(Ended::Quit),
             Typed::Unknown(words) => self.note(&words, Style::YELLOW),
@@ -375,6 +378,10 @@ impl App {
     fn prompt(&mut self, text: String) {
         let lines = self.transcript.said(&text);
         self.print(&lines);
+        self.work_at(text);
+    }
+
+    fn work_at(&mut self, text: String) {
         self.transcript.begin(Instant::now(), Length::Short);
         self.work = Work::Prompt(None);
         let text = super::with_outputs(std::mem::take(&mut self.ran), &text);

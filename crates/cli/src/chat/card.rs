@@ -203,8 +203,14 @@ impl Call {
     /// As it looks when it was not allowed.
     pub(crate) fn refused(&self, reason: &str, columns: usize) -> Vec<Line> {
         let mark = if self.is_child { "  ↳" } else { "✗" };
-        let facts = [("refused".to_owned(), Style::YELLOW)];
+        let mut facts = vec![("refused".to_owned(), Style::YELLOW)];
+        // One row is all that a sub-agent gets, so it says why as well.
+        let why = reason.lines().next().filter(|_| self.is_child);
+        facts.extend(why.map(|why| (why.to_owned(), Style::DIM)));
         let mut lines = vec![self.header(mark, Style::YELLOW, columns, &facts)];
+        if self.is_child {
+            lines = lines.iter().map(|line| line.cut(columns)).collect();
+        }
         for line in reason.lines().filter(|_| !self.is_child) {
             lines.push(
                 Line::new(line, Style::DIM)

@@ -43,6 +43,11 @@ pub(crate) trait Driver: Send + Sync {
     /// asked: the events of that call, then the end. It is stopped by dropping them.
     async fn command(&self, line: String) -> Result<Events, String>;
 
+    /// Whether something was left over, that going on without a word takes up.
+    fn is_left(&self) -> bool {
+        false
+    }
+
     /// Says something to the model at work. It is sent when `steering` is seen.
     fn steer(&self, text: String);
 

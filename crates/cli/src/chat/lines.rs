@@ -174,6 +174,9 @@ impl Lines {
         self.prompts = io::stdout().is_terminal();
         let is_idle = self.events.is_none();
         match Typed::of(line) {
+            Typed::Nothing if is_idle && self.driver.is_left() => {
+                self.prompt(String::new()).await?;
+            }
             Typed::Nothing => {}
             Typed::Quit => return Ok(true),
             Typed::Unknown(words) => self.print(&[Line::plain(&words)])?,

@@ -82,7 +82,9 @@ fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<Stri
         agent.history().len()
     )];
     let waiting = agent.waiting().len();
-    if waiting > 0 {
+    if waiting == 1 {
+        notes.push("a call waits for your word: Enter asks about it".to_owned());
+    } else if waiting > 1 {
         notes.push(format!(
             "{waiting} calls wait for your word: Enter asks about them"
         ));
