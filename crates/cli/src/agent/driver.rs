@@ -111,7 +111,7 @@ impl Driver for Live {
                 outputs.look(&EventKind::Tool(kind.clone()));
                 let _ = sender.send(Seen {
                     kind: EventKind::Tool(kind),
-                    parent: None,
+                    child: None,
                 });
             });
         let runtime = self.agent.runtime().clone();

@@ -273,7 +273,7 @@ impl App {
             .see(seen, Instant::now(), &|call| driver.output(call));
         self.print(&lines);
         match (&seen.kind, &mut self.work) {
-            (EventKind::Agent(AgentEvent::Steering { text }), _) if seen.parent.is_none() => {
+            (EventKind::Agent(AgentEvent::Steering { text }), _) if seen.child.is_none() => {
                 if let Some(at) = self.queue.iter().position(|queued| queued == text) {
                     self.queue.remove(at);
                 }
@@ -282,7 +282,7 @@ impl App {
                 EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }),
                 Work::Command { call, .. },
             ) => *call = Some(call_id.clone()),
-            (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _) if seen.parent.is_none() => {
+            (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _) if seen.child.is_none() => {
                 self.answered(reason);
             }
             _ => {}

@@ -14,16 +14,15 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) kind: EventKind,
-    /// The session of the agent that started the one it happened in: it is a
-    /// sub-agent's.
-    pub(crate) parent: Option<String>,
+    /// The session of the sub-agent that it happened to, if it did.
+    pub(crate) child: Option<String>,
 }
 
 impl From<Event> for Seen {
     fn from(event: Event) -> Self {
         Self {
+            child: event.parent.is_some().then_some(event.session),
             kind: event.kind,
-            parent: event.parent,
         }
     }
 }

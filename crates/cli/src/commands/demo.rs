@@ -8,8 +8,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
 use crate::{env, log, session};
-use haft::ops::executor::sandbox::Network;
 use async_trait::async_trait;
+use haft::ops::executor::sandbox::Network;
 use haft::{Answer, Draft, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose};
 use haft_agent::provider::Recording;
 use haft_agent::{
@@ -76,6 +76,9 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("cannot remove the scratch folder: {error}")))?;
     if exit == Exit::Done {
         goodbye()?;
+    } else if output::can_ask() {
+        // The prompt of the shell is not to stand behind ours.
+        output::note("");
     }
     Ok(exit)
 }

@@ -25,7 +25,10 @@ const NAMED: usize = 5;
 const RUNTIMES: [(&str, &str); 6] = [
     ("bash", "commands, plugins"),
     ("python3", "plugins in Python"),
-    ("node", "plugins in TypeScript and JavaScript, MCP servers by npx"),
+    (
+        "node",
+        "plugins in TypeScript and JavaScript, MCP servers by npx",
+    ),
     ("ruby", "plugins in Ruby"),
     ("go", "plugins in Go"),
     ("cargo", "plugins in Rust"),
@@ -69,12 +72,18 @@ pub(super) async fn look(settings: &Settings) -> Around {
         }
     }
     let folders = env::paths("PATH");
-    let has = |program: &str| folders.iter().any(|folder| is_program(&folder.join(program)));
+    let has = |program: &str| {
+        folders
+            .iter()
+            .any(|folder| is_program(&folder.join(program)))
+    };
     Around {
         model,
         keys,
         ollama: ollama(&ollama_address(settings)).await,
-        runtimes: RUNTIMES.map(|(name, what)| (name, what, has(name))).to_vec(),
+        runtimes: RUNTIMES
+            .map(|(name, what)| (name, what, has(name)))
+            .to_vec(),
     }
 }
 
@@ -114,9 +123,13 @@ async fn ollama(address: &str) -> Result<Vec<String>, String> {
     let answer = answer.ok_or_else(|| format!("nothing answers at {address}"))?;
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
     let body: Option<Value> = body.and_then(|body| serde_json::from_str(body).ok());
-    let models = body.as_ref().and_then(|body| body.get("models")?.as_array());
+    let models = body
+        .as_ref()
+        .and_then(|body| body.get("models")?.as_array());
     let models = models.ok_or_else(|| format!("something else answers at {address}"))?;
-    let names = models.iter().filter_map(|model| model.get("name")?.as_str());
+    let names = models
+        .iter()
+        .filter_map(|model| model.get("name")?.as_str());
     Ok(names.map(str::to_owned).collect())
 }
 
@@ -156,7 +169,10 @@ impl Around {
             some.collect::<Vec<_>>()
         };
         let found: Vec<&str> = names(true).iter().map(|(name, ..)| *name).collect();
-        lines.push(format!("runtimes: {}", [&found[..], &["lua (built in)"]].concat().join(", ")));
+        lines.push(format!(
+            "runtimes: {}",
+            [&found[..], &["lua (built in)"]].concat().join(", ")
+        ));
         for (name, what, _) in names(false) {
             lines.push(format!("  {name} is not on PATH: {what} need it"));
         }
