@@ -20,10 +20,10 @@ const TOP: &str = "\
 
 Flags, before or after the command (explained by `haft call --help`):
   --dir DIR  --config FILE  --toolset NAME  --preset NAME  --sandbox MODE
-  --network on|off  --approve WHEN  --plugin CMD  --trust  --log LEVEL  --quiet
-  --help  --version{after-help}";
+  --network on|off  --approve WHEN  --model NAME  --plugin CMD  --trust
+  --log LEVEL  --quiet  --help  --version{after-help}";
 
-/// Tools for language-model agents: run them, look at them, serve them.
+/// An agent for this folder, and its tools: use them, look at them, serve them.
 #[derive(Debug, Parser)]
 #[command(
     name = "haft",
@@ -34,7 +34,8 @@ Flags, before or after the command (explained by `haft call --help`):
     disable_help_subcommand = true,
     term_width = 80,
     help_template = TOP,
-    override_usage = "haft [FLAGS] COMMAND",
+    override_usage = "haft [--resume [SESSION] | --continue]    chat in this folder\n       \
+        haft [FLAGS] COMMAND",
     after_help = "Examples:\n  haft demo\n  haft call ls path=."
 )]
 pub(crate) struct Cli {
@@ -221,7 +222,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Config,
     },
-    /// Say what is enforced here, why, and what would raise it.
+    /// Say what is enforced here, which models there are, and what would help.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft doctor\n  haft doctor --json"
@@ -243,7 +244,7 @@ pub(crate) enum Command {
         #[arg(value_name = "SHELL", hide_possible_values = true)]
         shell: Shell,
     },
-    /// Take a short tour: real tool calls in a scratch folder.
+    /// Watch a recorded agent with real tools: no key, no network.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft demo\n  NO_COLOR=1 haft demo"

@@ -61,9 +61,9 @@ impl Approver for Person {
 impl Person {
     fn shown(&self, question: &Question, extent: Extent) -> String {
         let mut out = String::new();
-        for line in question_lines(question, &self.around, extent, text::WIDTH) {
-            // What could be mistaken is wrapped already; the rest the terminal wraps.
-            out.push_str(&line.render(Paint::Plain));
+        let lines = question_lines(question, &self.around, extent, text::WIDTH);
+        for row in lines.iter().flat_map(|line| line.rows(text::WIDTH)) {
+            out.push_str(&row.render(Paint::Plain));
             out.push('\n');
         }
         let always = match question.suggestion {

@@ -40,7 +40,7 @@ pub(crate) use ink::Paint;
 pub(crate) use outside::edited;
 pub(crate) use play::{Stage, play};
 pub(crate) use question::{Around, Extent, lines as question_lines};
-pub(crate) use setup::{Greeting, Look, Setup, Surface};
+pub(crate) use setup::{Before, Greeting, Look, Setup, Surface};
 
 use std::io;
 use std::sync::Arc;

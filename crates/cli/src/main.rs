@@ -55,6 +55,12 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<Exit, Failure> {
     let shared = &cli.shared;
+    if cli.command.is_some() && (cli.chat.goes_on || cli.chat.resume.is_some()) {
+        return Err(
+            Failure::usage("--resume and --continue in front of a command are not for it")
+                .hint("haft run \"PROMPT\" --continue, or haft resume SESSION \"PROMPT\""),
+        );
+    }
     match cli.command {
         None => commands::start::run(shared, &cli.chat),
         Some(Command::Run(run)) => commands::run::run(shared, &run),

@@ -111,7 +111,7 @@ impl Driver for Live {
                 outputs.look(&EventKind::Tool(kind.clone()));
                 let _ = sender.send(Seen {
                     kind: EventKind::Tool(kind),
-                    parent: None,
+                    child: None,
                 });
             });
         let runtime = self.agent.runtime().clone();
@@ -124,6 +124,10 @@ impl Driver for Live {
             },
         );
         Ok(events.boxed())
+    }
+
+    fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Relaxed)
     }
 
     fn steer(&self, text: String) {

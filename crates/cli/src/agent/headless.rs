@@ -43,7 +43,7 @@ pub(crate) async fn work(
         Task::Resume(resumed) => agent.resume(resumed).await,
     };
     let mut events = begun.map_err(|busy| Failure::failed(busy.to_string()))?;
-    let progress = Progress::new(!manner.json && !manner.quiet);
+    let progress = Progress::new(!manner.json && !manner.quiet, output::can_ask());
     let mut ended = None;
     let mut stopped: Option<Exit> = None;
     loop {

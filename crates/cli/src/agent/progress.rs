@@ -10,11 +10,13 @@ const MOST: usize = 100;
 /// Says what happens.
 pub(super) struct Progress {
     is_on: bool,
+    /// Whether a person is shown what is asked about, in more words than here.
+    is_asking: bool,
 }
 
 impl Progress {
-    pub(super) fn new(is_on: bool) -> Self {
-        Self { is_on }
+    pub(super) fn new(is_on: bool, is_asking: bool) -> Self {
+        Self { is_on, is_asking }
     }
 
     pub(super) fn show(&self, event: &Event) {
@@ -23,6 +25,7 @@ impl Progress {
             // Errors are told in any case.
             EventKind::Agent(AgentEvent::Error { message }) => Some(format!("error: {message}")),
             _ if !self.is_on => None,
+            EventKind::Tool(haft::EventKind::ApprovalNeeded { .. }) if self.is_asking => None,
             EventKind::Agent(event) => agent(event),
             EventKind::Tool(event) => tool(event),
             _ => None,

@@ -273,7 +273,7 @@ impl App {
             .see(seen, Instant::now(), &|call| driver.output(call));
         self.print(&lines);
         match (&seen.kind, &mut self.work) {
-            (EventKind::Agent(AgentEvent::Steering { text }), _) if seen.parent.is_none() => {
+            (EventKind::Agent(AgentEvent::Steering { text }), _) if seen.child.is_none() => {
                 if let Some(at) = self.queue.iter().position(|queued| queued == text) {
                     self.queue.remove(at);
                 }
@@ -282,7 +282,7 @@ impl App {
                 EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }),
                 Work::Command { call, .. },
             ) => *call = Some(call_id.clone()),
-            (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _) if seen.parent.is_none() => {
+            (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _) if seen.child.is_none() => {
                 self.answered(reason);
             }
             _ => {}
@@ -354,6 +354,9 @@ impl App {
         self.choosing = None;
         self.history.add(text.trim_end());
         match Typed::of(&text) {
+            Typed::Nothing if self.work.is_idle() && self.driver.is_left() => {
+                self.work_at(String::new());
+            }
             Typed::Nothing => {}
             Typed::Quit => self.ended = Some(Ended::Quit),
             Typed::Unknown(words) => self.note(&words, Style::YELLOW),
@@ -375,6 +378,10 @@ impl App {
     fn prompt(&mut self, text: String) {
         let lines = self.transcript.said(&text);
         self.print(&lines);
+        self.work_at(text);
+    }
+
+    fn work_at(&mut self, text: String) {
         self.transcript.begin(Instant::now(), Length::Short);
         self.work = Work::Prompt(None);
         let text = super::with_outputs(std::mem::take(&mut self.ran), &text);

@@ -41,8 +41,8 @@ pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) since: Instant,
-    /// Whether a sub-agent makes it.
-    pub(crate) is_child: bool,
+    /// The session of the sub-agent that makes it, if one does.
+    pub(crate) child: Option<String>,
     /// Whether a person is being asked about it: it does not run yet.
     pub(crate) is_asked: bool,
     pub(crate) length: Length,
@@ -67,7 +67,7 @@ impl Call {
             tool: tool.to_owned(),
             arguments,
             since,
-            is_child: false,
+            child: None,
             is_asked: false,
             length: Length::Short,
             tail: String::new(),
@@ -84,6 +84,15 @@ impl Call {
             let kept = haft::ops::text::decode::suffix(&self.tail, TAIL);
             self.tail = kept.to_owned();
         }
+    }
+
+    /// Whether it is this one. Ids are distinct within a session only.
+    pub(crate) fn is(&self, id: &str, child: Option<&str>) -> bool {
+        self.id == id && self.child.as_deref() == child
+    }
+
+    fn is_child(&self) -> bool {
+        self.child.is_some()
     }
 
     fn is_command(&self) -> bool {
@@ -148,13 +157,13 @@ impl Call {
         if elapsed >= NOTABLE {
             facts.push((spoken(elapsed), Style::DIM));
         }
-        let mark = match self.is_child {
+        let mark = match self.is_child() {
             true => format!("  {spinner}"),
             false => spinner.to_owned(),
         };
         let header = self.header(&mark, Style::CYAN, columns, &facts);
         let mut lines = vec![header.cut(columns)];
-        if !self.is_child {
+        if !self.is_child() {
             let tail: Vec<&str> = body::lines(&self.tail);
             let first = tail.len().saturating_sub(TAIL_ROWS);
             for text in tail.into_iter().skip(first) {
@@ -172,7 +181,7 @@ impl Call {
             facts.push((spoken(end.took), Style::DIM));
         }
         let failed = end.is_error || body::exit_code(end).is_some_and(|code| code != 0);
-        let (mark, style) = match (self.is_child, end.is_error, failed) {
+        let (mark, style) = match (self.is_child(), end.is_error, failed) {
             (true, _, false) => ("  ↳", Style::DIM),
             (true, _, true) => ("  ↳", Style::RED),
             (false, true, _) => ("✗", Style::RED),
@@ -180,7 +189,7 @@ impl Call {
             (false, false, false) => ("●", Style::GREEN),
         };
         let header = self.header(mark, style, columns, &facts);
-        if self.is_child {
+        if self.is_child() {
             return vec![header.cut(columns)];
         }
         let mut lines = vec![header];
@@ -202,10 +211,16 @@ impl Call {
 
     /// As it looks when it was not allowed.
     pub(crate) fn refused(&self, reason: &str, columns: usize) -> Vec<Line> {
-        let mark = if self.is_child { "  ↳" } else { "✗" };
-        let facts = [("refused".to_owned(), Style::YELLOW)];
+        let mark = if self.is_child() { "  ↳" } else { "✗" };
+        let mut facts = vec![("refused".to_owned(), Style::YELLOW)];
+        // One row is all that a sub-agent gets, so it says why as well.
+        let why = reason.lines().next().filter(|_| self.is_child());
+        facts.extend(why.map(|why| (why.to_owned(), Style::DIM)));
         let mut lines = vec![self.header(mark, Style::YELLOW, columns, &facts)];
-        for line in reason.lines().filter(|_| !self.is_child) {
+        if self.is_child() {
+            lines = lines.iter().map(|line| line.cut(columns)).collect();
+        }
+        for line in reason.lines().filter(|_| !self.is_child()) {
             lines.push(
                 Line::new(line, Style::DIM)
                     .indented("  ", Style::PLAIN)

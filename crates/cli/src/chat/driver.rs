@@ -14,16 +14,15 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) kind: EventKind,
-    /// The session of the agent that started the one it happened in: it is a
-    /// sub-agent's.
-    pub(crate) parent: Option<String>,
+    /// The session of the sub-agent that it happened to, if it did.
+    pub(crate) child: Option<String>,
 }
 
 impl From<Event> for Seen {
     fn from(event: Event) -> Self {
         Self {
+            child: event.parent.is_some().then_some(event.session),
             kind: event.kind,
-            parent: event.parent,
         }
     }
 }
@@ -42,6 +41,11 @@ pub(crate) trait Driver: Send + Sync {
     /// Runs a command line with the session's own tool for that, as if the model had
     /// asked: the events of that call, then the end. It is stopped by dropping them.
     async fn command(&self, line: String) -> Result<Events, String>;
+
+    /// Whether something was left over, that going on without a word takes up.
+    fn is_left(&self) -> bool {
+        false
+    }
 
     /// Says something to the model at work. It is sent when `steering` is seen.
     fn steer(&self, text: String);

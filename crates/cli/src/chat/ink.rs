@@ -257,7 +257,12 @@ impl Line {
     /// The rows of a screen that it takes, whatever the terminal would do itself.
     pub(crate) fn all_rows(&self, columns: usize) -> Vec<Self> {
         match self.flow {
-            Flow::Whole => wrap(&self.clone().flowing().spans, columns, 0),
+            Flow::Whole => {
+                let flowing = self.clone().flowing();
+                let text = flowing.text();
+                let margin = text.len() - text.trim_start_matches(' ').len();
+                wrap(&flowing.spans, columns, margin)
+            }
             Flow::Words(column) => wrap(&self.spans, columns, column),
         }
     }

@@ -124,7 +124,7 @@ impl Lines {
         out.flush()
     }
 
-    fn greet(&self) -> io::Result<()> {
+    fn greet(&mut self) -> io::Result<()> {
         let greeting = &self.setup.greeting;
         let version = format!("haft {}", greeting.version);
         let parts = [
@@ -137,6 +137,9 @@ impl Lines {
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let mut lines = vec![Line::plain(&parts.join(" · "))];
         lines.extend(greeting.notes.iter().map(|note| Line::plain(note)));
+        if let Some(before) = &greeting.before {
+            lines.extend(self.transcript.recalled(before));
+        }
         self.print(&lines)
     }
 
@@ -153,7 +156,7 @@ impl Lines {
 
     fn see(&mut self, seen: &super::driver::Seen) -> io::Result<()> {
         match &seen.kind {
-            EventKind::Agent(AgentEvent::Steering { text }) if seen.parent.is_none() => {
+            EventKind::Agent(AgentEvent::Steering { text }) if seen.child.is_none() => {
                 self.queue.retain(|queued| queued != text);
             }
             EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }) => {
@@ -174,6 +177,9 @@ impl Lines {
         self.prompts = io::stdout().is_terminal();
         let is_idle = self.events.is_none();
         match Typed::of(line) {
+            Typed::Nothing if is_idle && self.driver.is_left() => {
+                self.prompt(String::new()).await?;
+            }
             Typed::Nothing => {}
             Typed::Quit => return Ok(true),
             Typed::Unknown(words) => self.print(&[Line::plain(&words)])?,

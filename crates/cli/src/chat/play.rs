@@ -6,6 +6,7 @@ use super::ink::{Line, Paint};
 use super::question::{Around, Extent, lines};
 use super::transcript::Transcript;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use haft::{Answer, Question};
 use std::io::{self, Write};
 use std::time::Instant;
@@ -15,8 +16,10 @@ pub(crate) struct Stage<'a> {
     pub(crate) paint: Paint,
     pub(crate) columns: usize,
     pub(crate) around: Around,
+    /// Whether a terminal is that wide, and nothing is to be wrapped by it.
+    pub(crate) is_screen: bool,
     /// What is said about a question that has been shown.
-    pub(crate) answers: &'a (dyn Fn(&Question) -> Answer + Sync),
+    pub(crate) answers: &'a (dyn Fn(&Question) -> BoxFuture<'static, Answer> + Sync),
 }
 
 /// Plays it.
@@ -48,7 +51,7 @@ pub(crate) async fn play(
             Some(asked) = questions.recv() => {
                 let shown = lines(&asked.question, &stage.around, Extent::Usual, stage.columns);
                 print(stage, &transcript.beside(shown))?;
-                let answer = (stage.answers)(&asked.question);
+                let answer = (stage.answers)(&asked.question).await;
                 let _ = asked.answer.send(answer);
             }
         }
@@ -58,7 +61,11 @@ pub(crate) async fn play(
 
 fn print(stage: &Stage<'_>, shown: &[Line]) -> io::Result<()> {
     let mut text = String::new();
-    for row in shown.iter().flat_map(|line| line.rows(stage.columns)) {
+    let rows = |line: &Line| match stage.is_screen {
+        true => line.all_rows(stage.columns),
+        false => line.rows(stage.columns),
+    };
+    for row in shown.iter().flat_map(rows) {
         text.push_str(&row.render(stage.paint));
         text.push('\n');
     }

@@ -7,7 +7,7 @@ mod tests;
 use super::card::{Bound, diff_lines, wanted};
 use super::ink::{Line, Style};
 use haft::ops::text::decode::visible;
-use haft::{Question, Resource};
+use haft::{Question, Resource, Subject};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -128,10 +128,12 @@ fn who_asks(question: &Question) -> Vec<Line> {
                 more => format!("; and {more} more"),
             };
             let things: Vec<String> = things.into_iter().take(3).collect();
-            fact(
-                "asked by",
-                &format!("{by}, about {}{more}", things.join("; ")),
-            )
+            // Of the call as a whole there is nothing to add.
+            let about = match things.join("; ") {
+                call if call == Subject::Call.to_string() => String::new(),
+                things => format!(", about {things}{more}"),
+            };
+            fact("asked by", &format!("{by}{about}"))
         })
         .collect()
 }

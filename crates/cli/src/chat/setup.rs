@@ -34,6 +34,17 @@ pub(crate) struct Greeting {
     pub(crate) sandbox: String,
     /// What else is to be known, such as what is not trusted here; a line each.
     pub(crate) notes: Vec<String>,
+    /// What was said last in a session that goes on.
+    pub(crate) before: Option<Before>,
+}
+
+/// The end of what was said before.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Before {
+    /// By the person.
+    pub(crate) prompt: String,
+    /// By the model; nothing if it did not come to that.
+    pub(crate) answer: String,
 }
 
 /// What the terminal can do.

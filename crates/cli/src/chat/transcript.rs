@@ -8,6 +8,7 @@ use super::card::{Call, End, Length, spoken};
 use super::driver::Seen;
 use super::ink::{Line, Style};
 use super::markdown::Markdown;
+use super::setup::Before;
 use haft::Content;
 use haft_agent::{AgentEvent, EventKind, Limit};
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ const READABLE: usize = 120;
 
 /// Rows of reasoning that are shown while it goes on.
 const REASONING: usize = 2;
+
+/// Lines that are shown of what was said before.
+const RECALLED: usize = 12;
 
 /// What the last thing was, to know what stands apart from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +112,23 @@ impl Transcript {
         out
     }
 
+    /// What was said before, as it looked then; of much the end.
+    pub(crate) fn recalled(&mut self, before: &Before) -> Vec<Line> {
+        let mut out = self.said(&before.prompt);
+        let hidden = out.len().saturating_sub(RECALLED);
+        out.drain(..hidden);
+        let mut answer = Vec::new();
+        self.piece("text", &before.answer, &mut answer);
+        self.finish_words(&mut answer);
+        let hidden = answer.len().saturating_sub(RECALLED);
+        if hidden > 0 {
+            let words = format!("… {hidden} lines before");
+            out.extend([Line::default(), Line::new(&words, Style::DIM)]);
+        }
+        out.extend(answer.into_iter().skip(hidden));
+        out
+    }
+
     /// Something that is neither said nor done.
     pub(crate) fn note(&mut self, text: &str, style: Style) -> Vec<Line> {
         let mut out = Vec::new();
@@ -144,10 +165,10 @@ impl Transcript {
         let mut out = Vec::new();
         match &seen.kind {
             EventKind::Tool(event) => {
-                self.tool(event, seen.parent.is_some(), now, output, &mut out)
+                self.tool(event, seen.child.as_deref(), now, output, &mut out)
             }
             // A sub-agent's words are for the agent; its calls say enough.
-            EventKind::Agent(_) if seen.parent.is_some() => {}
+            EventKind::Agent(_) if seen.child.is_some() => {}
             EventKind::Agent(event) => self.agent(event, &mut out),
             _ => {}
         }
@@ -229,13 +250,13 @@ impl Transcript {
     fn tool(
         &mut self,
         event: &haft::EventKind,
-        is_child: bool,
+        child: Option<&str>,
         now: Instant,
         output: &dyn Fn(&str) -> Option<String>,
         out: &mut Vec<Line>,
     ) {
         use haft::EventKind as Tool;
-        if !is_child {
+        if child.is_none() {
             self.finish_words(out);
         }
         match event {
@@ -245,16 +266,16 @@ impl Transcript {
                 arguments,
             } => {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
-                call.is_child = is_child;
+                call.child = child.map(str::to_owned);
                 call.length = self.length;
                 // It may have been asked about.
-                self.running.retain(|known| known.id != *call_id);
+                self.running.retain(|known| !known.is(call_id, child));
                 self.running.push(call);
             }
             Tool::ToolUpdate {
                 call_id, content, ..
             } => {
-                if let Some(call) = self.running.iter_mut().find(|call| call.id == *call_id) {
+                if let Some(call) = self.running.iter_mut().find(|call| call.is(call_id, child)) {
                     call.update(&text_of(content));
                 }
             }
@@ -267,7 +288,7 @@ impl Transcript {
                 bytes,
                 ..
             } => {
-                let call = self.taken(call_id, tool, is_child, now);
+                let call = self.taken(call_id, tool, child, now);
                 let ran = now.saturating_duration_since(call.since);
                 let end = End {
                     is_error: *is_error,
@@ -279,7 +300,7 @@ impl Transcript {
                 };
                 self.apart(Kind::Card, out);
                 out.extend(call.finished(&end, self.columns));
-                if !is_child {
+                if child.is_none() {
                     self.shown = Some((call, end));
                 }
             }
@@ -288,7 +309,7 @@ impl Transcript {
                 tool,
                 reason,
             } => {
-                let call = self.taken(call_id, tool, is_child, now);
+                let call = self.taken(call_id, tool, child, now);
                 self.apart(Kind::Card, out);
                 out.extend(call.refused(reason, self.columns));
             }
@@ -300,7 +321,7 @@ impl Transcript {
             } => {
                 // Remembered for the line of a refusal, which knows no arguments.
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
-                call.is_child = is_child;
+                call.child = child.map(str::to_owned);
                 call.is_asked = true;
                 self.running.push(call);
             }
@@ -309,12 +330,12 @@ impl Transcript {
     }
 
     /// A call that ended, also one whose beginning nobody saw.
-    fn taken(&mut self, id: &str, tool: &str, is_child: bool, now: Instant) -> Call {
-        match self.running.iter().position(|call| call.id == id) {
+    fn taken(&mut self, id: &str, tool: &str, child: Option<&str>, now: Instant) -> Call {
+        match self.running.iter().position(|call| call.is(id, child)) {
             Some(at) => self.running.remove(at),
             None => {
                 let mut call = Call::new(id, tool, serde_json::Value::Null, now);
-                call.is_child = is_child;
+                call.child = child.map(str::to_owned);
                 call
             }
         }
@@ -389,7 +410,7 @@ impl Transcript {
 
     /// Whether the call that is asked about is a sub-agent's.
     pub(crate) fn is_childs(&self, call_id: &str) -> bool {
-        let mut children = self.running.iter().filter(|call| call.is_child);
+        let mut children = self.running.iter().filter(|call| call.child.is_some());
         children.any(|call| call.id == call_id)
     }
 

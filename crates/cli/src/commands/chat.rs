@@ -5,10 +5,12 @@ use crate::agent::driver::Live;
 use crate::agent::{self, Past};
 use crate::args::Shared;
 use crate::args::agent::Resume;
-use crate::chat::{self, Around, Ended, Greeting, Look, Setup};
+use crate::chat::{self, Around, Before, Ended, Greeting, Look, Setup};
 use crate::config::{FILE, Settings};
 use crate::exit::{Exit, Failure};
 use crate::{env, output, place, session, signals};
+use haft::Content;
+use haft_agent::{Message, Origin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -51,7 +53,8 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
         let agent = agent::agent(&settings, model, past, sessions.as_ref(), approver).await?;
         let is_left = is_resumed && agent.has_work();
         let notes = notes(&agent, is_resumed, is_left);
-        let setup = setup(&settings, agent.model().id().model, notes);
+        let mut setup = setup(&settings, agent.model().id().model, notes);
+        setup.greeting.before = before(&agent);
         let live = Arc::new(Live {
             agent,
             chosen,
@@ -82,7 +85,9 @@ fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<Stri
         agent.history().len()
     )];
     let waiting = agent.waiting().len();
-    if waiting > 0 {
+    if waiting == 1 {
+        notes.push("a call waits for your word: Enter asks about it".to_owned());
+    } else if waiting > 1 {
         notes.push(format!(
             "{waiting} calls wait for your word: Enter asks about them"
         ));
@@ -90,6 +95,29 @@ fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<Stri
         notes.push("it was interrupted: Enter goes on".to_owned());
     }
     notes
+}
+
+/// What was said last.
+fn before(agent: &haft_agent::Agent) -> Option<Before> {
+    let mut before = Before::default();
+    for said in agent.history().iter().rev() {
+        match &said.message {
+            Message::Assistant(answer) if before.answer.is_empty() => before.answer = answer.text(),
+            Message::User {
+                content,
+                origin: Origin::Prompt,
+            } => {
+                let texts = content.iter().filter_map(|block| match block {
+                    Content::Text { text } => Some(text.as_str()),
+                    _ => None,
+                });
+                before.prompt = texts.collect::<Vec<_>>().join("\n");
+                return Some(before);
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
@@ -111,6 +139,7 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             folder,
             sandbox,
             notes,
+            before: None,
         },
         look: Look::of(
             output::can_chat(),

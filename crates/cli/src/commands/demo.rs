@@ -8,10 +8,13 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
 use crate::{env, log, session};
+use async_trait::async_trait;
 use haft::ops::executor::sandbox::Network;
-use haft::{Answer, Draft, Place, Policy, Question, Rule, RuleFile, Runtime, Verdict, Whose};
+use haft::{Answer, Draft, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose};
 use haft_agent::provider::Recording;
-use haft_agent::{Agent, Prompt, system_prompt};
+use haft_agent::{
+    Agent, Message, Model, ModelError, ModelId, Piece, Prompt, Request, system_prompt,
+};
 use haft_store::sessions::{Kind, New, Sessions, new_id};
 use std::io::BufRead;
 use std::path::Path;
@@ -21,6 +24,9 @@ use std::time::Duration;
 
 /// The model's side.
 const RECORDING: &str = include_str!("../demo/session.jsonl");
+
+/// The session in it that has the last words for somebody who said no.
+const DECLINED: &str = "declined";
 
 /// The person's side.
 const PROMPT: &str = "The check fails. Find out why, mend it, and note it in CHANGELOG.md.";
@@ -70,6 +76,9 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("cannot remove the scratch folder: {error}")))?;
     if exit == Exit::Done {
         goodbye()?;
+    } else if output::can_ask() {
+        // The prompt of the shell is not to stand behind ours.
+        output::note("");
     }
     Ok(exit)
 }
@@ -116,7 +125,12 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         .map_err(|error| failed(error.to_string()))?;
     let recording = Recording::parse(RECORDING).map_err(|error| failed(error.to_string()))?;
     let pace = Duration::from_millis(if on_terminal { 25 } else { 0 });
-    let model = recording.pace(pace).model();
+    let recording = recording.pace(pace);
+    let declined = recording.session(DECLINED);
+    let model = Arc::new(Played {
+        usual: recording.model(),
+        declined: declined.map_err(|error| failed(error.to_string()))?,
+    });
     let guidance = runtime.guidance();
     let system = system_prompt(&Prompt {
         own: None,
@@ -167,11 +181,44 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
                     .to_owned(),
             ),
         },
-        answers: &answered,
+        is_screen: on_terminal,
+        answers: &|_| Box::pin(answered()),
     };
-    chat::play(&live, PROMPT, &stage, &mut questions)
-        .await
-        .map_err(|error| failed(error.to_string()))
+    match chat::play(&live, PROMPT, &stage, &mut questions).await {
+        // The reader has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        played => played.map_err(|error| failed(error.to_string())),
+    }
+}
+
+/// The recording. It does not claim to have done what the person did not allow.
+struct Played {
+    usual: Arc<dyn Model>,
+    declined: Arc<dyn Model>,
+}
+
+#[async_trait]
+impl Model for Played {
+    fn id(&self) -> ModelId {
+        self.usual.id()
+    }
+
+    async fn answer(
+        &self,
+        request: Request<'_>,
+        show: &(dyn Fn(Piece) + Send + Sync),
+    ) -> Result<haft_agent::Answer, ModelError> {
+        let was_refused = match request.history.last().map(|said| &said.message) {
+            Some(Message::Tool { results }) => results
+                .iter()
+                .any(|result| result.tool == "write" && result.is_error),
+            _ => false,
+        };
+        match was_refused {
+            true => self.declined.answer(request, show).await,
+            false => self.usual.answer(request, show).await,
+        }
+    }
 }
 
 /// The log of changes is the person's: writing to it is asked about.
@@ -190,27 +237,42 @@ fn policy() -> Result<Policy, String> {
 }
 
 /// What the person says; the demo says yes where nobody is, or nobody answers.
-fn answered(_: &Question) -> Answer {
+async fn answered() -> Answer {
     if !output::can_ask() {
         let _ = output::raw("  y (nobody is here to be asked, so the demo says yes)\n\n");
         return Answer::Approve;
     }
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-    output::prompt("y approve · n reject › ");
-    let (said, says) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let _ = std::io::stdin().lock().read_line(&mut line);
-        let _ = said.send(line);
-    });
-    match says.recv_timeout(THINKS) {
-        Ok(line) if line.trim().eq_ignore_ascii_case("n") => Answer::Reject { reason: None },
-        Ok(_) => Answer::Approve,
-        Err(_) => {
-            output::note("y (the demo goes on)");
-            Answer::Approve
+    let mut says = typed();
+    loop {
+        output::prompt("y approve · n reject, then Enter › ");
+        let word = match tokio::time::timeout(THINKS, says.recv()).await {
+            Ok(Some(word)) => word.trim().to_ascii_lowercase(),
+            Ok(None) => return Answer::Reject { reason: None },
+            Err(_) => {
+                output::note("y (the demo goes on)");
+                return Answer::Approve;
+            }
+        };
+        match word.as_str() {
+            "y" | "yes" => return Answer::Approve,
+            "n" | "no" => return Answer::Reject { reason: None },
+            _ => {}
         }
     }
+}
+
+/// The lines that are typed, read by a thread that keeps nobody from leaving.
+fn typed() -> tokio::sync::mpsc::UnboundedReceiver<String> {
+    let (said, says) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if said.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    says
 }
 
 fn goodbye() -> Result<(), Failure> {

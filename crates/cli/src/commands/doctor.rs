@@ -1,4 +1,7 @@
-//! `haft doctor`: what is enforced here, why, and what would raise it.
+//! `haft doctor`: what is enforced here, why, and what would raise it; who can be
+//! asked, and what tools can be run by.
+
+mod around;
 
 use crate::args::{Doctor, Shared};
 use crate::config::Settings;
@@ -11,7 +14,7 @@ use haft::commands::limits;
 use haft::ops::exec::{self, Exec};
 use haft::ops::executor::sandbox::{self, Enforcement, Network};
 use haft::ops::executor::{Exit as Ended, Input, Itself, Keep, Program, Prompts, Streams};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +29,7 @@ struct Findings {
     network: String,
     commands: String,
     works: Result<Duration, String>,
+    around: around::Around,
 }
 
 /// Looks, tries, and says what was found.
@@ -72,6 +76,7 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
         },
         commands,
         works: attempt(runtime).await,
+        around: around::look(settings).await,
     })
 }
 
@@ -131,11 +136,13 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
         ),
         Err(reason) => format!("  bash could not be run: {reason}"),
     });
+    lines.push(String::new());
+    lines.extend(findings.around.lines());
     lines.join("\n")
 }
 
-fn as_json(settings: &Settings, findings: &Findings) -> serde_json::Value {
-    json!({
+fn as_json(settings: &Settings, findings: &Findings) -> Value {
+    let mut all = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "system": crate::env::system(),
         "sandbox": {
@@ -152,5 +159,9 @@ fn as_json(settings: &Settings, findings: &Findings) -> serde_json::Value {
             "works": findings.works.is_ok(),
             "reason": findings.works.as_ref().err(),
         },
-    })
+    });
+    if let (Some(all), Value::Object(around)) = (all.as_object_mut(), findings.around.json()) {
+        all.extend(around);
+    }
+    all
 }

@@ -155,6 +155,9 @@ pub(crate) fn told(error: haft_store::sessions::Error) -> Failure {
         Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
             Failure::usage(text).hint("`haft sessions list --all` lists all of them")
         }
+        Error::InUse { id, .. } => Failure::failed(text).hint(format!(
+            "end it there first, or work on with a copy: `haft sessions fork {id}`"
+        )),
         _ => Failure::failed(text),
     }
 }

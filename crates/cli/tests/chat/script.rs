@@ -1,6 +1,6 @@
 //! An agent that plays a script: the model's part is written down, all else is real.
 
-use crate::chat::{self, Around, Driver, Events, Greeting, Look, Seen, Setup};
+use crate::chat::{self, Around, Before, Driver, Events, Greeting, Look, Seen, Setup};
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use haft::commands::Place as Where;
@@ -29,6 +29,11 @@ struct Script {
     /// What the model does for each prompt.
     #[serde(default)]
     prompts: Vec<Vec<Step>>,
+    /// Whether an earlier chat has left something over.
+    #[serde(default)]
+    left: bool,
+    /// What was said last in it.
+    before: Option<(String, String)>,
 }
 
 #[derive(Deserialize, Clone)]
@@ -71,6 +76,7 @@ struct Actor {
     model: Mutex<String>,
     spent: Mutex<Usage>,
     calls: Arc<std::sync::atomic::AtomicU64>,
+    left: std::sync::atomic::AtomicBool,
 }
 
 /// The chat, with the script in a file. Its exit code.
@@ -96,6 +102,10 @@ pub(crate) fn play(script: &Path) -> i32 {
                 folder: "/work".to_owned(),
                 sandbox: "sandbox full".to_owned(),
                 notes: vec!["a note on trust".to_owned()],
+                before: script
+                    .before
+                    .clone()
+                    .map(|(prompt, answer)| Before { prompt, answer }),
             },
             look: Look::of(is_terminal, variable("TERM").as_deref(), colour, true),
             history: Some(script.state.join("history")),
@@ -159,7 +169,7 @@ impl Actor {
                     | haft::EventKind::ToolEnd { call_id, .. } if call_id.starts_with("child"));
                 let seen = Seen {
                     kind: EventKind::Tool(event.kind.clone()),
-                    parent: is_child.then(|| "parent".to_owned()),
+                    child: is_child.then(|| "child".to_owned()),
                 };
                 if let Some(sink) = &*theirs.lock().unwrap() {
                     let _ = sink.send(seen);
@@ -179,6 +189,7 @@ impl Actor {
             model: Mutex::new("scripted".to_owned()),
             spent: Mutex::default(),
             calls: Arc::default(),
+            left: script.left.into(),
         }
     }
 
@@ -224,7 +235,7 @@ impl Hand {
     fn tell(&self, event: AgentEvent) {
         let _ = self.sink.send(Seen {
             kind: EventKind::Agent(event),
-            parent: None,
+            child: None,
         });
     }
 
@@ -336,6 +347,7 @@ fn streamed(seen: mpsc::UnboundedReceiver<Seen>) -> Events {
 impl Driver for Actor {
     async fn prompt(&self, text: String) -> Result<Events, String> {
         self.log(&json!({ "prompt": text }));
+        self.left.store(false, std::sync::atomic::Ordering::Relaxed);
         let Some(steps) = self.prompts.lock().unwrap().next() else {
             return Err("the script is over".to_owned());
         };
@@ -356,6 +368,10 @@ impl Driver for Actor {
             hand.call("own", "bash", &json!({ "command": line })).await;
         });
         Ok(streamed(seen))
+    }
+
+    fn is_left(&self) -> bool {
+        self.left.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     fn steer(&self, text: String) {

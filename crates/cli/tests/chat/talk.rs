@@ -273,3 +273,26 @@ fn a_large_paste_is_sent_whole() {
     seat.wait("Long.");
     assert_eq!(seat.told(), [json!({ "prompt": text.trim_end() })]);
 }
+
+#[test]
+fn a_chat_that_goes_on_shows_what_was_said_and_enter_takes_up_what_was_left() {
+    for (variable, value) in [("HAFT_TEST", ""), ("TERM", "dumb")] {
+        let script = json!({
+            "left": true,
+            "before": ["Mend it", "Half **done**."],
+            "prompts": [[said("Gone on.")]]
+        });
+        let mut seat = Seat::new(script).with(variable, value).sit();
+        seat.wait("Mend it");
+        seat.wait("Half done.");
+        seat.keys("\r");
+        seat.wait("Gone on.");
+        // Nothing is left now: without a word there is nothing to do.
+        seat.keys("\r");
+        seat.keys("/model\r");
+        seat.wait("scripted");
+        seat.keys("quit\r");
+        assert_eq!(seat.ended(), 0);
+        assert_eq!(seat.told(), [json!({ "prompt": "" })]);
+    }
+}

@@ -12,6 +12,7 @@ mod bad_config;
 mod call;
 mod closed;
 mod config;
+mod doctor;
 mod help;
 mod policy;
 mod scratch;

@@ -24,9 +24,12 @@ impl App {
                 line.push(part, Style::PLAIN);
             }
         }
-        let notes = greeting.notes.iter();
         let mut lines = vec![line];
+        let notes = greeting.notes.iter();
         lines.extend(notes.map(|note| Line::new(note, Style::YELLOW).hanging(2)));
+        if let Some(before) = &greeting.before {
+            lines.extend(self.transcript.recalled(before));
+        }
         self.print(&lines);
     }
 

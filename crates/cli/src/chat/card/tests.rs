@@ -85,7 +85,7 @@ fn other_calls_take_one_line_and_failures_say_why() {
         ]
     );
     let mut child = grep;
-    child.is_child = true;
+    child.child = Some("child".to_owned());
     assert_eq!(
         shown(&child.finished(&end(json!({}), ""), 80)),
         ["  ↳ grep fn main in src · 10B"]

@@ -9,14 +9,14 @@ use std::time::Instant;
 fn agent(event: AgentEvent) -> Seen {
     Seen {
         kind: EventKind::Agent(event),
-        parent: None,
+        child: None,
     }
 }
 
 fn tool(event: haft::EventKind) -> Seen {
     Seen {
         kind: EventKind::Tool(event),
-        parent: None,
+        child: None,
     }
 }
 
@@ -139,7 +139,7 @@ fn a_sub_agents_calls_take_a_line_each_and_its_words_none() {
     let mut transcript = Transcript::new(60);
     transcript.begin(Instant::now(), Length::Short);
     let of_child = |mut seen: Seen| {
-        seen.parent = Some("parent".to_owned());
+        seen.child = Some("child".to_owned());
         seen
     };
     let rows = play(
@@ -153,6 +153,39 @@ fn a_sub_agents_calls_take_a_line_each_and_its_words_none() {
         ],
     );
     assert_eq!(rows, ["  ↳ grep x · 2KB", "● task look around · 2KB"]);
+}
+
+#[test]
+fn a_call_of_a_sub_agent_is_not_taken_for_one_with_the_same_id() {
+    let mut transcript = Transcript::new(60);
+    transcript.begin(Instant::now(), Length::Short);
+    let of = |child: &str, mut seen: Seen| {
+        seen.child = Some(child.to_owned());
+        seen
+    };
+    let denied = tool(haft::EventKind::ToolDenied {
+        call_id: "1".to_owned(),
+        tool: "bash".to_owned(),
+        reason: "unknown tool: bash\nAvailable tools: read".to_owned(),
+    });
+    let rows = play(
+        &mut transcript,
+        &[
+            start("1", "task", json!({ "description": "look around" })),
+            of("a", start("1", "grep", json!({ "pattern": "x" }))),
+            of("b", denied),
+            of("a", end("1", "grep")),
+            end("1", "task"),
+        ],
+    );
+    assert_eq!(
+        rows,
+        [
+            "  ↳ bash · refused · unknown tool: bash",
+            "  ↳ grep x · 2KB",
+            "● task look around · 2KB"
+        ]
+    );
 }
 
 #[test]
