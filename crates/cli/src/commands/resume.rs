@@ -147,7 +147,6 @@ fn unanswered(agent: &Agent, answers: &[(String, Answer)]) -> Result<Vec<String>
 }
 
 /// What the database says, as the end of a command.
-#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
 pub(crate) fn told(error: haft_store::sessions::Error) -> Failure {
     use haft_store::sessions::Error;
     let text = error.to_string();
