@@ -39,6 +39,7 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
     let manner = Manner {
         json: args.json,
         quiet: settings.quiet,
+        is_recorded: true,
     };
     signals::block_on(async {
         let mut signals = Signals::listen()?;
@@ -147,7 +148,6 @@ fn unanswered(agent: &Agent, answers: &[(String, Answer)]) -> Result<Vec<String>
 }
 
 /// What the database says, as the end of a command.
-#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
 pub(crate) fn told(error: haft_store::sessions::Error) -> Failure {
     use haft_store::sessions::Error;
     let text = error.to_string();
