@@ -425,7 +425,7 @@ fn a_person_at_a_terminal_is_asked() {
     assert!(
         question
             .shown
-            .contains("always: - { allow: write, path: a.txt } first under policy in "),
+            .contains("always: - { allow: write, path: a.txt } first under policy in"),
         "{}",
         question.shown
     );
