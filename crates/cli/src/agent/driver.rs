@@ -176,6 +176,7 @@ impl Driver for Live {
     fn tools(&self) -> Vec<(String, String)> {
         let definitions = self.agent.runtime().definitions().into_iter();
         let sentence = |text: &str| {
+            let text = text.lines().next().unwrap_or_default();
             let end = text.find(". ").map_or(text.len(), |end| end + 1);
             text.get(..end).unwrap_or(text).to_owned()
         };
@@ -202,7 +203,8 @@ impl Driver for Live {
             } else {
                 ""
             };
-            format!("{}  {} turns  {title}{waits}", one.id, one.turns)
+            let turns = if one.turns == 1 { "turn" } else { "turns" };
+            format!("{}  {} {turns}  {title}{waits}", one.id, one.turns)
         };
         Ok(found.iter().map(line).collect())
     }

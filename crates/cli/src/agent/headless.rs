@@ -29,6 +29,8 @@ impl Approver for Away {
 pub(crate) struct Manner {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    /// Whether somebody can go on with it another day.
+    pub(crate) is_recorded: bool,
 }
 
 /// Works on it to its end.
@@ -77,6 +79,10 @@ pub(crate) async fn work(
         output::text(&text)?;
     }
     if let Some(exit) = stopped {
+        if manner.is_recorded && !manner.json && !manner.quiet {
+            let session = agent.session();
+            output::note(&format!("interrupted; go on with: haft resume {session}"));
+        }
         return Ok(exit);
     }
     Ok(match reason {

@@ -39,6 +39,7 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
     let manner = Manner {
         json: args.json,
         quiet: settings.quiet,
+        is_recorded: true,
     };
     signals::block_on(async {
         let mut signals = Signals::listen()?;

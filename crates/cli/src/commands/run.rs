@@ -39,6 +39,7 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
     let manner = Manner {
         json: args.json,
         quiet: settings.quiet,
+        is_recorded: sessions.is_some(),
     };
     signals::block_on(async {
         let mut signals = Signals::listen()?;
