@@ -48,12 +48,16 @@ pub(crate) fn model_of(
         let recording = Recording::read(file).map_err(|error| Failure::usage(error.to_string()))?;
         return Ok(Some(recording.model()));
     }
+    // A key that nobody said the owner of is for whom it would be used without a name.
+    let mut is_for_it = true;
     let (provider, name) = match (&model.provider, name) {
         (Some(provider), name) => (named(provider)?, name),
         // `anthropic/claude-…` names both.
         (None, Some(name)) => match name.split_once('/') {
             Some((provider, rest)) if provider.parse::<Provider>().is_ok() => {
-                (named(provider)?, Some(rest))
+                let provider = named(provider)?;
+                is_for_it = found(model).is_none_or(|usual| usual == provider);
+                (provider, Some(rest))
             }
             _ => match found(model) {
                 Some(provider) => (provider, Some(name)),
@@ -69,7 +73,7 @@ pub(crate) fn model_of(
     let name = name.or(usual.map(|(_, name)| *name)).unwrap_or_default();
     let mut settings = provider::Settings::new(provider, name);
     settings.base_url.clone_from(&model.base_url);
-    settings.api_key = model.api_key.clone();
+    settings.api_key = model.api_key.clone().filter(|_| is_for_it);
     if settings.api_key.is_none() && !model.is_keyless {
         settings.api_key = key_of(provider);
     }

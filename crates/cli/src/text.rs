@@ -88,6 +88,20 @@ pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
     out
 }
 
+/// A text that stays on one line, whatever it holds.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
+}
+
+/// A word as a shell takes it: what others have named may hold what a shell acts on.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", on_one_line(&word.replace('\'', "'\\''")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +127,13 @@ mod tests {
             "ab  one two three four\n    five six\n"
         );
         assert_eq!(table(&rows, None), "ab  one two three four five six\n");
+    }
+
+    #[test]
+    fn what_is_pasted_does_nothing_else() {
+        assert_eq!(shell_word("call_1=approve"), "call_1=approve");
+        assert_eq!(shell_word("$(id);x=approve"), "'$(id);x=approve'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word("a\nb"), r"'a\nb'");
     }
 }

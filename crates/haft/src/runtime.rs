@@ -6,6 +6,7 @@ mod call;
 mod changes;
 pub(crate) mod clock;
 mod files;
+mod kept;
 mod look;
 mod meet;
 mod narrow;
@@ -31,6 +32,7 @@ use crate::state::State;
 use crate::toolset::Paths;
 use crate::{Content, Error, Repair, Reply, Resource, Tools, Toolset, limit};
 use approve::Yes;
+use call::merged;
 use clock::Clock;
 use futures::{FutureExt, Stream, StreamExt};
 use haft_ops::exec::Surroundings;
@@ -44,7 +46,7 @@ use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -174,7 +176,7 @@ impl Runtime {
     pub async fn run(&self, call: Call) -> Reply {
         self.ready_for(&call.tool).await;
         let call = self.identified(call);
-        let admitted = self.admit(&call);
+        let admitted = self.admit(&call, None);
         self.finish(&call, admitted).await
     }
 
@@ -195,7 +197,7 @@ impl Runtime {
             .into_iter()
             .map(|call| {
                 let call = self.identified(call);
-                let admitted = self.admit(&call);
+                let admitted = self.admit(&call, None);
                 (call, admitted)
             })
             .collect();
@@ -210,12 +212,7 @@ impl Runtime {
     }
 
     /// Finds the tool, repairs and validates the arguments, asks the policy.
-    fn admit(&self, call: &Call) -> Result<Admitted, Error> {
-        self.admit_at(call, None)
-    }
-
-    /// The same in a place of the queue that it has already.
-    fn admit_at(&self, call: &Call, place: Option<Ticket>) -> Result<Admitted, Error> {
+    fn admit(&self, call: &Call, place: Option<Ticket>) -> Result<Admitted, Error> {
         let session = &self.session;
         let entry = session
             .tools
@@ -262,7 +259,7 @@ impl Runtime {
                 call.arguments = merged(&admitted.arguments, changes)?;
                 call.answer = Some(Answer::Approve);
                 let place = admitted.ticket;
-                let mut admitted = self.admit_at(&call, Some(place))?;
+                let mut admitted = self.admit(&call, Some(place))?;
                 admitted.question = None;
                 let arguments = admitted.arguments.clone();
                 Ok((admitted, Some(arguments)))
@@ -293,6 +290,9 @@ impl Runtime {
         tokio::select! {
             () = ticket.turn() => {}
             () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
+        }
+        if let Err(reason) = call.begins().await {
+            return self.refuse(call, &Error::Fault(reason));
         }
         if let Some(journal) = &session.journal {
             let intent = Intent {
@@ -347,7 +347,10 @@ impl Runtime {
                 call_id: call.id.clone(),
                 reply: reply.to_json(),
                 duration: begun.elapsed(),
-                output: session.spill.as_ref().and_then(|spill| kept(spill, &reply)),
+                output: session
+                    .spill
+                    .as_ref()
+                    .and_then(|spill| kept::file(spill, &reply)),
             };
             if let Err(error) = journal.outcome(outcome).await {
                 tracing::error!(%error, call = call.id, "the outcome of a call could not be recorded");
@@ -506,41 +509,6 @@ impl Runtime {
             });
         }
     }
-}
-
-/// The arguments of a call with a person's changes over them.
-fn merged(arguments: &Value, changes: Value) -> Result<Value, Error> {
-    let (Value::Object(arguments), Value::Object(changes)) = (arguments, changes) else {
-        return Err(Error::Refused(Box::new(Error::invalid(
-            "the changed arguments are no object",
-        ))));
-    };
-    let mut arguments = arguments.clone();
-    arguments.extend(changes);
-    Ok(Value::Object(arguments))
-}
-
-/// The file that holds the whole output of a call. What a reply says may be anybody's
-/// words, so only a file of the session's own is believed.
-fn kept(spill: &Spill, reply: &Reply) -> Option<PathBuf> {
-    // One of several streams has a name of its own.
-    const NAMES: [&str; 3] = ["output_path", "stdout_path", "stderr_path"];
-    let details = NAMES.iter().find_map(|name| reply.details.get(*name));
-    let said = match details.and_then(Value::as_str) {
-        Some(path) => path.to_owned(),
-        None => {
-            let [Content::Text { text }] = &reply.content[..] else {
-                return None;
-            };
-            if !text.starts_with('{') || !text.contains("_path\"") {
-                return None;
-            }
-            let document: Value = serde_json::from_str(text).ok()?;
-            let named = NAMES.iter().find_map(|name| document.get(*name));
-            named?.as_str()?.to_owned()
-        }
-    };
-    spill.real(Path::new(&said))
 }
 
 fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Error {

@@ -7,7 +7,7 @@ use super::run::{Run, Unsaid, fell_over};
 use crate::{ToolCall, ToolResult};
 use futures::{FutureExt, StreamExt};
 use haft::{Answer, Call, Content, EventKind, Reply};
-use haft_store::sessions::{Batch, Outcome};
+use haft_store::sessions::{Batch, Decision, Outcome};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +24,9 @@ pub(super) struct Prepared {
     pub(super) instead: Option<Reply>,
     /// What a person said about it before, and whether it had begun then.
     pub(super) answer: Option<(Answer, bool)>,
+    /// A question about it is in the record without an answer. A yes is recorded before
+    /// it is made: whoever finds the question later would make it once more.
+    pub(super) is_asked: bool,
 }
 
 impl Prepared {
@@ -32,6 +35,7 @@ impl Prepared {
             call,
             instead: None,
             answer: None,
+            is_asked: false,
         }
     }
 }
@@ -147,6 +151,26 @@ impl Run {
                 }
                 event => teller.tell_tool(event.clone()),
             });
+        let call = if one.is_asked && one.answer.is_none() {
+            let (record, id) = (self.shared.lock().record.clone(), one.call.id.clone());
+            call.on_begin(move || {
+                let decision = Decision {
+                    call_id: id.clone(),
+                    answer: "approve".to_owned(),
+                };
+                let batch = Batch {
+                    decisions: vec![decision],
+                    ..Batch::default()
+                };
+                let record = record.clone();
+                async move {
+                    let recorded = record.commit(vec![batch]).await;
+                    recorded.map(drop).map_err(|error| error.to_string())
+                }
+            })
+        } else {
+            call
+        };
         match &one.answer {
             Some((answer, true)) => call.answered_within(answer.clone()),
             Some((answer, false)) => call.answered(answer.clone()),

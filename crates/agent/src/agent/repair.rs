@@ -53,6 +53,7 @@ impl Run {
                 let answer = resumed.answers.iter().find(|(id, _)| *id == call.id);
                 prepared.push(Prepared {
                     answer: answer.map(|(_, answer)| (answer.clone(), waits.has_begun)),
+                    is_asked: !waits.has_begun,
                     ..Prepared::new(call.clone())
                 });
             } else {

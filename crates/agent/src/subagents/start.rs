@@ -81,13 +81,13 @@ impl Desk {
     }
 
     async fn begin(&self, wanted: &Wanted, cx: &Context) -> Result<(Arc<Task>, Events), Error> {
-        // This very call has waited for a person, who has answered.
-        if let Some(answer) = cx.answer()
-            && let Some(found) = tasks::waiting(cx.state(), &self.session, cx.call_id())
-        {
+        // This very call has waited for a person. Who has not answered is asked again, for
+        // the same work: it does not begin anew.
+        if let Some(found) = tasks::waiting(cx.state(), &self.session, cx.call_id()) {
+            let answer = cx.answer();
             let task = self.found(&found, cx)?;
             let open = waiting(&task.agent);
-            if matches!(answer, Answer::ApproveWith { .. }) && open.len() > 1 {
+            if matches!(answer, Some(Answer::ApproveWith { .. })) && open.len() > 1 {
                 return Err(Error::Waiting {
                     question: format!(
                         "{} calls wait, and changed arguments would be for one: approve or reject",
@@ -96,7 +96,10 @@ impl Desk {
                 });
             }
             let resumed = Resumed {
-                answers: open.into_iter().map(|id| (id, answer.clone())).collect(),
+                answers: open
+                    .into_iter()
+                    .filter_map(|id| Some((id, answer?.clone())))
+                    .collect(),
                 prompt: None,
             };
             let events = task.agent.resume(resumed).await;

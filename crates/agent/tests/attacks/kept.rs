@@ -12,13 +12,13 @@ use std::time::Duration;
 
 pub(crate) const ID: &str = "0123456789abcdef";
 
-/// Nobody is there now.
-struct Away;
+/// Nobody is there now; or somebody who says yes.
+struct Away(Answer);
 
 #[async_trait]
 impl Approver for Away {
     async fn ask(&self, _: &Question) -> Answer {
-        Answer::Later
+        self.0.clone()
     }
 }
 
@@ -48,9 +48,20 @@ pub(crate) fn goes_on(bed: &Bed, sessions: &Sessions, model: &Arc<Scripted>) -> 
     idle(bed, model).resuming(session, &loaded).unwrap()
 }
 
+/// The same with somebody there who says yes.
+pub(crate) fn goes_on_with_yes(bed: &Bed, sessions: &Sessions, model: &Arc<Scripted>) -> Agent {
+    let (session, loaded) = sessions.take(ID).unwrap();
+    let agent = asking(bed, model, Answer::Approve);
+    agent.resuming(session, &loaded).unwrap()
+}
+
 fn idle(bed: &Bed, model: &Arc<Scripted>) -> Agent {
+    asking(bed, model, Answer::Later)
+}
+
+fn asking(bed: &Bed, model: &Arc<Scripted>, answer: Answer) -> Agent {
     let runtime = bed.runtime(|builder| {
-        let builder = builder.session(ID).approver(Arc::new(Away));
+        let builder = builder.session(ID).approver(Arc::new(Away(answer)));
         builder.interrupt_on(["write", "slow"])
     });
     Agent::new(model.clone(), runtime).backoff(Duration::from_millis(1))

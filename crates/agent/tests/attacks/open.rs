@@ -1,11 +1,12 @@
 //! Calls that wait, and what else may happen meanwhile.
 
 use crate::bed::{Bed, all, of, run};
-use crate::kept::{ID, begins, check_history, goes_on, sessions};
+use crate::kept::{ID, begins, check_history, goes_on, goes_on_with_yes, sessions};
 use crate::scripted::{Scripted, calls, text};
 use async_trait::async_trait;
 use haft::{Answer, Context, Effect, FromSchema, Reply};
 use haft_agent::{Agent, Hooks, Resumed, ToolCall};
+use haft_store::sessions::Sessions;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -124,19 +125,8 @@ async fn one_that_was_answered_and_cut_off_does_not_wait_again() {
         ("w1", "write", writes("one")),
         ("slow", "slow", json!({})),
     ])]);
-    let slow = FromSchema::new(
-        "slow",
-        "Never ends.",
-        json!({ "type": "object" }),
-        Effect::Write,
-        |_, cx: Context| async move {
-            cx.update("begun");
-            std::future::pending::<()>().await;
-            Ok(Reply::from("never"))
-        },
-    );
     let agent = begins(&bed, &sessions, &model);
-    agent.tools().add_any(Arc::new(slow.unwrap())).unwrap();
+    add_slow(&agent);
     let events = run(&agent, "Go").await;
     assert_eq!(events.last().unwrap()["reason"], "approval");
     // One is answered, so the other is asked about once more.
@@ -152,9 +142,49 @@ async fn one_that_was_answered_and_cut_off_does_not_wait_again() {
             break;
         }
     }
-    // What another process would find if this one ended here.
+    assert_eq!(undecided(&sessions), Vec::<String>::new());
+}
+
+/// A tool that begins and never ends.
+fn add_slow(agent: &Agent) {
+    let slow = FromSchema::new(
+        "slow",
+        "Never ends.",
+        json!({ "type": "object" }),
+        Effect::Write,
+        |_, cx: Context| async move {
+            cx.update("begun");
+            std::future::pending::<()>().await;
+            Ok(Reply::from("never"))
+        },
+    );
+    agent.tools().add_any(Arc::new(slow.unwrap())).unwrap();
+}
+
+/// The calls that another process would find waiting if this one ended here.
+fn undecided(sessions: &Sessions) -> Vec<String> {
     let loaded = sessions.look(ID).unwrap();
     let undecided = loaded.approvals.iter().filter(|one| one.decision.is_none());
-    let waits: Vec<_> = undecided.map(|one| one.call_id.as_str()).collect();
-    assert!(waits.is_empty(), "{waits:?} may be made again");
+    undecided.map(|one| one.call_id.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_yes_that_is_given_at_once_is_recorded_before_the_call() {
+    let bed = Bed::new();
+    let sessions = sessions(&bed);
+    let model = Scripted::new([calls([("slow", "slow", json!({}))])]);
+    let agent = begins(&bed, &sessions, &model);
+    add_slow(&agent);
+    run(&agent, "Go").await;
+    drop(agent);
+    assert_eq!(undecided(&sessions), ["slow"]);
+    let agent = goes_on_with_yes(&bed, &sessions, &model);
+    add_slow(&agent);
+    let mut events = agent.resume(Resumed::default()).await.unwrap();
+    while let Some(event) = events.next().await {
+        if crate::bed::json(&event)["type"] == "tool_update" {
+            break;
+        }
+    }
+    assert_eq!(undecided(&sessions), Vec::<String>::new());
 }

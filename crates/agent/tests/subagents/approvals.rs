@@ -219,3 +219,83 @@ async fn what_cannot_be_recorded_does_not_start() {
     );
     assert_eq!(child.requests(), 0);
 }
+
+#[tokio::test]
+async fn changed_arguments_are_for_one_call() {
+    let bed = Bed::new();
+    let child = Scripted::new([
+        calls([
+            ("w1", "write", writes("one")),
+            ("w2", "write", writes("two")),
+        ]),
+        text("Written."),
+    ]);
+    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let team = team([worker("worker")], [("worker", child.clone())]);
+    let agent = agent(&bed, &parent, team).await;
+    run(&agent, "Go").await;
+    // A person sees all that they say yes to.
+    let asked = agent.question("ask").unwrap();
+    assert!(
+        asked.has_begun && asked.question.contains("\"one\"") && asked.question.contains("\"two\"")
+    );
+    let changed = Answer::ApproveWith {
+        arguments: json!({ "path": "mine" }),
+    };
+    let events = answer(&agent, "ask", changed).await;
+    assert_eq!(end(&events)["reason"], "approval");
+    assert!(!bed.has("mine") && !bed.has("one") && !bed.has("two"));
+    let events = answer(&agent, "ask", Answer::Approve).await;
+    assert_eq!(end(&events)["text"], "Ok.");
+    assert!(bed.has("one") && bed.has("two"));
+}
+
+#[tokio::test]
+async fn a_yes_to_asking_is_none_to_what_is_asked() {
+    let bed = Bed::new();
+    let child = Scripted::new([calls([("w", "write", writes("one"))]), text("Written.")]);
+    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let runtime = bed.runtime(|builder| {
+        let builder = builder.approver(Arc::new(Away));
+        builder.interrupt_on(["write", "worker"])
+    });
+    let team = team([worker("worker")], [("worker", child.clone())]);
+    let agent = bed.agent_in(runtime, &parent, team).await;
+    run(&agent, "Go").await;
+    assert!(!agent.question("ask").unwrap().has_begun);
+    assert_eq!(child.requests(), 0);
+    let events = answer(&agent, "ask", Answer::Approve).await;
+    assert_eq!(end(&events)["reason"], "approval");
+    assert!(agent.question("ask").unwrap().has_begun && !bed.has("one"));
+    let no = Answer::Reject { reason: None };
+    let events = answer(&agent, "ask", no).await;
+    assert_eq!(end(&events)["text"], "Ok.");
+    assert!(!bed.has("one"));
+    assert_eq!(child.requests(), 2);
+}
+
+#[tokio::test]
+async fn one_that_is_not_answered_does_not_begin_anew() {
+    let bed = Bed::new();
+    let one = Scripted::new([calls([("w", "write", writes("one"))]), text("One.")]);
+    let two = Scripted::new([calls([("w", "write", writes("two"))]), text("Two.")]);
+    let parent = Scripted::new([
+        calls([task("t1", "first", None), task("t2", "second", None)]),
+        text("Ok."),
+    ]);
+    let team = team(
+        [worker("first"), worker("second")],
+        [("first", one.clone()), ("second", two.clone())],
+    );
+    let agent = agent(&bed, &parent, team).await;
+    run(&agent, "Go").await;
+    assert_eq!((one.requests(), two.requests()), (1, 1));
+    let events = answer(&agent, "t1", Answer::Approve).await;
+    assert_eq!(end(&events)["reason"], "approval");
+    assert!(bed.has("one") && !bed.has("two"));
+    assert_eq!((one.requests(), two.requests()), (2, 1));
+    let events = answer(&agent, "t2", Answer::Approve).await;
+    assert_eq!(end(&events)["text"], "Ok.");
+    assert!(bed.has("two"));
+    assert_eq!((one.requests(), two.requests()), (2, 2));
+}

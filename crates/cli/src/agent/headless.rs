@@ -4,6 +4,7 @@ use super::progress::Progress;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::signals::Signals;
+use crate::text;
 use async_trait::async_trait;
 use haft::{Answer, Approver, Question};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed};
@@ -74,9 +75,9 @@ pub(crate) async fn work(
             ended = Some((reason, text));
         }
     }
-    let (reason, text) = ended.unwrap_or(("failed", String::new()));
-    if !manner.json && !text.is_empty() {
-        output::text(&text)?;
+    let (reason, last) = ended.unwrap_or(("failed", String::new()));
+    if !manner.json && !last.is_empty() {
+        output::text(&last)?;
     }
     if let Some(exit) = stopped {
         if manner.is_recorded && !manner.json && !manner.quiet {
@@ -103,13 +104,19 @@ fn say_what_waits(agent: &Agent) {
     let plural = if calls.len() == 1 { "" } else { "s" };
     output::note(&format!("waits for approval: {} call{plural}", calls.len()));
     for call in &calls {
-        output::note(&format!("  {}  {} {}", call.id, call.name, call.arguments));
+        let line = format!("  {}  {} {}", call.id, call.name, call.arguments);
+        output::note(&text::on_one_line(&line));
+        // The call itself runs already: what is said yes to is something else.
+        if let Some(asked) = agent.question(&call.id).filter(|asked| asked.has_begun) {
+            let line = format!("    asks: {}", asked.question);
+            output::note(&text::on_one_line(&line));
+        }
     }
     if let Some(call) = calls.first() {
         output::note(&format!(
-            "answer with: haft resume {} --answer {}=approve (or reject, or JSON with changed arguments)",
+            "answer with: haft resume {} --answer {} (or reject, or JSON with changed arguments)",
             agent.session(),
-            call.id
+            text::shell_word(&format!("{}=approve", call.id))
         ));
     }
 }

@@ -1,6 +1,6 @@
 //! What a headless run says on stderr while it works: a line for each call.
 
-use crate::output;
+use crate::{output, text};
 use haft_agent::{AgentEvent, Event, EventKind};
 use serde_json::Value;
 
@@ -31,7 +31,8 @@ impl Progress {
             _ => None,
         };
         if let Some(line) = line {
-            output::note(&format!("{indent}{line}"));
+            // Names come from the model too, and have no lines of their own.
+            output::note(&format!("{indent}{}", text::on_one_line(&line)));
         }
     }
 }

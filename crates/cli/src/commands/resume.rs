@@ -53,7 +53,8 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
                 open.join(", ")
             ))
             .hint(format!(
-                "--answer {first}=approve (or reject, or JSON with changed arguments)"
+                "--answer {} (or reject, or JSON with changed arguments)",
+                crate::text::shell_word(&format!("{first}=approve"))
             )));
         }
         if prompt.is_none() && !agent.has_work() {
@@ -115,16 +116,20 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
             "--answer must be CALL_ID=approve, CALL_ID=reject or CALL_ID=JSON, got \"{text}\""
         ))
     };
-    let (id, answer) = text.split_once('=').ok_or_else(wrong)?;
-    let answer = match answer.trim() {
-        "approve" => Answer::Approve,
-        "reject" => Answer::Reject { reason: None },
-        json => match serde_json::from_str(json) {
-            Ok(arguments @ Value::Object(_)) => Answer::ApproveWith { arguments },
-            _ => return Err(wrong()),
-        },
-    };
-    Ok((id.to_owned(), answer))
+    // Ids are the provider's: one may have such a sign in it.
+    let ends = text.match_indices('=').map(|(at, _)| text.split_at(at));
+    let mut read = ends.filter_map(|(id, rest)| {
+        let answer = match rest.strip_prefix('=')?.trim() {
+            "approve" => Answer::Approve,
+            "reject" => Answer::Reject { reason: None },
+            json => match serde_json::from_str(json) {
+                Ok(arguments @ Value::Object(_)) => Answer::ApproveWith { arguments },
+                _ => return None,
+            },
+        };
+        Some((id.to_owned(), answer))
+    });
+    read.next().ok_or_else(wrong)
 }
 
 /// The calls that would still wait. An answer to nothing is a mistake, and so are two.
@@ -159,5 +164,27 @@ pub(crate) fn told(error: haft_store::sessions::Error) -> Failure {
             "end it there first, or work on with a copy: `haft sessions fork {id}`"
         )),
         _ => Failure::failed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_may_have_the_sign_that_ends_them() {
+        for (text, id, expected) in [
+            ("c=approve", "c", Answer::Approve),
+            ("sig==approve", "sig=", Answer::Approve),
+            ("a=b=reject", "a=b", Answer::Reject { reason: None }),
+        ] {
+            let read = answer(text).ok().unwrap();
+            assert_eq!(read, (id.to_owned(), expected), "{text}");
+        }
+        let (id, changed) = answer(r#"c={"a":"x=approve"}"#).ok().unwrap();
+        let arguments = serde_json::json!({ "a": "x=approve" });
+        assert_eq!(id, "c");
+        assert_eq!(changed, Answer::ApproveWith { arguments });
+        assert!(answer("c=perhaps").is_err() && answer("approve").is_err());
     }
 }

@@ -17,10 +17,6 @@
     unused_imports,
     reason = "what the command needs of it and the stage does not"
 )]
-#[allow(
-    dead_code,
-    reason = "the same; an expectation would make it alive, and fail"
-)]
 mod command {
     pub(crate) mod chat;
 }

@@ -1,12 +1,16 @@
 //! One call, as a front end makes it.
 
 use super::Answer;
-use crate::Content;
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
+use crate::{Content, Error};
+use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// What is done before a call begins.
+pub(crate) type BeforeIt = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// A call to make.
 #[derive(Clone)]
@@ -21,6 +25,7 @@ pub struct Call {
     pub(crate) answer: Option<Answer>,
     /// What they said about something that it asked while it ran.
     pub(crate) answer_within: Option<Answer>,
+    pub(crate) on_begin: Option<BeforeIt>,
     /// The tools that are being called and made this call, the outermost first.
     pub(crate) within: Vec<String>,
 }
@@ -38,6 +43,7 @@ impl Call {
             on_event: None,
             answer: None,
             answer_within: None,
+            on_begin: None,
             within: Vec::new(),
         }
     }
@@ -70,6 +76,25 @@ impl Call {
         self
     }
 
+    /// With something that is done once it may be made, and waited for before it is. An
+    /// error says why it is not made after all.
+    #[must_use]
+    pub fn on_begin<F>(mut self, before: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        self.on_begin = Some(Arc::new(move || Box::pin(before())));
+        self
+    }
+
+    /// It is about to be made.
+    pub(super) async fn begins(&self) -> Result<(), String> {
+        match &self.on_begin {
+            Some(before) => before().await,
+            None => Ok(()),
+        }
+    }
+
     /// With what a person said about it when they were asked before whether it may be
     /// made. That holds whoever would be asked now, also if nobody would be; what denies
     /// it still does. Something that it asks while it runs is another question.
@@ -87,4 +112,16 @@ impl Call {
         self.answer_within = Some(answer);
         self
     }
+}
+
+/// The arguments of a call with a person's changes over them.
+pub(super) fn merged(arguments: &Value, changes: Value) -> Result<Value, Error> {
+    let (Value::Object(arguments), Value::Object(changes)) = (arguments, changes) else {
+        return Err(Error::Refused(Box::new(Error::invalid(
+            "the changed arguments are no object",
+        ))));
+    };
+    let mut arguments = arguments.clone();
+    arguments.extend(changes);
+    Ok(Value::Object(arguments))
 }
