@@ -245,13 +245,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether what is deleted is overwritten too.
-    pub(crate) fn overwrite_deleted(&mut self, on: bool) -> Result<(), Problem> {
-        let set = if on {
-            "PRAGMA secure_delete = ON"
-        } else {
-            "PRAGMA secure_delete = OFF"
-        };
+    /// From now on what is deleted is overwritten too.
+    pub(crate) fn overwrite_deleted(&mut self) -> Result<(), Problem> {
+        let set = "PRAGMA secure_delete = ON";
         Ok(self.connection.query_row(set, [], |_| Ok(()))?)
     }
 

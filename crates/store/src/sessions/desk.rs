@@ -157,6 +157,10 @@ pub(super) fn told(database: &Database, problem: Problem) -> Error {
 
 fn serve(database: &Database, jobs: &Receiver<Job>) {
     let mut writer = database.writer_blocking();
+    // From the first row on: a row that is only changed leaves its old words behind too.
+    if let Err(problem) = writer.overwrite_deleted() {
+        database.note(&problem);
+    }
     while let Ok(first) = jobs.recv() {
         let group = gather(first, jobs);
         settle(database, &mut writer, group);
@@ -221,12 +225,8 @@ fn attempt(
     } else {
         Lasting::Process
     })?;
-    if erases {
-        writer.overwrite_deleted(true)?;
-    }
     let results = transact(writer, group);
     if erases {
-        writer.overwrite_deleted(false)?;
         writer.fold_log();
     }
     results
