@@ -77,6 +77,18 @@ pub(crate) struct Conversation {
     pub(crate) call_ids: HashSet<String>,
 }
 
+impl Conversation {
+    /// The text of the last answer, if nothing came after it and it calls nothing.
+    pub(super) fn last_answer(&self) -> Option<String> {
+        match &self.history.last()?.message {
+            crate::Message::Assistant(answer) if answer.calls().next().is_none() => {
+                Some(answer.text())
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Calls of an answer that are not all done.
 pub(crate) struct Open {
     /// All of them, in order.

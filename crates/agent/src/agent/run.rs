@@ -158,6 +158,13 @@ impl Run {
                 }
                 if let Some(prompt) = resumed.prompt {
                     self.prompted(prompt).await?;
+                    return Ok(None);
+                }
+                // It had come to its end, and perhaps nobody heard of it.
+                let last = self.shared.lock().last_answer();
+                if let Some(text) = last {
+                    self.text = text;
+                    return Ok(Some(End::Done));
                 }
                 return Ok(None);
             }

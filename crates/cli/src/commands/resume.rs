@@ -57,11 +57,10 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
                 crate::text::shell_word(&format!("{first}=approve"))
             )));
         }
-        if prompt.is_none() && !agent.has_work() {
-            return Err(Failure::usage(format!(
-                "session {id} waits for nothing: say what to do next"
-            ))
-            .hint(format!("haft resume {id} \"Go on with …\"")));
+        if prompt.is_none() && !agent.has_work() && !settings.quiet {
+            output::note(&format!(
+                "session {id} waits for nothing; its last answer follows. Say what to do next: haft resume {id} \"Go on with …\""
+            ));
         }
         let resumed = Resumed { answers, prompt };
         work(&agent, Task::Resume(resumed), manner, &mut signals).await
