@@ -13,6 +13,7 @@ pub(crate) use headless::{Away, Manner, Task, work};
 use crate::config::{Settings, model};
 use crate::env;
 use crate::exit::Failure;
+use crate::output;
 use crate::record;
 use crate::session;
 use haft::Approver;
@@ -122,6 +123,12 @@ pub(crate) enum Past {
     Session(Box<(Session, Loaded)>),
 }
 
+/// Whether it is known what a model costs.
+fn has_price(provider: &str, model: &str) -> bool {
+    let known = provider.parse::<Provider>().ok();
+    known.is_some_and(|provider| provider::price(provider, model).is_some())
+}
+
 /// The sessions of this person; nothing without a state folder.
 pub(crate) fn sessions(settings: &Settings) -> Result<Option<Sessions>, Failure> {
     let Some(state) = settings.folders.state.as_deref() else {
@@ -179,6 +186,12 @@ pub(crate) async fn agent(
         parent: None,
         system: Some(system.clone()),
     };
+    if limits.max_cost.is_some() && !settings.quiet && !has_price(&new.provider, &new.model) {
+        output::note(&format!(
+            "warning: max_cost has no effect: the price of {} is not known",
+            new.model
+        ));
+    }
     let mut agent = Agent::new(model, runtime)
         .system(system)
         .max_tokens(limits.max_tokens)
