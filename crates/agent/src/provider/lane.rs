@@ -12,7 +12,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// So many pieces of a size are joined into one.
-const FAN: usize = 16;
+const FAN: usize = 8;
+
+/// A piece of so many bytes is joined with no other: while they are copied, both are there.
+const LONG: usize = 128 * 1024;
 
 /// How messages stand behind each other in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +130,7 @@ impl Lane {
         while let Some(last) = self.pieces.last().cloned() {
             let alike = self.pieces.iter().rev();
             let alike = alike.take_while(|piece| piece.level == last.level).count();
-            if alike < FAN {
+            if alike < FAN || last.bytes.len() >= LONG {
                 return;
             }
             let joined = self.pieces.split_off(self.pieces.len() - alike);
