@@ -11,6 +11,8 @@ pub(crate) struct Form {
     pub(crate) schema: i64,
     /// Bytes of a page.
     pub(crate) page: u32,
+    /// How many KiB the connection that writes remembers.
+    pub(crate) cache: u32,
     /// The statements that make its tables.
     pub(crate) tables: &'static str,
     /// Their names: what every call needs.
@@ -23,6 +25,7 @@ pub(crate) const STORE: Form = Form {
     application: 0x6861_6674,
     schema: 1,
     page: 8192,
+    cache: 2000,
     tables: crate::files::TABLES,
     names: &["files", "parts"],
 };
@@ -33,6 +36,8 @@ pub(crate) const SESSIONS: Form = Form {
     application: 0x6861_6673,
     schema: 1,
     page: 4096,
+    // What is added is hardly looked at again.
+    cache: 256,
     tables: crate::sessions::TABLES,
     names: &[
         "sessions",

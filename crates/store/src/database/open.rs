@@ -43,6 +43,7 @@ pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Proble
         return Err(Problem::System { detail });
     }
     check(&writer, form)?;
+    writer.pragma_update(None, "cache_size", -i64::from(form.cache))?;
     Ok(Database::new(form, path, identity, writer))
 }
 
