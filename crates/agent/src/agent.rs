@@ -245,7 +245,7 @@ impl Agent {
     /// What was said so far, as the model hears it.
     #[must_use]
     pub fn history(&self) -> Vec<Arc<Said>> {
-        self.shared.lock().history.clone()
+        Vec::clone(&self.shared.lock().history)
     }
 
     /// The text of the last answer.

@@ -262,6 +262,14 @@ pub(super) fn result(call: &ToolCall, reply: Reply) -> ToolResult {
     });
     let is_error = reply.is_error();
     let mut content = reply.into_content();
+    for block in &mut content {
+        // It stays for as long as the conversation, so it takes no more than it needs.
+        match block {
+            Content::Text { text } => text.shrink_to_fit(),
+            Content::Image { data, .. } => data.shrink_to_fit(),
+            _ => {}
+        }
+    }
     content.extend(changed.map(|text| Content::Text { text }));
     if content.is_empty() {
         let text = "[no output]".to_owned();

@@ -42,7 +42,7 @@ impl Run {
     pub(super) async fn compact(&mut self) -> Result<(), End> {
         let (history, ids) = {
             let conversation = self.shared.lock();
-            (conversation.history.clone(), conversation.ids.clone())
+            (Arc::clone(&conversation.history), conversation.ids.clone())
         };
         let before = tokens(&history);
         // Asked for by a person or by necessity, it becomes shorter whatever the window.
@@ -80,7 +80,7 @@ impl Run {
             shorter.extend(new.iter().cloned());
             let mut kept = vec![numbers.first().copied()];
             kept.extend(ids.get(cut..).unwrap_or_default());
-            conversation.history = shorter;
+            conversation.history = Arc::new(shorter);
             conversation.ids = kept;
             conversation.last = after_tokens;
         }

@@ -64,7 +64,8 @@ struct Work {
 /// What was said and what it took.
 #[derive(Default)]
 pub(crate) struct Conversation {
-    pub(crate) history: Vec<Arc<Said>>,
+    /// Who asks holds all of it for the while; it is copied only if it grows meanwhile.
+    pub(crate) history: Arc<Vec<Arc<Said>>>,
     /// The number in the record of each message of the history.
     pub(crate) ids: Vec<Option<i64>>,
     pub(crate) record: Record,

@@ -110,7 +110,7 @@ impl Agent {
         self.shared.continue_after(seq);
         {
             let mut conversation = self.shared.lock();
-            conversation.history = history;
+            conversation.history = Arc::new(history);
             conversation.ids = ids;
             conversation.total = total;
             conversation.last = last;

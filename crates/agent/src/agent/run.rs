@@ -362,10 +362,9 @@ impl Run {
     pub(super) fn keep(&self, messages: Vec<Message>, ids: Vec<i64>) {
         let mut conversation = self.shared.lock();
         let ids = ids.into_iter().map(Some).chain(std::iter::repeat(None));
-        for (message, id) in messages.into_iter().zip(ids) {
-            conversation.history.push(Said::new(message));
-            conversation.ids.push(id);
-        }
+        let (said, ids): (Vec<_>, Vec<_>) = messages.into_iter().map(Said::new).zip(ids).unzip();
+        Arc::make_mut(&mut conversation.history).extend(said);
+        conversation.ids.extend(ids);
     }
 }
 

@@ -12,6 +12,7 @@ use haft::{Effect, Reply};
 use haft_store::sessions::{Approval, Batch, Call};
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 impl Run {
@@ -54,9 +55,9 @@ impl Run {
     async fn answer(&mut self) -> Result<Answer, End> {
         let mut has_shortened = false;
         loop {
-            let history = self.shared.lock().history.clone();
+            let history = Arc::clone(&self.shared.lock().history);
             let changed = self.settings.hooks.transform_context(&history).await;
-            let history = changed.unwrap_or(history);
+            let history = changed.map_or(history, Arc::new);
             let tools = self.shared.runtime.definitions();
             let question = Question {
                 system: &self.settings.system,
