@@ -3,6 +3,7 @@
 
 use crate::chat::{Around, Extent, Paint, edited, question_lines};
 use crate::config::{FILE, Settings};
+use crate::exit::Failure;
 use crate::{env, output, place, text};
 use async_trait::async_trait;
 use haft::{Answer, Approver, Question};
@@ -91,6 +92,20 @@ impl Person {
             Err(error) => Err(format!("that is no JSON: {error}")),
         }
     }
+}
+
+/// Asks for a yes, where nothing but the answer is waited for.
+pub(crate) fn yes(question: &str) -> Result<bool, Failure> {
+    // What was typed before the question is no answer to it.
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+    output::prompt(question);
+    let mut line = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let line = line.trim().to_ascii_lowercase();
+    Ok(matches!(line.as_str(), "y" | "yes"))
 }
 
 /// A line that is typed after something was asked; none at the end of all input.

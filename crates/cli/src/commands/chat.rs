@@ -1,6 +1,7 @@
 //! `haft` in a terminal: a chat with an agent.
 
 use super::resume;
+use super::sessions::told;
 use crate::agent::driver::Live;
 use crate::agent::{self, Past};
 use crate::args::Shared;
@@ -40,9 +41,9 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
                 ..Resume::default()
             };
             let (id, _) = resume::which(sessions, &settings, &args)?;
-            let looked = sessions.look(&id).map_err(resume::told)?;
+            let looked = sessions.look(&id).map_err(told)?;
             settings = resume::in_its_folder(shared, settings, &looked.info.work_dir)?;
-            Past::Session(Box::new(sessions.take(&id).map_err(resume::told)?))
+            Past::Session(Box::new(sessions.take(&id).map_err(told)?))
         }
     };
     let is_resumed = matches!(past, Past::Session(_));

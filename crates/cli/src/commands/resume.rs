@@ -1,6 +1,7 @@
 //! `haft resume`: go on with a session, and answer what waits in it.
 
 use super::chat;
+use super::sessions::told;
 use crate::agent::{self, Away, Manner, Past, Task, work};
 use crate::args::Shared;
 use crate::args::agent::Resume;
@@ -149,21 +150,6 @@ fn unanswered(agent: &Agent, answers: &[(String, Answer)]) -> Result<Vec<String>
         open.retain(|one| one != id);
     }
     Ok(open)
-}
-
-/// What the database says, as the end of a command.
-pub(crate) fn told(error: haft_store::sessions::Error) -> Failure {
-    use haft_store::sessions::Error;
-    let text = error.to_string();
-    match error {
-        Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
-            Failure::usage(text).hint("`haft sessions list --all` lists all of them")
-        }
-        Error::InUse { id, .. } => Failure::failed(text).hint(format!(
-            "end it there first, or work on with a copy: `haft sessions fork {id}`"
-        )),
-        _ => Failure::failed(text),
-    }
 }
 
 #[cfg(test)]

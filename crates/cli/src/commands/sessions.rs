@@ -69,8 +69,7 @@ fn opened(settings: &Settings, state: &Path) -> Result<Option<Sessions>, Failure
 }
 
 /// What the database says, as the end of a command.
-#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
-fn told(error: Error) -> Failure {
+pub(super) fn told(error: Error) -> Failure {
     let text = error.to_string();
     match error {
         Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
@@ -81,6 +80,9 @@ fn told(error: Error) -> Failure {
         }
         Error::AmbiguousCall { .. } => Failure::usage(text).hint("name one with --session"),
         Error::UnknownCall { .. } => Failure::usage(text),
+        Error::InUse { id, .. } => Failure::failed(text).hint(format!(
+            "end it there first, or work on with a copy: `haft sessions fork {id}`"
+        )),
         _ => Failure::failed(text),
     }
 }

@@ -2,12 +2,11 @@
 
 use crate::args::{Shared, TrustArgs};
 use crate::exit::{Exit, Failure};
-use crate::external;
 use crate::output::{self, Paint};
 use crate::session;
 use crate::trust::{Item, Trust};
+use crate::{ask, external};
 use haft::ops::text::decode::visible;
-use std::io::BufRead;
 
 /// Shows it, asks, and keeps the answer.
 pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
@@ -93,16 +92,5 @@ fn yes() -> Result<bool, Failure> {
     if !output::can_ask() {
         return Err(Failure::usage("nobody is here to say yes").hint("`haft trust --yes` says it"));
     }
-    // What was typed before the question is no answer to it.
-    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-    output::prompt("\nTrust it? [y/N] ");
-    let mut line = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(matches!(
-        line.trim().to_ascii_lowercase().as_str(),
-        "y" | "yes"
-    ))
+    ask::yes("\nTrust it? [y/N] ")
 }

@@ -40,9 +40,6 @@ pub(crate) enum Standing {
     Used,
     /// Known, and without effect here.
     Later,
-    /// A rule for safety that this version cannot keep: taking it silently
-    /// would promise what is not done.
-    Refused,
 }
 
 /// The names of the sandbox modes.

@@ -122,12 +122,6 @@ impl Layer {
                 continue;
             }
             value::check(key, &node).map_err(|wrong| self.problem(wrong.at, &wrong.message))?;
-            if key.standing == Standing::Refused && !is_empty(&node) {
-                let message = format!(
-                    "{dotted} holds rules that this version cannot enforce, so it does not start with them"
-                );
-                return Err(self.problem(name.at, &message));
-            }
             self.entries.push(Entry { key, node });
         }
         Ok(())
@@ -207,13 +201,5 @@ impl Layer {
             }
         }
         failure
-    }
-}
-
-fn is_empty(node: &Node) -> bool {
-    match &node.content {
-        Content::List(items) => items.is_empty(),
-        Content::Map(entries) => entries.is_empty(),
-        Content::Scalar(_) => false,
     }
 }

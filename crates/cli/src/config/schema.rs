@@ -41,7 +41,6 @@ fn property(key: &Key) -> Value {
     match key.standing {
         Standing::Used => {}
         Standing::Later => about.push_str(" (not used by this version)"),
-        Standing::Refused => about.push_str(" (this version cannot enforce any, and refuses them)"),
     }
     property.insert("description".to_owned(), about.into());
     let (kind, more): (&str, Vec<(&str, Value)>) = match key.kind {

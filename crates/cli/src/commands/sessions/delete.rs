@@ -1,11 +1,11 @@
 //! Deleting sessions.
 
 use super::{outputs, told};
+use crate::ask;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use haft::ops::text::decode::visible;
 use haft_store::sessions::Sessions;
-use std::io::BufRead;
 use std::path::Path;
 
 /// Deletes sessions: all that were named, or none where one of them is not known.
@@ -51,16 +51,5 @@ fn agreed(sessions: &Sessions, found: &[String]) -> Result<bool, Failure> {
         let title = visible(title.as_deref().unwrap_or_default()).replace('\n', " ");
         output::note(&format!("{id}  {title}"));
     }
-    // What was typed before the question is no answer to it.
-    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-    output::prompt("Delete for good? [y/N] ");
-    let mut line = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(matches!(
-        line.trim().to_ascii_lowercase().as_str(),
-        "y" | "yes"
-    ))
+    ask::yes("Delete for good? [y/N] ")
 }
