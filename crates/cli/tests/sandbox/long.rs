@@ -66,9 +66,11 @@ fn many_commands_leave_nothing_behind() {
         let now = paths(&bed.path(""));
         let new: Vec<_> = now.difference(&files).collect();
         assert!(new.is_empty(), "{}: {new:?}", bed.name());
-        if let (Some(before), Some(after)) = (open, server_descriptors(&server)) {
-            assert_eq!(before, after, "{}", bed.name());
-        }
+        // What it has open for a moment (a folder it looks at, the record it
+        // writes) may be counted on either side: a leak stays.
+        left::until("it has no more files open", Duration::from_secs(6), || {
+            server_descriptors(&server) <= open
+        });
         let ours =
             |path: &&PathBuf| path.to_string_lossy().contains("haft") && !temp.contains(*path);
         let new: Vec<_> = paths(Path::new("/tmp"))
