@@ -4,7 +4,7 @@ use crate::commands::{Live, PACE};
 use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
-use crate::runtime::{Answer, Call, Runtime, Session};
+use crate::runtime::{Answer, Call, Filled, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -289,6 +289,14 @@ impl Context {
         };
         let _paused = self.clock.pause();
         runtime.confirm(self, question.into()).await
+    }
+
+    /// Asks a person for something that only they know: a message, and the JSON
+    /// Schema of a flat object with the fields. Time in which they think is not the
+    /// call's.
+    pub async fn fill(&self, message: impl Into<String>, schema: Value) -> Filled {
+        let _paused = self.clock.pause();
+        self.runtime().fill(self, message.into(), schema).await
     }
 
     /// What a person said about this call, when it had to wait for them.

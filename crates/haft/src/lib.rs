@@ -53,10 +53,10 @@ pub use policy::{
     Verdict, Whose,
 };
 pub use registry::{Duplicate, Tools};
-pub use reply::{Content, Reply};
+pub use reply::{Content, Embedded, Reply};
 pub use runtime::{
     Answer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk, Explained,
-    Folders, Naming, Narrow, Question, Runtime,
+    Filled, Folders, Form, Naming, Narrow, Question, Runtime,
 };
 pub use schema::{Repair, parse_arguments};
 pub use state::State;

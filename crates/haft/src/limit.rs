@@ -49,11 +49,11 @@ fn cut_blocks(
     let texts = reply
         .content
         .iter()
-        .filter(|block| matches!(block, Content::Text { .. }))
+        .filter(|block| block.as_text().is_some())
         .count();
     // Several text blocks share the room of one.
     let whole = if texts > 1 { Some(reply.text()) } else { None };
-    let text = match (&whole, reply.content.iter().find_map(as_text)) {
+    let text = match (&whole, reply.content.iter().find_map(Content::as_text)) {
         (Some(whole), _) => whole.as_str(),
         (None, Some(text)) => text,
         (None, None) => return false,
@@ -92,18 +92,11 @@ fn cut_blocks(
     let mut pictures: Vec<Content> = reply
         .content
         .drain(..)
-        .filter(|block| !matches!(block, Content::Text { .. }))
+        .filter(|block| block.as_text().is_none())
         .collect();
     reply.content.push(Content::Text { text });
     reply.content.append(&mut pictures);
     true
-}
-
-fn as_text(block: &Content) -> Option<&str> {
-    match block {
-        Content::Text { text } => Some(text),
-        Content::Image { .. } => None,
-    }
 }
 
 fn with_footer(text: &str, footer: Option<&str>) -> String {
@@ -120,7 +113,7 @@ fn append(reply: &mut Reply, footer: &str) {
         .rev()
         .find_map(|block| match block {
             Content::Text { text } => Some(text),
-            Content::Image { .. } => None,
+            _ => None,
         });
     match last {
         Some(text) => *text = with_footer(text, Some(footer)),

@@ -2,9 +2,11 @@
 
 use haft_ops::picture::Picture;
 use haft_ops::text::limit::{Keep, Limit};
+use haft_ops::text::size::size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// One block of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,15 +26,83 @@ pub enum Content {
         #[serde(rename = "mimeType")]
         media_type: String,
     },
+    /// A sound.
+    Audio {
+        /// The encoded sound in Base64.
+        data: String,
+        /// Its media type.
+        #[serde(rename = "mimeType")]
+        media_type: String,
+    },
+    /// A thing that has an address, with what is in it.
+    Resource {
+        /// The thing.
+        resource: Embedded,
+    },
+}
+
+/// What stands at an address, carried within a reply: text, or bytes in Base64.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Embedded {
+    /// Its address.
+    pub uri: String,
+    /// Its media type, if it is known.
+    #[serde(rename = "mimeType", default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// What it says, if it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its bytes in Base64, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
 }
 
 impl Content {
     /// How many bytes it has.
     #[must_use]
     pub fn bytes(&self) -> u64 {
+        let length = match self {
+            Self::Text { text } => text.len(),
+            Self::Image { data, .. } | Self::Audio { data, .. } => data.len(),
+            Self::Resource { resource } => {
+                let length = |part: &Option<String>| part.as_ref().map_or(0, String::len);
+                length(&resource.text) + length(&resource.blob)
+            }
+        };
+        length as u64
+    }
+
+    /// What it says, if it is text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
         match self {
-            Self::Text { text } => text.len() as u64,
-            Self::Image { data, .. } => data.len() as u64,
+            Self::Text { text } => Some(text),
+            Self::Resource { resource } => resource.text.as_deref(),
+            Self::Image { .. } | Self::Audio { .. } => None,
+        }
+    }
+
+    /// As text for whoever can show nothing else: what is no text is named with its
+    /// size.
+    #[must_use]
+    pub fn in_words(&self) -> Cow<'_, str> {
+        let named = |what: &str, media_type: &str, data: &str| {
+            let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
+            let bytes = (data.len() / 4 * 3).saturating_sub(padding);
+            Cow::Owned(format!("[{what} {media_type}, {}]", size(bytes as u64)))
+        };
+        match self {
+            Self::Text { text } => Cow::Borrowed(text),
+            Self::Image { data, media_type } => named("image", media_type, data),
+            Self::Audio { data, media_type } => named("audio", media_type, data),
+            Self::Resource { resource } => match (&resource.text, &resource.blob) {
+                (Some(text), _) => Cow::Borrowed(text),
+                (None, blob) => {
+                    let media_type = resource.media_type.as_deref().unwrap_or("of some type");
+                    let what = format!("resource {}", resource.uri);
+                    named(&what, media_type, blob.as_deref().unwrap_or_default())
+                }
+            },
         }
     }
 }
@@ -127,6 +197,13 @@ impl Reply {
         self
     }
 
+    /// With any other block.
+    #[must_use]
+    pub fn and(mut self, block: Content) -> Self {
+        self.content.push(block);
+        self
+    }
+
     /// With a detail for the host.
     #[must_use]
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -177,14 +254,7 @@ impl Reply {
     /// All text blocks, joined.
     #[must_use]
     pub fn text(&self) -> String {
-        let texts: Vec<&str> = self
-            .content
-            .iter()
-            .filter_map(|block| match block {
-                Content::Text { text } => Some(text.as_str()),
-                Content::Image { .. } => None,
-            })
-            .collect();
+        let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
         texts.join("\n")
     }
 
@@ -249,5 +319,33 @@ impl From<&Picture> for Reply {
         .detail("media_type", picture.media_type)
         .detail("width", picture.size.0)
         .detail("height", picture.size.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_is_named_with_its_size() {
+        let audio = Content::Audio {
+            data: "AAAA".repeat(512) + "AA==",
+            media_type: "audio/wav".to_owned(),
+        };
+        assert_eq!(audio.in_words(), "[audio audio/wav, 1.5KB]");
+        let resource = |text: Option<&str>, blob: Option<&str>| Content::Resource {
+            resource: Embedded {
+                uri: "test://x".to_owned(),
+                media_type: None,
+                text: text.map(str::to_owned),
+                blob: blob.map(str::to_owned),
+            },
+        };
+        assert_eq!(resource(Some("words"), None).in_words(), "words");
+        let binary = resource(None, Some("AAAA"));
+        assert_eq!(binary.in_words(), "[resource test://x of some type, 3B]");
+        let written = serde_json::to_value(&binary).unwrap();
+        let expected = serde_json::json!({ "type": "resource", "resource": { "uri": "test://x", "blob": "AAAA" } });
+        assert_eq!(written, expected);
     }
 }

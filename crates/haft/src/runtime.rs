@@ -6,6 +6,7 @@ mod call;
 mod changes;
 pub(crate) mod clock;
 mod files;
+mod form;
 mod kept;
 mod look;
 mod meet;
@@ -18,6 +19,7 @@ pub use build::{BuildError, Builder, Folders};
 pub use call::Call;
 pub use changes::Changes;
 pub use files::{Backing, Disk, Naming};
+pub use form::{Filled, Form};
 pub use narrow::Narrow;
 
 use crate::context::{Context, UpdateSink};

@@ -1,8 +1,10 @@
 //! Tools and replies as the protocol writes them.
 
-use haft::{Content, Effect, Reply, Runtime};
+use haft::{Content, Effect, Embedded, Reply, Runtime};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{
+    CallToolResult, ContentBlock, JsonObject, ResourceContents, Tool, ToolAnnotations,
+};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -57,7 +59,32 @@ fn block(content: Content) -> Option<ContentBlock> {
     match content {
         Content::Text { text } => Some(ContentBlock::text(text)),
         Content::Image { data, media_type } => Some(ContentBlock::image(data, media_type)),
+        Content::Audio { data, media_type } => Some(ContentBlock::audio(data, media_type)),
+        Content::Resource { resource } => Some(ContentBlock::resource(embedded(resource))),
         _ => None,
+    }
+}
+
+fn embedded(resource: Embedded) -> ResourceContents {
+    let Embedded {
+        uri,
+        media_type: mime_type,
+        text,
+        blob,
+    } = resource;
+    match (text, blob) {
+        (None, Some(blob)) => ResourceContents::BlobResourceContents {
+            uri,
+            mime_type,
+            blob,
+            meta: None,
+        },
+        (text, _) => ResourceContents::TextResourceContents {
+            uri,
+            mime_type,
+            text: text.unwrap_or_default(),
+            meta: None,
+        },
     }
 }
 

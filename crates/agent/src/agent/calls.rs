@@ -266,7 +266,7 @@ pub(super) fn result(call: &ToolCall, reply: Reply) -> ToolResult {
         // It stays for as long as the conversation, so it takes no more than it needs.
         match block {
             Content::Text { text } => text.shrink_to_fit(),
-            Content::Image { data, .. } => data.shrink_to_fit(),
+            Content::Image { data, .. } | Content::Audio { data, .. } => data.shrink_to_fit(),
             _ => {}
         }
     }

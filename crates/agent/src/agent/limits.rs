@@ -58,9 +58,10 @@ impl Circle {
             result.is_error.hash(&mut hasher);
             for block in &result.content {
                 match block {
-                    haft::Content::Text { text } => text.hash(&mut hasher),
-                    haft::Content::Image { data, .. } => data.hash(&mut hasher),
-                    _ => {}
+                    haft::Content::Image { data, .. } | haft::Content::Audio { data, .. } => {
+                        data.hash(&mut hasher);
+                    }
+                    other => other.in_words().hash(&mut hasher),
                 }
             }
         }

@@ -8,8 +8,7 @@ use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
 use crate::{ask, output, record};
 use arguments::Arguments;
-use haft::truncate::format_size;
-use haft::{Content, Reply, Runtime};
+use haft::{Reply, Runtime};
 use haft_store::sessions::Kind;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -81,18 +80,7 @@ pub(crate) fn shown(reply: &Reply) -> String {
         if !out.is_empty() && !out.ends_with('\n') {
             out.push('\n');
         }
-        match block {
-            Content::Text { text } => out.push_str(text),
-            Content::Image { data, media_type } => {
-                let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
-                let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-                out.push_str(&format!(
-                    "[image {media_type}, {}]",
-                    format_size(bytes as u64)
-                ));
-            }
-            _ => {}
-        }
+        out.push_str(&block.in_words());
     }
     out
 }

@@ -5,7 +5,7 @@ mod answers;
 #[cfg(test)]
 mod tests;
 
-use super::{Call, Runtime};
+use super::{Call, Filled, Form, Runtime};
 use crate::event::{EventKind, Listener};
 use crate::policy::{self, Act, Decision, Part, Place};
 use crate::{
@@ -85,6 +85,13 @@ pub enum Answer {
 pub trait Approver: Send + Sync {
     /// Asks about one call.
     async fn ask(&self, question: &Question) -> Answer;
+
+    /// Lets them fill in what a tool wants to know. Who cannot show a form declines
+    /// it.
+    async fn fill(&self, form: &Form) -> Filled {
+        let _ = form;
+        Filled::Declined
+    }
 }
 
 /// What a session knows about approval.
@@ -95,7 +102,7 @@ pub(crate) struct Approval {
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) asked_first: Vec<(String, Effect)>,
     /// Held by the call that a person is being asked about.
-    one: tokio::sync::Mutex<()>,
+    pub(super) one: tokio::sync::Mutex<()>,
 }
 
 impl Approval {

@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::prelude::*;
-use crate::{Access, FromSchema, MemoryJournal, Resource};
+use crate::{Access, Content, Embedded, FromSchema, MemoryJournal, Resource};
 use async_trait::async_trait;
 use haft_ops::backend::Memory;
 use std::sync::Mutex;
@@ -53,6 +53,16 @@ impl Tool for Obedient {
                 return Ok(Reply::from("stopped with what there was"));
             }
             "flood" => return Ok(Reply::from("line\n".repeat(100_000)).footer("[the footer]")),
+            "resource" => {
+                let resource = Embedded {
+                    uri: "file:///long".to_owned(),
+                    media_type: None,
+                    text: Some("line\n".repeat(100_000)),
+                    blob: None,
+                };
+                let reply = Reply::from("before").and_image(b"x", "image/png");
+                return Ok(reply.and(Content::Resource { resource }));
+            }
             "document" => return Ok(Reply::json(&json!({ "text": "line\n".repeat(100_000) }))),
             "update" => cx.update("half"),
             "final" => return Ok(Reply::final_answer("done")),
@@ -257,6 +267,27 @@ async fn a_document_is_never_cut() {
         .await;
     let document: Value = serde_json::from_str(&reply.text()).unwrap();
     assert_eq!(document["text"].as_str().unwrap().len(), 500_000);
+}
+
+#[tokio::test]
+async fn text_at_an_address_is_cut_like_any_other() {
+    let bench = plain();
+    let reply = bench
+        .runtime
+        .call("obey", json!({"what": "resource"}))
+        .await;
+    let [Content::Text { text }, Content::Image { .. }] = reply.content() else {
+        panic!(
+            "{:?}",
+            reply
+                .content()
+                .iter()
+                .map(Content::bytes)
+                .collect::<Vec<_>>()
+        );
+    };
+    assert!(text.starts_with("before\nline\n") && text.len() < 52_000);
+    assert!(text.contains("Full output saved to"));
 }
 
 #[tokio::test]

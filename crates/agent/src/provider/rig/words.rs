@@ -21,8 +21,6 @@ use std::collections::HashMap;
 const ASKED: &str = "-";
 /// What is sent for a message with nothing in it.
 const EMPTY: &str = "(empty message)";
-/// What is sent for content of a kind that no protocol has a word for.
-const UNSENT: &str = "(content that cannot be sent)";
 
 /// What a provider wants to see again of an answer: the very words that it will be
 /// sent, in its own protocol.
@@ -91,7 +89,7 @@ impl Speaker {
                 Content::Image { data, media_type } => {
                     UserContent::Image(picture(data, media_type))
                 }
-                _ => UserContent::text(UNSENT),
+                other => UserContent::text(other.in_words()),
             })
             .collect();
         let is_blank = |part: &UserContent| matches!(part, UserContent::Text(text) if text.text.trim().is_empty());
@@ -125,7 +123,7 @@ impl Speaker {
                 Content::Image { data, media_type } => {
                     ToolResultContent::Image(picture(data, media_type))
                 }
-                _ => ToolResultContent::text(UNSENT),
+                other => ToolResultContent::text(other.in_words()),
             });
             let mut parts: Vec<ToolResultContent> = parts.collect();
             if parts.is_empty() {

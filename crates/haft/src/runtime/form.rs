@@ -1,0 +1,83 @@
+//! What a tool asks a person to fill in while it runs.
+//!
+//! Another matter than approval: nothing is allowed by it, so neither the rules nor
+//! `--approve auto` can answer in the person's place.
+
+use super::Runtime;
+#[cfg(test)]
+mod tests;
+
+use super::approve::{Approval, Approve};
+use crate::Context;
+use crate::schema::{Checker, Ranges};
+use futures::FutureExt;
+use serde_json::Value;
+use std::panic::AssertUnwindSafe;
+
+/// A few fields for a person.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Form {
+    /// The call that wants to know.
+    pub call_id: String,
+    /// Its tool.
+    pub tool: String,
+    /// What they are asked.
+    pub message: String,
+    /// The fields: the JSON Schema of a flat object.
+    pub schema: Value,
+}
+
+/// What became of a form.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Filled {
+    /// Filled in, with an object that fits its schema.
+    Accepted(Value),
+    /// They would rather not, or nobody is there.
+    Declined,
+    /// Put away without an answer.
+    Dismissed,
+}
+
+impl Approval {
+    async fn fill(&self, form: &Form) -> Filled {
+        let (Some(approver), Approve::Ask | Approve::Auto) = (&self.approver, self.approve) else {
+            return Filled::Declined;
+        };
+        let _one = self.one.lock().await;
+        let filled = AssertUnwindSafe(approver.fill(form)).catch_unwind().await;
+        match filled {
+            Ok(Filled::Accepted(fields)) => fitting(&form.schema, fields),
+            Ok(other) => other,
+            Err(_) => Filled::Dismissed,
+        }
+    }
+}
+
+/// What does not fit was not filled in.
+fn fitting(schema: &Value, fields: Value) -> Filled {
+    match Checker::new(schema, Ranges::Refuse).prepare(fields) {
+        Ok((fields, _)) => Filled::Accepted(fields),
+        Err(error) => {
+            tracing::warn!(%error, "a form was filled in with something else");
+            Filled::Dismissed
+        }
+    }
+}
+
+impl Runtime {
+    pub(crate) async fn fill(&self, cx: &Context, message: String, schema: Value) -> Filled {
+        let form = Form {
+            call_id: cx.call_id().to_owned(),
+            tool: cx.within.last().cloned().unwrap_or_default(),
+            message,
+            schema,
+        };
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Filled::Dismissed,
+            filled = self.session.approval.fill(&form) => filled,
+        }
+    }
+}
