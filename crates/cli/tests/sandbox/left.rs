@@ -12,12 +12,15 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// being seen to go; the grace is haft's, and this is the machine's.
 const SLACK: Duration = Duration::from_secs(1);
 
+/// How often is looked at least: where each look takes long, so does everything.
+const LOOKS: u32 = 100;
+
 /// Waits for the last one to go. A server may stay, and the helper that it keeps
 /// ready for its next command: below one that has a command there is a process.
 #[track_caller]
 pub(crate) fn nothing(mark: &str, folder: &Path, server: Option<u32>) {
     let begun = Instant::now();
-    loop {
+    for look in 1.. {
         let mut found = alive(mark, folder);
         if let Some(server) = server {
             let own = children(server);
@@ -31,7 +34,7 @@ pub(crate) fn nothing(mark: &str, folder: &Path, server: Option<u32>) {
         if found.is_empty() {
             return;
         }
-        let late = begun.elapsed() >= GRACE + SLACK;
+        let late = begun.elapsed() >= GRACE + SLACK && look >= LOOKS;
         assert!(!late, "still alive: {found:#?}");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -113,6 +113,7 @@ pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
             };
             if let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
                 let _ = rustix::process::pidfd_send_signal(&handle, Signal::KILL);
+                kill_group_of(child);
             }
         }
         if round > FAST {
@@ -120,6 +121,19 @@ pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
         } else {
             std::thread::yield_now();
         }
+    }
+}
+
+/// Kills whoever shares the group of a child that was just killed: nobody is born
+/// into a group while it is killed, so what forks as fast as it can ends at once.
+/// The child changes its group no more, and until its end is read, which is done
+/// here only, the number of the group is nobody else's.
+fn kill_group_of(child: u32) {
+    let group = tree::node(child).and_then(|node| i32::try_from(node.group).ok());
+    if let Some(group) = group.and_then(Pid::from_raw)
+        && group != rustix::process::getpgrp()
+    {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
 }
 
