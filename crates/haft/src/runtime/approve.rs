@@ -55,6 +55,14 @@ pub struct Question {
     pub agent: Option<String>,
 }
 
+impl Question {
+    /// Who asks, and about what, on one line.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        reason_of(&self.tool, &self.judgement, "")
+    }
+}
+
 /// What they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
