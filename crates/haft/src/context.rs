@@ -4,7 +4,7 @@ use crate::commands::{Live, PACE};
 use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
-use crate::runtime::{Answer, Call, Filled, Runtime, Session};
+use crate::runtime::{Answer, Approver, Call, Filled, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Error, Reply};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -37,6 +37,8 @@ pub struct Context {
     pub(crate) clock: Clock,
     /// What a person said about the call before.
     pub(crate) answer: Option<Answer>,
+    /// Who is asked, if it is not whom the session asks.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) on_event: Option<Listener>,
     pub(crate) updates: UpdateSink,
     /// The paths that the policy has checked.
@@ -327,6 +329,7 @@ impl Context {
             .cancel(self.cancel.child_token());
         call.within = self.within.to_vec();
         call.on_event.clone_from(&self.on_event);
+        call.approver.clone_from(&self.approver);
         let runtime = Runtime {
             session: Arc::clone(&self.session),
         };

@@ -11,6 +11,7 @@ mod kept;
 mod look;
 mod meet;
 mod narrow;
+mod sibling;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ pub use changes::Changes;
 pub use files::{Backing, Disk, Naming};
 pub use form::{Filled, Form};
 pub use narrow::Narrow;
+pub use sibling::Sibling;
 
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
@@ -45,6 +47,7 @@ use haft_ops::spill::{self, Spill};
 use haft_ops::text::limit::Limit;
 use haft_ops::{Access, Backend, FilePath, Scope};
 use serde_json::Value;
+use sibling::Origin;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -104,6 +107,10 @@ pub(crate) struct Session {
     /// Programs that are tools.
     executables: Vec<Executable>,
     met: tokio::sync::OnceCell<Vec<String>>,
+    /// The session beside which this one was made, which looks after their tools.
+    elder: Option<Runtime>,
+    /// What its files were made from.
+    origin: Arc<Origin>,
 }
 
 /// A call whose arguments fit and which the policy allows, in its place in the
@@ -397,6 +404,7 @@ impl Runtime {
             cancel: stop.clone(),
             clock: clock.clone(),
             answer: call.answer_within.clone(),
+            approver: call.approver.clone(),
             on_event: call.on_event.clone(),
             updates: self.updates(call),
             allowed,

@@ -67,12 +67,20 @@ fn tools() -> Tools {
             let message = arguments["message"].as_str().unwrap_or_default();
             Ok(filled(&cx, message, person()).await.into())
         })?,
-        tool("test_elicitation_sep1034_defaults", nothing(), |_, cx| async move {
-            Ok(filled(&cx, "All of these have defaults.", defaults()).await.into())
-        })?,
-        tool("test_elicitation_sep1330_enums", nothing(), |_, cx| async move {
-            Ok(filled(&cx, "Choose.", choices()).await.into())
-        })?,
+        tool(
+            "test_elicitation_sep1034_defaults",
+            nothing(),
+            |_, cx| async move {
+                Ok(filled(&cx, "All of these have defaults.", defaults())
+                    .await
+                    .into())
+            },
+        )?,
+        tool(
+            "test_elicitation_sep1330_enums",
+            nothing(),
+            |_, cx| async move { Ok(filled(&cx, "Choose.", choices()).await.into()) },
+        )?,
         tool("json_schema_2020_12_tool", modern_schema(), |_, _| async {
             Ok("fits".into())
         })?,
@@ -107,7 +115,9 @@ fn embedded(uri: &str, media_type: &str, text: &str) -> Content {
 
 async fn filled(cx: &Context, message: &str, schema: Value) -> String {
     match cx.fill(message, schema).await {
-        Filled::Accepted(fields) => format!("Elicitation completed: action=accept, content={fields}"),
+        Filled::Accepted(fields) => {
+            format!("Elicitation completed: action=accept, content={fields}")
+        }
         Filled::Declined => "Elicitation completed: action=decline".to_owned(),
         _ => "Elicitation completed: action=cancel".to_owned(),
     }

@@ -1,12 +1,13 @@
 //! One `tools/call`, from its turn to its result.
 
+use crate::elicit::{self, Asking, Later, Person, Waiting};
 use crate::link::Link;
 use crate::progress::Updates;
 use crate::turn::{Admission, OddArguments};
 use crate::wire;
 use haft::{Call, Runtime};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ProtocolVersion};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use std::future::poll_fn;
@@ -14,13 +15,24 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+/// What a call has around it.
+pub(crate) struct Around<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) link: &'a Link,
+    pub(crate) waiting: &'a Waiting,
+}
+
 /// Makes the call. Exactly one result, unless the connection is over.
 pub(crate) async fn run(
-    runtime: &Runtime,
-    link: &Link,
+    around: Around<'_>,
     request: CallToolRequestParams,
     mut context: RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<CallToolResponse, ErrorData> {
+    let Around {
+        runtime,
+        link,
+        waiting,
+    } = around;
     let mut admitted = context
         .extensions
         .get::<Admission>()
@@ -34,6 +46,14 @@ pub(crate) async fn run(
         Some(OddArguments(arguments)) => arguments,
         None => Value::Object(request.arguments.unwrap_or_default()),
     };
+    let answers = match &request.request_state {
+        Some(state) => {
+            let said = elicit::answered(request.input_responses.as_ref());
+            waiting.back(state, &name, &arguments, said)?
+        }
+        None => elicit::Answers::default(),
+    };
+    let asking = asking(&context);
 
     // Calls begin in the order they came in, and so many at a time.
     let begin = async {
@@ -49,9 +69,15 @@ pub(crate) async fn run(
     };
 
     let cancel = context.ct.child_token();
-    let mut call = Call::new(&name, arguments)
+    // Only a call that may have to be made again is remembered.
+    let again = matches!(asking, Asking::Again(_)).then(|| arguments.clone());
+    let call = Call::new(&name, arguments)
         .id(context.id.to_string())
         .cancel(cancel.clone());
+    let mut call = answers.given_to(call);
+    if let Some(approver) = asking.approver() {
+        call = call.approver(approver);
+    }
     let updates = context
         .meta
         .get_progress_token()
@@ -94,7 +120,31 @@ pub(crate) async fn run(
             () = link.stop.cancelled() => {}
         }
     }
-    Ok(wire::result(reply))
+    if let (Asking::Again(later), Some(arguments)) = (&asking, again)
+        && let Some(question) = later.question()
+    {
+        let is_within = question.confirm.is_some();
+        let state = waiting.wait(&name, arguments, answers, is_within, elicit::PATIENCE);
+        if let Some(round) = state.and_then(|state| elicit::round(&question, state)) {
+            return Ok(round.into());
+        }
+    }
+    Ok(wire::result(reply).into())
+}
+
+/// Who can be asked about a call.
+fn asking(context: &RequestContext<RoleServer>) -> Asking {
+    if !elicit::shows_forms(context.client_capabilities().as_ref()) {
+        return Asking::Nobody;
+    }
+    let is_newer = context
+        .protocol_version()
+        .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    if is_newer {
+        return Asking::Again(Arc::new(Later::default()));
+    }
+    let person = Person::new(context.peer.clone(), context.id.clone());
+    Asking::Now(Arc::new(person))
 }
 
 fn over() -> ErrorData {

@@ -1,5 +1,6 @@
 //! The requests we answer.
 
+use crate::elicit::Waiting;
 use crate::link::Link;
 use crate::server::{ServerName, ToolsChanged};
 use crate::turn::Admission;
@@ -30,6 +31,7 @@ pub(crate) struct Handler {
     info: ServerConfig,
     changed: ToolsChanged,
     link: Arc<Link>,
+    waiting: Arc<Waiting>,
 }
 
 impl Handler {
@@ -38,6 +40,7 @@ impl Handler {
         name: &ServerName,
         changed: ToolsChanged,
         link: Arc<Link>,
+        waiting: Arc<Waiting>,
     ) -> Self {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -51,6 +54,7 @@ impl Handler {
             info,
             changed,
             link,
+            waiting,
         }
     }
 
@@ -92,8 +96,12 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let result = call::run(&self.runtime, &self.link, request, context).await?;
-        Ok(result.into())
+        let around = call::Around {
+            runtime: &self.runtime,
+            link: &self.link,
+            waiting: &self.waiting,
+        };
+        call::run(around, request, context).await
     }
 
     fn accepted_subscription_filter(

@@ -23,10 +23,13 @@
 //! long is skipped, and the end of input ends the calls that still run.
 
 mod call;
+mod connection;
+mod elicit;
 mod gate;
 mod handler;
 mod link;
 mod progress;
+mod random;
 mod ready;
 mod server;
 mod stdio;

@@ -1,23 +1,17 @@
 //! Serving: one runtime, one pair of streams, from the first line to the last.
 
-use crate::gate::Gate;
-use crate::handler::Handler;
+use crate::connection::Connection;
+use crate::elicit::Waiting;
 use crate::link::Link;
 use crate::ready::Ready;
 use crate::stdio;
 use crate::transport::{Outbox, Queue, Transport, pump};
 use haft::Runtime;
-use rmcp::service::{Peer, RoleServer, serve_directly_with_ct};
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-/// How long the last answers may take to reach a client that reads slowly.
-const FLUSH: Duration = Duration::from_millis(100);
 
 /// What the server calls itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +49,9 @@ pub enum ServeError {
     /// The protocol loop died.
     #[error("the protocol loop ended early: {0}")]
     Loop(String),
+    /// Nobody can connect any more.
+    #[error("no more connections can be accepted: {0}")]
+    Accept(#[source] io::Error),
 }
 
 /// Says to a client that the tools are others now. Cheap to clone; it may
@@ -63,6 +60,10 @@ pub enum ServeError {
 pub struct ToolsChanged(watch::Sender<()>);
 
 impl ToolsChanged {
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(()))
+    }
+
     /// Tells every client that wants to know. Several calls in a row may become
     /// one notification.
     pub fn notify(&self) {
@@ -100,7 +101,7 @@ impl Server {
         Self {
             runtime,
             name,
-            changed: ToolsChanged(watch::Sender::new(())),
+            changed: ToolsChanged::new(),
         }
     }
 
@@ -160,64 +161,17 @@ impl Server {
     where
         R: AsyncRead + Send + Unpin + 'static,
     {
-        // Whoever drops this future drops the calls with it.
-        let _stop = link.stop.clone().drop_guard();
-        let handler = Handler::new(
-            self.runtime.clone(),
-            &self.name,
-            self.changed.clone(),
-            Arc::clone(&link),
-        );
         let transport = Transport::new(reader, outbox, Arc::clone(&link));
-        let changes = self.changed.watch();
-        let told = self.changed.clone();
-        let mut tools = self.runtime.tools().changes();
-        // What comes and goes by itself is told as well.
-        let follow = async move {
-            while tools.changed().await.is_ok() {
-                told.notify();
-            }
-            std::future::pending::<()>().await;
-        };
-        // rmcp's own opening would end at the first stray notification, and
-        // fixes one life cycle for the connection; the gate checks each request.
-        let service = serve_directly_with_ct(
-            Gate::new(handler),
-            transport,
-            None,
-            CancellationToken::new(),
-        );
-        let peer = service.peer().clone();
-        let mut ended = pin!(service.waiting());
-        let quit = tokio::select! {
-            quit = &mut ended => quit,
-            () = announce(changes, peer) => ended.await,
-            () = follow => ended.await,
-            () = link.wind_down(&shutdown) => ended.await,
-        };
-        // A client that does not read cannot keep us.
-        let _ = tokio::time::timeout(FLUSH, link.written.cancelled()).await;
-        if let Some(fault) = link.fault() {
-            return Err(fault);
+        Connection {
+            runtime: self.runtime.clone(),
+            name: &self.name,
+            changed: self.changed.clone(),
+            link,
+            waiting: Arc::new(Waiting::default()),
         }
-        match quit {
-            Ok(rmcp::service::QuitReason::JoinError(error)) | Err(error) => {
-                Err(ServeError::Loop(error.to_string()))
-            }
-            Ok(_) => Ok(()),
-        }
+        .run(transport, &shutdown)
+        .await
     }
-}
-
-/// Tells clients that had a handshake; the others subscribe for themselves.
-async fn announce(mut changes: watch::Receiver<()>, peer: Peer<RoleServer>) {
-    while changes.changed().await.is_ok() {
-        if peer.peer_info().is_some() && peer.notify_tool_list_changed().await.is_err() {
-            tracing::debug!("the client could not be told that the tools changed");
-        }
-    }
-    // The server holds the sender, so this is not reached while it serves.
-    std::future::pending().await
 }
 
 /// The task that writes; it does not outlive the serving.

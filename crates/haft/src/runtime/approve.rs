@@ -55,6 +55,14 @@ pub struct Question {
     pub agent: Option<String>,
 }
 
+impl Question {
+    /// Who asks, and about what, on one line.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        reason_of(&self.tool, &self.judgement, "")
+    }
+}
+
 /// What they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -98,6 +106,8 @@ pub trait Approver: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Approval {
     pub(super) policy: RwLock<Arc<Policy>>,
+    /// The rules as they were before a person allowed more.
+    pub(super) first: Arc<Policy>,
     pub(super) approve: Approve,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) asked_first: Vec<(String, Effect)>,
@@ -111,8 +121,20 @@ impl Approval {
         for (reason, effect) in self.asked_first.drain(..) {
             policy.ask_first(reason, effect);
         }
+        self.first = Arc::new(policy.clone());
         self.put(policy);
         self
+    }
+
+    /// The same for another session.
+    pub(super) fn anew(&self) -> Self {
+        Self {
+            policy: RwLock::new(Arc::clone(&self.first)),
+            first: Arc::clone(&self.first),
+            approve: self.approve,
+            approver: self.approver.clone(),
+            ..Self::default()
+        }
     }
 
     fn policy(&self) -> Arc<Policy> {
@@ -215,7 +237,8 @@ impl Runtime {
             true => None,
             false => policy.suggest(&act, &suggested()),
         };
-        let why = match (approval.approve, &approval.approver, &call.answer) {
+        let approver = self.asked(call.approver.as_ref());
+        let why = match (approval.approve, approver, &call.answer) {
             (Approve::Never, ..) if is_asked => {
                 "and the session says no to all of that (--approve never)"
             }
@@ -243,6 +266,7 @@ impl Runtime {
             call_id: &call.id,
             tool: &call.tool,
             answer: call.answer.as_ref(),
+            approver: self.asked(call.approver.as_ref()),
             on_event: call.on_event.as_ref(),
         };
         let answer = tokio::select! {
@@ -281,7 +305,8 @@ impl Runtime {
     pub(crate) async fn confirm(&self, cx: &Context, text: String) -> Result<bool, Error> {
         let approval = &self.session.approval;
         let tool = cx.within.last().map_or("", String::as_str);
-        match (approval.approve, &approval.approver, &cx.answer) {
+        let approver = self.asked(cx.approver.as_ref());
+        match (approval.approve, approver, &cx.answer) {
             (Approve::Never, ..) | (Approve::Ask, None, None) => return Ok(false),
             (Approve::Auto, _, None) => return Ok(true),
             _ => {}
@@ -303,6 +328,7 @@ impl Runtime {
             call_id: cx.call_id(),
             tool,
             answer: cx.answer.as_ref(),
+            approver,
             on_event: cx.on_event.as_ref(),
         };
         match self.answer(asked, &question).await {
@@ -314,13 +340,21 @@ impl Runtime {
         }
     }
 
+    /// Who is asked about a call.
+    pub(super) fn asked<'a>(
+        &'a self,
+        own: Option<&'a Arc<dyn Approver>>,
+    ) -> Option<&'a Arc<dyn Approver>> {
+        own.or(self.session.approval.approver.as_ref())
+    }
+
     /// What a person says. A check that cannot run means no.
     async fn answer(&self, asked: Asked<'_>, question: &Question) -> Answer {
         if let Some(answer) = asked.answer {
             return answer.clone();
         }
         let approval = &self.session.approval;
-        let Some(approver) = &approval.approver else {
+        let Some(approver) = asked.approver else {
             return Answer::Reject { reason: None };
         };
         let _one = approval.one.lock().await;
@@ -458,6 +492,7 @@ struct Asked<'a> {
     tool: &'a str,
     /// What was said about it before.
     answer: Option<&'a Answer>,
+    approver: Option<&'a Arc<dyn Approver>>,
     on_event: Option<&'a Listener>,
 }
 

@@ -2,6 +2,7 @@
 
 use super::approve::{Approval, Approve, Approver};
 use super::files::{self, Backing, Disk, Files, Ground};
+use super::sibling::{Origin, Place};
 use super::{Runtime, Session};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
@@ -115,7 +116,7 @@ pub struct Builder {
 }
 
 /// Makes the place of files of a session from its id.
-type Factory = Box<dyn Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync>;
+pub(super) type Factory = Arc<dyn Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync>;
 
 /// Who says where files live.
 enum Choice {
@@ -256,7 +257,7 @@ impl Builder {
         mut self,
         make: impl Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync + 'static,
     ) -> Self {
-        self.backing = Choice::Made(Box::new(make));
+        self.backing = Choice::Made(Arc::new(make));
         self
     }
 
@@ -458,13 +459,13 @@ impl Builder {
                 .as_ref()
                 .map_or(Stands::ForShared, Commands::temp_stands),
         });
-        let backing = match self.backing {
-            Choice::Given(backing) => backing,
-            Choice::Made(make) => make(&id).map_err(BuildError::Backend)?,
+        let place = match self.backing {
+            Choice::Given(backing) => Place::Given(backing),
+            Choice::Made(make) => Place::Made(make),
             Choice::WorkFolder if toolset.paths == Paths::Virtual && self.dir.is_none() => {
                 return Err(BuildError::NoBackend);
             }
-            Choice::WorkFolder => Backing::Disk(Disk::default()),
+            Choice::WorkFolder => Place::Given(Backing::Disk(Disk::default())),
         };
         let ground = Ground {
             places: Places {
@@ -489,12 +490,13 @@ impl Builder {
             programs_read: self.programs_read,
             commands: self.commands,
         };
+        let origin = Origin { ground, place };
         let Files {
             backend,
             scope,
             surroundings,
             plugins,
-        } = ground.files(backing, &toolset)?;
+        } = origin.files(&id, &toolset)?;
         let programs = plugins;
         let mut bases: Vec<PathBuf> = Vec::new();
         let begin = self.rules_begin.into_iter().chain([absolute(&dir)]);
@@ -548,6 +550,8 @@ impl Builder {
             programs,
             executables: self.executables,
             met: tokio::sync::OnceCell::new(),
+            elder: None,
+            origin: Arc::new(origin),
         };
         Ok(Runtime {
             session: Arc::new(session),
@@ -573,13 +577,13 @@ pub(super) fn absolute(dir: &std::path::Path) -> PathBuf {
 }
 
 /// Whether an id can be the name of a folder.
-fn is_plain(id: &str) -> bool {
+pub(super) fn is_plain(id: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !id.is_empty() && id.len() <= 64 && id.bytes().all(fits)
 }
 
 /// Sorts by time, and is not the same twice.
-fn session_id() -> String {
+pub(super) fn session_id() -> String {
     use std::hash::{BuildHasher, RandomState};
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

@@ -1,6 +1,6 @@
 //! One call, as a front end makes it.
 
-use super::Answer;
+use super::{Answer, Approver};
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
 use crate::{Content, Error};
@@ -25,6 +25,8 @@ pub struct Call {
     pub(crate) answer: Option<Answer>,
     /// What they said about something that it asked while it ran.
     pub(crate) answer_within: Option<Answer>,
+    /// Who is asked about it, instead of whom the session asks.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) on_begin: Option<BeforeIt>,
     /// The tools that are being called and made this call, the outermost first.
     pub(crate) within: Vec<String>,
@@ -43,6 +45,7 @@ impl Call {
             on_event: None,
             answer: None,
             answer_within: None,
+            approver: None,
             on_begin: None,
             within: Vec::new(),
         }
@@ -73,6 +76,14 @@ impl Call {
     #[must_use]
     pub fn on_event(mut self, listener: impl Fn(&EventKind) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(listener));
+        self
+    }
+
+    /// With somebody of its own to ask, instead of whom the session asks: who made it
+    /// may be the only one who can reach a person.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
         self
     }
 

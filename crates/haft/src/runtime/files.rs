@@ -26,6 +26,8 @@ pub enum Backing {
     Disk(Disk),
     /// In a backend of its own; paths start at its root.
     Own(Arc<dyn Backend>),
+    /// In memory, as long as the session.
+    State,
     /// Each path of a tree in another one. The longest that fits decides, and is
     /// taken off; what none fits is in the work folder.
     Routes(Vec<(String, Backing)>),
@@ -70,7 +72,30 @@ impl Backing {
     /// In memory, as long as the session.
     #[must_use]
     pub fn state() -> Self {
-        Self::Own(Arc::new(Memory::bounded(STATE)))
+        Self::State
+    }
+
+    /// With memory in the places where files are to be in it.
+    fn made(self) -> Self {
+        match self {
+            Self::State => Self::Own(Arc::new(Memory::bounded(STATE))),
+            Self::Routes(routes) => Self::Routes(
+                routes
+                    .into_iter()
+                    .map(|(at, backing)| (at, backing.made()))
+                    .collect(),
+            ),
+            other => other,
+        }
+    }
+
+    /// Whether each session has files of its own there.
+    pub(super) fn is_of_a_session(&self) -> bool {
+        match self {
+            Self::State => true,
+            Self::Routes(routes) => routes.iter().any(|(_, backing)| backing.is_of_a_session()),
+            Self::Disk(_) | Self::Own(_) => false,
+        }
     }
 }
 
@@ -81,6 +106,7 @@ impl<B: Backend> From<B> for Backing {
 }
 
 /// What a session is made from, as far as files are concerned.
+#[derive(Clone)]
 pub(super) struct Ground {
     /// The folders and rules, for commands as the mode says.
     pub(super) places: Places,
@@ -107,7 +133,7 @@ pub(super) struct Files {
 impl Ground {
     /// Makes them, as the toolset writes paths.
     pub(super) fn files(self, backing: Backing, toolset: &Toolset) -> Result<Files, BuildError> {
-        match (toolset.paths, backing) {
+        match (toolset.paths, backing.made()) {
             (Paths::Virtual, backing) => self.tree(backing),
             (_, Backing::Own(backend)) => {
                 let (dir, roots) = (self.places.work_dir.clone(), self.places.roots.clone());
@@ -119,7 +145,7 @@ impl Ground {
                 })
             }
             (_, Backing::Disk(Disk { root, .. })) => self.disk(root, toolset.reach),
-            (_, Backing::Routes(_)) => Err(BuildError::Routes(toolset.name)),
+            (_, Backing::State | Backing::Routes(_)) => Err(BuildError::Routes(toolset.name)),
         }
     }
 
@@ -233,6 +259,7 @@ impl Ground {
                 self.check(root, &scope)?;
                 (Arc::new(Limited::new(self.local(), disk.largest)), scope)
             }
+            Backing::State => (Arc::new(Memory::bounded(STATE)), Scope::detached()),
             Backing::Routes(_) => {
                 let at = at.display().to_string();
                 return Err(BuildError::Route(at, "has routes of its own".to_owned()));

@@ -7,12 +7,13 @@ use super::Runtime;
 #[cfg(test)]
 mod tests;
 
-use super::approve::{Approval, Approve};
+use super::approve::{Approval, Approve, Approver};
 use crate::Context;
 use crate::schema::{Checker, Ranges};
 use futures::FutureExt;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 /// A few fields for a person.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +42,8 @@ pub enum Filled {
 }
 
 impl Approval {
-    async fn fill(&self, form: &Form) -> Filled {
-        let (Some(approver), Approve::Ask | Approve::Auto) = (&self.approver, self.approve) else {
+    async fn fill(&self, approver: Option<&Arc<dyn Approver>>, form: &Form) -> Filled {
+        let (Some(approver), Approve::Ask | Approve::Auto) = (approver, self.approve) else {
             return Filled::Declined;
         };
         let _one = self.one.lock().await;
@@ -74,10 +75,11 @@ impl Runtime {
             message,
             schema,
         };
+        let approver = self.asked(cx.approver.as_ref());
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Filled::Dismissed,
-            filled = self.session.approval.fill(&form) => filled,
+            filled = self.session.approval.fill(approver, &form) => filled,
         }
     }
 }

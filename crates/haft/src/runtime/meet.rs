@@ -16,6 +16,9 @@ impl Runtime {
     /// tools before the first call should too.
     pub async fn ready(&self) -> &[String] {
         let session = &self.session;
+        if let Some(elder) = &session.elder {
+            return Box::pin(elder.ready()).await;
+        }
         if session.plugins.is_empty() && session.executables.is_empty() {
             return &[];
         }
@@ -25,7 +28,10 @@ impl Runtime {
     /// The same, where it could make a difference to a call: a built-in tool does
     /// not wait for programs that it has nothing to do with.
     pub(super) async fn ready_for(&self, tool: &str) {
-        let session = &self.session;
+        let session = match &self.session.elder {
+            Some(elder) => &elder.session,
+            None => &self.session,
+        };
         let may_change = session.plugins.iter().any(|host| host.overrides(tool))
             || session
                 .executables

@@ -66,6 +66,8 @@ impl Runtime {
             plugins: Vec::new(),
             executables: Vec::new(),
             met: tokio::sync::OnceCell::new(),
+            elder: None,
+            origin: Arc::clone(&outer.origin),
         };
         Self {
             session: Arc::new(session),

@@ -140,6 +140,13 @@ fn call(mut params: JsonObject) -> Option<CallToolRequest> {
         Some(Value::Object(arguments)) => call.arguments = Some(arguments),
         Some(other) => odd = Some(OddArguments(other)),
     }
+    // What a person said about an earlier round of it.
+    if let Some(Value::String(state)) = params.remove("requestState") {
+        call.request_state = Some(state);
+    }
+    if let Some(Value::Object(responses)) = params.remove("inputResponses") {
+        call.input_responses = Some(responses.into_iter().collect());
+    }
     let mut request = CallToolRequest::new(call);
     if let Some(Value::Object(meta)) = params.remove("_meta") {
         request.extensions.insert(RequestMetaObject::from(meta));
