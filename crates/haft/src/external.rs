@@ -2,6 +2,8 @@
 
 pub(crate) mod executable;
 pub(crate) mod plugin;
+pub(crate) mod source;
 
 pub use executable::{Executable, Takes};
-pub use plugin::{Check, Memory, Overrides, Plugin, Protocol, Stamp, protocol};
+pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Stamp, protocol};
+pub use source::{Brought, Source, Start, foreign};

@@ -41,8 +41,8 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Check, Executable, Memory, Overrides, Plugin, Protocol, Stamp, Takes,
-    protocol as plugin_protocol,
+    Brought, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Source, Stamp,
+    Start, Takes, foreign, protocol as plugin_protocol,
 };
 pub use haft_ops as ops;
 pub use haft_ops::Access;

@@ -28,6 +28,7 @@ use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind, EventSink};
 use crate::external::executable::Executable;
 use crate::external::plugin::{Host, Programs};
+use crate::external::source::Sourced;
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
 use crate::queue::{Queue, Ticket};
@@ -106,6 +107,8 @@ pub(crate) struct Session {
     plugins: Vec<Arc<Host>>,
     /// Programs that are tools.
     executables: Vec<Executable>,
+    /// What else brings tools.
+    sources: Vec<Arc<Sourced>>,
     met: tokio::sync::OnceCell<Vec<String>>,
     /// The session beside which this one was made, which looks after their tools.
     elder: Option<Runtime>,

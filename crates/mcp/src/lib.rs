@@ -23,6 +23,7 @@
 //! long is skipped, and the end of input ends the calls that still run.
 
 mod call;
+pub mod client;
 mod connection;
 mod elicit;
 mod gate;

@@ -8,6 +8,7 @@ mod decode;
 mod lines;
 mod outbox;
 
+pub(crate) use lines::{Line, Lines};
 pub(crate) use outbox::{Outbox, Queue, pump};
 
 use crate::ServeError;
@@ -15,7 +16,7 @@ use crate::link::Link;
 use crate::turn::{Admission, Turns};
 use batch::{BatchId, Batches};
 use decode::{Decoded, Refusal, decode};
-use lines::{LONGEST, Line, Lines};
+use lines::LONGEST;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetExtensions,
     JsonRpcMessage, RequestId, ServerJsonRpcMessage,

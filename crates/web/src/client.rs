@@ -55,6 +55,8 @@ pub enum Method {
     Get,
     /// Hands something over.
     Post,
+    /// Says that something is not wanted any more.
+    Delete,
 }
 
 /// Who chose the address of a request.
@@ -83,6 +85,8 @@ pub enum Header {
     Plain(&'static str, String),
     /// A credential: dropped when a redirect leads to another origin.
     Credential(&'static str, crate::Secret),
+    /// One that the configuration names: a credential, for all that is known.
+    Named(String, crate::Secret),
 }
 
 /// A request. It has no defaults: whoever makes one says what it wants.
@@ -176,6 +180,7 @@ impl Client {
                     match method {
                         Method::Get => reqwest::Method::GET,
                         Method::Post => reqwest::Method::POST,
+                        Method::Delete => reqwest::Method::DELETE,
                     },
                     url.clone(),
                 )
@@ -326,14 +331,24 @@ fn collect(headers: &[Header]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::new();
     for header in headers {
         let (name, value, secret) = match header {
-            Header::Plain(name, value) => (*name, value.as_str(), false),
-            Header::Credential(name, value) => (*name, value.expose(), true),
+            Header::Plain(name, value) => {
+                (Ok(HeaderName::from_static(name)), value.as_str(), false)
+            }
+            Header::Credential(name, value) => {
+                (Ok(HeaderName::from_static(name)), value.expose(), true)
+            }
+            Header::Named(name, value) => {
+                (HeaderName::from_bytes(name.as_bytes()), value.expose(), true)
+            }
         };
+        let name = name.map_err(|_| HttpError::Invalid {
+            reason: "a header has a name that no header may have",
+        })?;
         let mut value = HeaderValue::from_str(value).map_err(|_| HttpError::Invalid {
             reason: "a header holds characters that no header may",
         })?;
         value.set_sensitive(secret);
-        map.insert(HeaderName::from_static(name), value);
+        map.insert(name, value);
     }
     Ok(map)
 }

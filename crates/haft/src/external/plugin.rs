@@ -12,9 +12,10 @@ mod process;
 mod remember;
 mod tool;
 
+use super::source::Start;
 use crate::Error;
-use haft_ops::exec::{self, Exec, Surroundings};
-use haft_ops::executor::{Disk, Exit, Input, Keep, Program, Prompts, Streams, When};
+use haft_ops::exec::Surroundings;
+use haft_ops::executor::Exit;
 use message::Described;
 use process::{Over, Process};
 use remember::Remembered;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-pub(super) use message::clean;
+pub(super) use message::{clean, cleaned};
 pub(crate) use tool::tools;
 
 /// What a plugin writes, as the host understands it: for programs that test plugins.
@@ -43,7 +44,7 @@ const CRASHES: u32 = 5;
 const BACKOFF: Duration = Duration::from_millis(100);
 
 /// How much is kept of what a plugin writes to its log.
-const LOG: u64 = 1 << 20;
+pub(super) const LOG: u64 = 1 << 20;
 
 /// Says whether a program may run now, or why not.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -136,7 +137,7 @@ impl Plugin {
 
 /// How programs are run that are tools or bring some.
 #[derive(Clone)]
-pub(crate) struct Programs {
+pub struct Programs {
     /// Those that the person chose, which keep the network.
     pub(crate) own: Arc<Surroundings>,
     /// Guests, which have it where commands do.
@@ -154,8 +155,7 @@ impl Programs {
 /// A plugin of a session: its process, when there is one, and its past.
 pub(crate) struct Host {
     plugin: Plugin,
-    surroundings: Arc<Surroundings>,
-    dir: PathBuf,
+    programs: Programs,
     slot: Mutex<Slot>,
     /// One call at a time, for those that can do no more.
     turn: Mutex<()>,
@@ -176,9 +176,8 @@ impl Host {
     pub(crate) fn new(plugin: Plugin, programs: &Programs) -> Self {
         let protocol = plugin.protocol;
         Self {
-            surroundings: Arc::clone(programs.of(plugin.is_guest)),
+            programs: programs.clone(),
             plugin,
-            dir: programs.dir.clone(),
             slot: Mutex::new(Slot {
                 process: None,
                 protocol,
@@ -351,37 +350,15 @@ impl Host {
         if let Some(check) = &self.plugin.check {
             check().map_err(Error::failed)?;
         }
-        let words = std::iter::once(self.plugin.program.clone().into_os_string());
-        let request = Exec {
-            program: Program::Direct(words.chain(self.plugin.arguments.clone()).collect()),
-            dir: self.dir.clone(),
-            streams: Streams::Apart,
-            limit: None,
-            keep: Keep {
-                head: 0,
-                tail: 64 << 10,
-                disk: self.plugin.log.as_ref().map(|log| Disk {
-                    output: log.with_extension("out"),
-                    error: log.clone(),
-                    max: LOG,
-                    when: When::Always,
-                }),
-            },
-            prompts: Prompts::Wait,
-            input: Input::Nothing,
+        let start = Start {
+            program: self.plugin.program.clone(),
+            arguments: self.plugin.arguments.clone(),
+            environment: self.plugin.environment.clone(),
+            dir: None,
+            log: self.plugin.log.clone(),
+            is_guest: self.plugin.is_guest,
         };
-        let (mut launch, _after) = exec::launch(&self.surroundings, request).await?;
-        let temp = launch
-            .environment
-            .iter()
-            .find(|(name, _)| name == "TMPDIR")
-            .cloned();
-        launch.environment.clone_from(&self.plugin.environment);
-        if let Some(temp) = temp {
-            launch.environment.retain(|(name, _)| name != "TMPDIR");
-            launch.environment.push(temp);
-        }
-        Ok(self.surroundings.executor.converse(launch).await?)
+        self.programs.converse(start).await
     }
 }
 

@@ -8,6 +8,7 @@ use crate::commands::Commands;
 use crate::event::{Event, EventSink};
 use crate::external::executable::Executable;
 use crate::external::plugin::{Host, Plugin};
+use crate::external::source::{Source, Sourced};
 use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::registry::Duplicate;
@@ -107,6 +108,7 @@ pub struct Builder {
     commands: Option<Commands>,
     plugins: Vec<Plugin>,
     executables: Vec<Executable>,
+    sources: Vec<Arc<Sourced>>,
     rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
@@ -158,6 +160,7 @@ impl Builder {
             commands: None,
             plugins: Vec::new(),
             executables: Vec::new(),
+            sources: Vec::new(),
             rules_begin: None,
             programs_run: None,
             programs_read: Vec::new(),
@@ -320,6 +323,13 @@ impl Builder {
     #[must_use]
     pub fn executable(mut self, executable: Executable) -> Self {
         self.executables.push(executable);
+        self
+    }
+
+    /// With the tools of something that speaks a protocol of its own.
+    #[must_use]
+    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
+        self.sources.push(Arc::new(Sourced::new(source)));
         self
     }
 
@@ -549,6 +559,7 @@ impl Builder {
             },
             programs,
             executables: self.executables,
+            sources: self.sources,
             met: tokio::sync::OnceCell::new(),
             elder: None,
             origin: Arc::new(origin),

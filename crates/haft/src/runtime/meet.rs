@@ -3,6 +3,7 @@
 
 use super::{Runtime, Session};
 use crate::external::plugin::{self, Host};
+use crate::external::source::Sourced;
 use crate::{AnyTool, Error};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,7 +20,10 @@ impl Runtime {
         if let Some(elder) = &session.elder {
             return Box::pin(elder.ready()).await;
         }
-        if session.plugins.is_empty() && session.executables.is_empty() {
+        if session.plugins.is_empty()
+            && session.executables.is_empty()
+            && session.sources.is_empty()
+        {
             return &[];
         }
         session.met.get_or_init(|| self.meet()).await
@@ -47,8 +51,21 @@ impl Runtime {
         // Before they are started: what changes meanwhile is seen as a change.
         let stamps: Vec<_> = session.plugins.iter().map(|host| host.stamp()).collect();
         let hosts = session.plugins.iter().map(Arc::clone);
+        let changes = session
+            .sources
+            .iter()
+            .map(|sourced| (Arc::clone(sourced), sourced.source.changes()));
+        let changes: Vec<_> = changes.collect();
+        let asked = session
+            .sources
+            .iter()
+            .map(|sourced| sourced.source.tools(session.programs.as_ref()));
         // All at once, and their tools in the order of the configuration.
-        let met = futures::future::join_all(hosts.map(plugin::tools)).await;
+        let (met, brought) = futures::future::join(
+            futures::future::join_all(hosts.map(plugin::tools)),
+            futures::future::join_all(asked),
+        )
+        .await;
         let mut problems = Vec::new();
         for (host, met) in session.plugins.iter().zip(met) {
             problems.extend(session.take_in(host, met));
@@ -61,6 +78,16 @@ impl Runtime {
             match program.tool() {
                 Ok(tool) => session.tools.replace(tool),
                 Err(error) => problems.push(format!("the tool {name} is left out: {error}")),
+            }
+        }
+        // After all the others: nothing of theirs is hidden by what comes from outside.
+        for (sourced, brought) in session.sources.iter().zip(brought) {
+            problems.extend(sourced.take_in(&session.tools, brought));
+        }
+        for (sourced, changes) in changes {
+            if let Some(changes) = changes {
+                let (session, sourced) = (Arc::downgrade(session), Arc::downgrade(&sourced));
+                tokio::spawn(follow(session, sourced, changes));
             }
         }
         if stamps.iter().any(Option::is_some) {
@@ -100,6 +127,24 @@ impl Session {
         }
         host.set_names(names);
         problems
+    }
+}
+
+/// Takes in what a source has whenever that is something else, for as long as the
+/// session lives.
+async fn follow(
+    session: Weak<Session>,
+    sourced: Weak<Sourced>,
+    mut changes: tokio::sync::watch::Receiver<u64>,
+) {
+    while changes.changed().await.is_ok() {
+        let (Some(session), Some(sourced)) = (session.upgrade(), sourced.upgrade()) else {
+            return;
+        };
+        let brought = sourced.source.tools(session.programs.as_ref()).await;
+        for problem in sourced.take_in(&session.tools, brought) {
+            tracing::warn!("{problem}");
+        }
     }
 }
 

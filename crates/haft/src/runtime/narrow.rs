@@ -65,6 +65,7 @@ impl Runtime {
             programs: outer.programs.clone(),
             plugins: Vec::new(),
             executables: Vec::new(),
+            sources: Vec::new(),
             met: tokio::sync::OnceCell::new(),
             elder: None,
             origin: Arc::clone(&outer.origin),

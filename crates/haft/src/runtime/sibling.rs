@@ -105,6 +105,7 @@ impl Runtime {
             programs: files.plugins,
             plugins: Vec::new(),
             executables: Vec::new(),
+            sources: Vec::new(),
             met: tokio::sync::OnceCell::new(),
             elder: Some(elder.clone()),
             origin: Arc::clone(&older.origin),

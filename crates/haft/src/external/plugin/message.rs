@@ -74,7 +74,7 @@ fn described(object: &Map<String, Value>) -> Described {
 }
 
 /// A schema whose descriptions are clean. One that goes too deep is refused anyway.
-fn cleaned(schema: &Value) -> Value {
+pub(in crate::external) fn cleaned(schema: &Value) -> Value {
     fn go(value: &mut Value) {
         match value {
             Value::Object(fields) => {

@@ -199,7 +199,7 @@ impl Host {
             match outcome {
                 Ok(Ok(outcome)) => {
                     self.answered().await;
-                    break Ok(reply(outcome));
+                    break Ok(outcome.into());
                 }
                 Ok(Err(over)) => {
                     let was_read = over != Over::Ended || process.has_read(end).await;
@@ -249,12 +249,14 @@ fn without_nulls(params: Value) -> Value {
     }
 }
 
-fn reply(outcome: Outcome) -> Reply {
-    Reply {
-        content: outcome.content,
-        is_error: outcome.is_error,
-        details: outcome.details,
-        ..Reply::default()
+impl From<Outcome> for Reply {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            content: outcome.content,
+            is_error: outcome.is_error,
+            details: outcome.details,
+            ..Self::default()
+        }
     }
 }
 

@@ -1,0 +1,318 @@
+//! Streamable HTTP through haft's own client: what is dialled is what the person
+//! configured, redirects are not followed, and credentials go to that address alone.
+
+use super::events::{Events, LARGEST};
+use super::sign_in::SignIn;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use haft_web::client::{Header, Method, Origin, Redirects, Url};
+use haft_web::{Client, HttpError, Request, Response, Secret};
+use http::{HeaderName, HeaderValue};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
+};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::Sse;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long one exchange may last: a stream of events may be open for a day.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How much is read of an answer that says what went wrong.
+const COMPLAINT: usize = 64 << 10;
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+
+/// Speaks to one server.
+#[derive(Clone)]
+pub(super) struct Http {
+    client: Client,
+    url: Url,
+    headers: Arc<Vec<(String, Secret)>>,
+    sign_in: Option<Arc<SignIn>>,
+}
+
+/// Why there was no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("it answered {0}")]
+    Status(String),
+    #[error("it redirects to another address, which is not followed: give that one")]
+    Redirect,
+    #[error("the sign-in is no good any more: {0}")]
+    SignIn(String),
+}
+
+type Wrong = StreamableHttpError<Failure>;
+
+impl Http {
+    pub(super) fn new(
+        client: Client,
+        url: Url,
+        headers: Vec<(String, Secret)>,
+        sign_in: Option<Arc<SignIn>>,
+    ) -> Self {
+        Self {
+            client,
+            url,
+            headers: Arc::new(headers),
+            sign_in,
+        }
+    }
+
+    /// Where the server is.
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Sends a request to an address of the server, which is one of the same origin.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        mut headers: Vec<Header>,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response, Failure> {
+        let is_given = |wanted: &str| {
+            let named = self.headers.iter();
+            named
+                .into_iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+        };
+        if let Some(sign_in) = &self.sign_in
+            && !is_given("authorization")
+            && let Some(token) = sign_in
+                .token()
+                .await
+                .map_err(|error| Failure::SignIn(error.to_string()))?
+        {
+            let bearer = Secret::new(format!("Bearer {}", token.expose()));
+            headers.push(Header::Credential("authorization", bearer));
+        }
+        let own = self.headers.iter();
+        headers.extend(own.map(|(name, value)| Header::Named(name.clone(), value.clone())));
+        let response = self
+            .client
+            .send(Request {
+                method,
+                url,
+                origin: Origin::Configuration,
+                headers,
+                body,
+                timeout: DAY,
+                limit: usize::MAX,
+                redirects: Redirects::Refuse,
+            })
+            .await?;
+        if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+            return Err(Failure::Redirect);
+        }
+        Ok(response)
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        accept: &str,
+        body: Option<Vec<u8>>,
+        session: Option<&str>,
+        more: &HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Response, Wrong> {
+        let mut headers = vec![Header::Plain("accept", accept.to_owned())];
+        if body.is_some() {
+            headers.push(Header::Plain("content-type", JSON.to_owned()));
+        }
+        if let Some(session) = session {
+            headers.push(Header::Plain("mcp-session-id", session.to_owned()));
+        }
+        for (name, value) in more {
+            if let Ok(value) = value.to_str() {
+                let value = Secret::new(value.to_owned());
+                headers.push(Header::Named(name.as_str().to_owned(), value));
+            }
+        }
+        let response = self
+            .send(method, self.url.clone(), headers, body)
+            .await
+            .map_err(StreamableHttpError::Client)?;
+        let challenge = response.header("www-authenticate").map(str::to_owned);
+        match (response.status, challenge) {
+            (401, challenge) => Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
+                challenge.unwrap_or_default(),
+            ))),
+            (403, Some(challenge)) => Err(StreamableHttpError::InsufficientScope(
+                InsufficientScopeError::new(challenge, None),
+            )),
+            (429 | 500..=599, _) if !is(&response, JSON) => {
+                let retry = response.header("retry-after").map(str::to_owned);
+                Err(HttpStatusError::new(response.status, retry).into())
+            }
+            _ => Ok(response),
+        }
+    }
+}
+
+fn is(response: &Response, wanted: &str) -> bool {
+    response
+        .header("content-type")
+        .is_some_and(|kind| kind.trim().to_ascii_lowercase().starts_with(wanted))
+}
+
+async fn body(response: Response, limit: usize) -> Result<Vec<u8>, Wrong> {
+    let mut response = response;
+    let mut bytes = Vec::new();
+    while let Some(piece) = response
+        .chunk()
+        .await
+        .map_err(|error| StreamableHttpError::Client(error.into()))?
+    {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > limit {
+            return Err(StreamableHttpError::UnexpectedServerResponse(
+                format!("an answer larger than {limit} bytes").into(),
+            ));
+        }
+    }
+    Ok(bytes)
+}
+
+/// What an answer that is no success comes to.
+async fn complaint(
+    message: &ClientJsonRpcMessage,
+    response: Response,
+) -> Result<StreamableHttpPostResponse, Wrong> {
+    let status = response.status_line();
+    let text = body(response, COMPLAINT).await.unwrap_or_default();
+    let said = serde_json::from_slice::<ServerJsonRpcMessage>(&text).ok();
+    let said = match said {
+        Some(JsonRpcMessage::Error(error)) => Some(error.error),
+        _ => None,
+    };
+    // Whoever does not know this question is asked in the older way.
+    if let JsonRpcMessage::Request(request) = message
+        && matches!(request.request, ClientRequest::DiscoverRequest(_))
+    {
+        let unknown = || ErrorData::invalid_request(format!("it answered {status}"), None);
+        let error = said.unwrap_or_else(unknown);
+        let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+        return Ok(StreamableHttpPostResponse::Json(answer, None));
+    }
+    match (said, message) {
+        (Some(error), JsonRpcMessage::Request(request)) => {
+            let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+            Ok(StreamableHttpPostResponse::Json(answer, None))
+        }
+        _ => Err(StreamableHttpError::Client(Failure::Status(status))),
+    }
+}
+
+impl StreamableHttpClient for Http {
+    type Error = Failure;
+
+    async fn post_message(
+        &self,
+        _uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Wrong> {
+        let bytes = serde_json::to_vec(&message)?;
+        let accept = format!("{JSON}, {EVENTS}");
+        let response = self
+            .exchange(
+                Method::Post,
+                &accept,
+                Some(bytes),
+                session_id.as_deref(),
+                &custom_headers,
+            )
+            .await?;
+        if matches!(response.status, 202 | 204) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if response.status == 404 && session_id.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if !(200..300).contains(&response.status) {
+            return complaint(&message, response).await;
+        }
+        let session = response.header("mcp-session-id").map(str::to_owned);
+        if is(&response, EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(stream(response), session));
+        }
+        let is_request = matches!(message, JsonRpcMessage::Request(_));
+        if !is(&response, JSON) && is_request {
+            let kind = response.header("content-type").map(str::to_owned);
+            return Err(StreamableHttpError::UnexpectedContentType(kind));
+        }
+        let text = body(response, LARGEST).await?;
+        match super::stdio::messages(&text).next() {
+            Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+            None if !is_request => Ok(StreamableHttpPostResponse::Accepted),
+            None => Err(StreamableHttpError::UnexpectedServerResponse(
+                "an answer that is no message".into(),
+            )),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        _uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Wrong> {
+        // Who cannot be told will find out by itself.
+        self.exchange(
+            Method::Delete,
+            JSON,
+            None,
+            Some(&session_id),
+            &custom_headers,
+        )
+        .await
+        .map(|_| ())
+    }
+
+    async fn get_stream(
+        &self,
+        _uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        mut custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Wrong> {
+        if let Some(last) = last_event_id.and_then(|last| HeaderValue::from_str(&last).ok()) {
+            custom_headers.insert(HeaderName::from_static("last-event-id"), last);
+        }
+        let response = self
+            .exchange(
+                Method::Get,
+                EVENTS,
+                None,
+                session_id.as_deref(),
+                &custom_headers,
+            )
+            .await?;
+        if !(200..300).contains(&response.status) || !is(&response, EVENTS) {
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        }
+        Ok(stream(response))
+    }
+}
+
+fn stream(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
+    let events = Events::new(response).stream();
+    events
+        .map(|event| event.map_err(|error| SseError::Body(Box::new(error))))
+        .boxed()
+}

@@ -1,0 +1,109 @@
+//! A server looked at by a person who wants to know whether it works.
+
+use super::connect::{Opening, Refused};
+use super::host::RemoteServer;
+use super::listed::{self, Seen};
+use haft::{Error, Programs};
+use std::time::{Duration, Instant};
+
+/// What was found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// What the server calls itself, and its version.
+    pub server: Option<(String, String)>,
+    /// The version of the protocol that both speak.
+    pub protocol: String,
+    /// Its tools, by its own names: what they are called here, and what they are for.
+    pub tools: Vec<(String, haft::Definition)>,
+    /// What is wrong with others.
+    pub problems: Vec<String>,
+    /// Tools that are not what they were: what they were, and what they are.
+    pub changed: Vec<(String, Seen, Seen)>,
+    /// How long it took until it answered.
+    pub started: Duration,
+    /// How long its list took.
+    pub listed: Duration,
+}
+
+/// What kept a server from being looked at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreached {
+    /// The person has to sign in first.
+    #[error("wants you to sign in")]
+    SignIn {
+        /// What the server said about that.
+        challenge: Option<String>,
+    },
+    /// Anything else, in words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl RemoteServer {
+    /// Reaches the server and says what is found, whatever is remembered of it.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or has no list.
+    pub async fn report(
+        &self,
+        programs: Option<&Programs>,
+        patience: Duration,
+    ) -> Result<Report, Unreached> {
+        self.run_with(programs);
+        let failed = |error: Error| Unreached::Failed(error.to_string());
+        self.may_run().map_err(failed)?;
+        let begun = Instant::now();
+        let connection = match self.way(Opening::Unknown).go(patience).await {
+            Ok(connection) => connection,
+            Err(Refused::SignIn(challenge)) => return Err(Unreached::SignIn { challenge }),
+            Err(Refused::Failed(words)) => return Err(failed(self.failed(words))),
+        };
+        let started = begun.elapsed();
+        let raw = match tokio::time::timeout(patience, connection.list()).await {
+            Ok(Ok(raw)) => raw,
+            Ok(Err(words)) => return Err(failed(self.failed(words))),
+            Err(_) => return Err(failed(self.failed("did not list its tools in time"))),
+        };
+        let listed = begun.elapsed().saturating_sub(started);
+        self.remember(&connection, &raw);
+        let info = connection.info();
+        let protocol = info.as_ref().map(|info| info.protocol_version.to_string());
+        let server = info.and_then(|info| {
+            let server = info.server_info.as_ref()?;
+            Some((server.name.clone(), server.version.clone()))
+        });
+        let whole = listed::take(&self.remote, &raw);
+        let held = self.taken(&raw);
+        connection.end().await;
+        Ok(Report {
+            server,
+            protocol: protocol.unwrap_or_default(),
+            tools: whole
+                .tools
+                .into_iter()
+                .map(|tool| (tool.own, tool.definition))
+                .collect(),
+            problems: held.problems,
+            changed: held.changed,
+            started,
+            listed,
+        })
+    }
+
+    /// From now on the tools that were found are those that are offered.
+    pub fn accept(&self, report: &Report) {
+        if let Some(pins) = &self.remote.pins {
+            let mut known = pins.load().unwrap_or_default();
+            known.extend(report.tools.iter().map(|(own, definition)| {
+                let seen = Seen {
+                    description: definition.description.clone(),
+                    parameters: definition.parameters.clone(),
+                };
+                (own.clone(), seen)
+            }));
+            pins.store(&known);
+        }
+    }
+}
