@@ -42,4 +42,4 @@ pub use host::RemoteServer;
 pub use listed::{Pins, Seen};
 pub use remote::{Naming, Reach, Remote, SetupError, Wire};
 pub use report::{Report, Unreached};
-pub use sign_in::{Pending, SignInError, Tokens};
+pub use sign_in::{Identity, Pending, SignInError, Tokens};

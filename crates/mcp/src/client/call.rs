@@ -27,6 +27,8 @@ pub(super) enum Outcome {
     Answered(Value),
     /// The server says that there can be none.
     Refused(String),
+    /// The person has to sign in, or to allow more. What the server said about that.
+    SignIn(String),
     /// The connection broke.
     Broke,
     /// It took too long without a sign of life.
@@ -50,8 +52,8 @@ pub(super) struct Call<'a> {
 impl Call<'_> {
     /// Makes it.
     pub(super) async fn make(&self, connection: &Connection) -> Outcome {
-        let mut params = CallToolRequestParams::new(self.tool.to_owned())
-            .with_arguments(self.arguments.clone());
+        let mut params =
+            CallToolRequestParams::new(self.tool.to_owned()).with_arguments(self.arguments.clone());
         for _ in 0..ROUNDS {
             let result = match self.once(connection, params.clone()).await {
                 Ok(result) => result,
@@ -141,7 +143,10 @@ impl Call<'_> {
         };
         let schema = serde_json::to_value(requested_schema).unwrap_or_default();
         let Some(content) = implied(&schema) else {
-            tracing::info!(server = self.server, "a question that takes more than a yes was declined");
+            tracing::info!(
+                server = self.server,
+                "a question that takes more than a yes was declined"
+            );
             return declined;
         };
         let asked = haft::ops::text::decode::visible(message);
@@ -201,6 +206,10 @@ fn implied(schema: &Value) -> Option<Value> {
 fn failed(error: &ServiceError) -> Outcome {
     match error {
         ServiceError::TransportClosed => Outcome::Broke,
+        ServiceError::TransportSend(sent) => match super::http::challenge(sent.error.as_ref()) {
+            Some(challenge) => Outcome::SignIn(challenge),
+            None => Outcome::Refused(said_of(error)),
+        },
         error => Outcome::Refused(said_of(error)),
     }
 }
@@ -237,8 +246,12 @@ mod tests {
             "properties": { "sure": { "type": "boolean" }, "size": { "type": "string", "default": "small" }, "note": { "type": "string" } },
             "required": ["sure"],
         });
-        assert_eq!(implied(&schema), Some(json!({ "sure": true, "size": "small" })));
-        let written = json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] });
+        assert_eq!(
+            implied(&schema),
+            Some(json!({ "sure": true, "size": "small" }))
+        );
+        let written =
+            json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] });
         assert_eq!(implied(&written), None);
         assert_eq!(implied(&json!({})), Some(json!({})));
     }

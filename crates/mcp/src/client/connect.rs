@@ -256,7 +256,9 @@ async fn last_words(running: &Running, over: Option<Over>) -> (Option<Exit>, Str
         let mut end = running.end();
         let ended = tokio::time::timeout(BY_ITSELF, end.wait_for(Option::is_some)).await;
         if let Ok(Ok(ended)) = ended {
-            let ended = ended.as_ref().and_then(|ended| ended.as_ref().as_ref().ok());
+            let ended = ended
+                .as_ref()
+                .and_then(|ended| ended.as_ref().as_ref().ok());
             status = ended.map(|finished| finished.status);
         }
     }
@@ -382,6 +384,8 @@ pub(super) fn said_of(error: &ServiceError) -> String {
             let text = haft::ops::text::decode::visible(&error.message);
             text.chars().take(2_000).collect()
         }
+        // How it was sent is rmcp's matter.
+        ServiceError::TransportSend(sent) => words(sent.error.as_ref()),
         error => words(error),
     }
 }

@@ -79,7 +79,12 @@ impl RemoteServer {
             .map_err(|error| SetupError(error.to_string()))?;
         let sign_in = match (&remote.reach, &remote.tokens) {
             (Reach::Address { url, .. }, Some(tokens)) => {
-                let sign_in = SignIn::new(url.clone(), client.clone(), Arc::clone(tokens));
+                let sign_in = SignIn::new(
+                    url.clone(),
+                    client.clone(),
+                    remote.identity.clone(),
+                    Arc::clone(tokens),
+                );
                 Some(Arc::new(sign_in))
             }
             _ => None,
@@ -335,6 +340,12 @@ impl RemoteServer {
                 Ok(content::reply(&result))
             }
             Outcome::Refused(words) => Err(self.failed(format!("refused the call: {words}"))),
+            Outcome::SignIn(challenge) => {
+                if let Some(sign_in) = &self.sign_in {
+                    sign_in.want(&challenge);
+                }
+                Err(self.why(Refused::SignIn(Some(challenge))))
+            }
             Outcome::Broke => Err(self.broke(&connection).await),
             Outcome::TimedOut => {
                 self.doubt(&connection);

@@ -10,6 +10,7 @@ use haft_web::{Client, HttpError, Request, Response, Secret};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
+    ServerResult,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
@@ -160,6 +161,21 @@ impl Http {
     }
 }
 
+/// What a server said about signing in, where that is what an error comes from.
+pub(super) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
+            return Some(required.www_authenticate_header.clone());
+        }
+        if let Some(wanted) = error.downcast_ref::<InsufficientScopeError>() {
+            return Some(wanted.www_authenticate_header.clone());
+        }
+        next = error.source();
+    }
+    None
+}
+
 fn is(response: &Response, wanted: &str) -> bool {
     response
         .header("content-type")
@@ -182,6 +198,24 @@ async fn body(response: Response, limit: usize) -> Result<Vec<u8>, Wrong> {
         }
     }
     Ok(bytes)
+}
+
+/// The answer to a message. Older servers answer anything with nothing: who does so to
+/// the question of what it is does not know it, and is asked in the older way.
+fn understood(
+    message: &ClientJsonRpcMessage,
+    answer: ServerJsonRpcMessage,
+) -> ServerJsonRpcMessage {
+    match (message, &answer) {
+        (JsonRpcMessage::Request(request), JsonRpcMessage::Response(response))
+            if matches!(request.request, ClientRequest::DiscoverRequest(_))
+                && !matches!(response.result, ServerResult::DiscoverResult(_)) =>
+        {
+            let error = ErrorData::invalid_request("it answered with something else", None);
+            ServerJsonRpcMessage::error(error, Some(request.id.clone()))
+        }
+        _ => answer,
+    }
 }
 
 /// What an answer that is no success comes to.
@@ -256,7 +290,10 @@ impl StreamableHttpClient for Http {
         }
         let text = body(response, LARGEST).await?;
         match super::stdio::messages(&text).next() {
-            Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+            Some(answer) => {
+                let answer = understood(&message, answer);
+                Ok(StreamableHttpPostResponse::Json(answer, session))
+            }
             None if !is_request => Ok(StreamableHttpPostResponse::Accepted),
             None => Err(StreamableHttpError::UnexpectedServerResponse(
                 "an answer that is no message".into(),

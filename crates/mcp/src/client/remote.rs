@@ -1,7 +1,7 @@
 //! A server as it was configured.
 
 use super::listed::Pins;
-use super::sign_in::Tokens;
+use super::sign_in::{Identity, Tokens};
 use haft::{Check, Memory};
 use haft_web::Secret;
 use std::ffi::OsString;
@@ -36,6 +36,8 @@ pub struct Remote {
     pub pins: Option<Arc<dyn Pins>>,
     /// Where what it was signed in to is kept.
     pub tokens: Option<Arc<dyn Tokens>>,
+    /// As what it is signed in to.
+    pub identity: Identity,
 }
 
 /// How a server is reached.
@@ -136,6 +138,7 @@ impl Remote {
             memory: None,
             pins: None,
             tokens: None,
+            identity: Identity::default(),
         }
     }
 }

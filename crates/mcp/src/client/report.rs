@@ -54,6 +54,11 @@ impl RemoteServer {
         self.run_with(programs);
         let failed = |error: Error| Unreached::Failed(error.to_string());
         self.may_run().map_err(failed)?;
+        if let Some(challenge) = self.sign_in.as_ref().and_then(|sign_in| sign_in.wanted()) {
+            return Err(Unreached::SignIn {
+                challenge: Some(challenge),
+            });
+        }
         let begun = Instant::now();
         let connection = match self.way(Opening::Unknown).go(patience).await {
             Ok(connection) => connection,

@@ -11,7 +11,7 @@ use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
     StoredCredentials,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -47,19 +47,42 @@ impl From<AuthError> for SignInError {
     }
 }
 
+/// As what haft signs in, where the server does not let it register itself.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Identity {
+    /// The id that the server's operator gave out.
+    pub client_id: Option<String>,
+    /// The secret that goes with it.
+    pub client_secret: Option<Secret>,
+    /// The address of a document that says who the client is, for servers that take
+    /// that instead of an id.
+    pub metadata_url: Option<String>,
+}
+
+/// Beside the credentials: what the server said when they were not enough.
+const WANTED: &str = "haft_wanted";
+
 /// What a person signed in with, for one server.
 pub(super) struct SignIn {
     url: Url,
     client: Client,
+    identity: Identity,
     tokens: Arc<dyn Tokens>,
     manager: Mutex<Option<AuthorizationManager>>,
 }
 
 impl SignIn {
-    pub(super) fn new(url: Url, client: Client, tokens: Arc<dyn Tokens>) -> Self {
+    pub(super) fn new(
+        url: Url,
+        client: Client,
+        identity: Identity,
+        tokens: Arc<dyn Tokens>,
+    ) -> Self {
         Self {
             url,
             client,
+            identity,
             tokens,
             manager: Mutex::new(None),
         }
@@ -96,6 +119,22 @@ impl SignIn {
         }
     }
 
+    /// Remembers that a call needs more than the person allowed.
+    pub(super) fn want(&self, challenge: &str) {
+        let mut kept = self.tokens.load().unwrap_or_else(|| json!({}));
+        if let Some(kept) = kept.as_object_mut() {
+            kept.insert(WANTED.to_owned(), challenge.into());
+        }
+        if let Err(error) = self.tokens.store(&kept) {
+            tracing::warn!(error, "what a server wants could not be kept");
+        }
+    }
+
+    /// What a call needed that the person has not allowed yet. A sign-in ends it.
+    pub(super) fn wanted(&self) -> Option<String> {
+        Some(self.tokens.load()?.get(WANTED)?.as_str()?.to_owned())
+    }
+
     /// Begins to sign in: the address to open, and what takes its answer.
     pub(super) async fn begin(
         &self,
@@ -108,9 +147,19 @@ impl SignIn {
             words => manager.resolve_metadata_from_challenge(words).await?,
         };
         manager.set_metadata(resolved.metadata);
-        let request = AuthorizationRequest::new(redirect)
+        let mut request = AuthorizationRequest::new(redirect)
             .with_client_name("haft")
+            .with_application_type("native")
             .with_initial_scope_selection();
+        if let Some(id) = &self.identity.client_id {
+            request = request.with_preregistered_client(id);
+        }
+        if let Some(secret) = &self.identity.client_secret {
+            request = request.with_client_secret(secret.expose());
+        }
+        if let Some(url) = &self.identity.metadata_url {
+            request = request.with_client_metadata_url(url);
+        }
         AuthorizationSession::new(manager, request)
             .await
             .map_err(|(_, error)| error.into())
@@ -221,7 +270,9 @@ impl OAuthHttpClient for Guarded {
                 .client
                 .send(Request {
                     method,
-                    origin: if url.origin() == self.own.origin() {
+                    // Who signs people in for a server on this machine is often beside
+                    // it, at another port of the host that the person named.
+                    origin: if url.host() == self.own.host() {
                         Origin::Configuration
                     } else {
                         Origin::Anybody
