@@ -1,6 +1,7 @@
 //! The command line as people type it. A doc comment here is the help text.
 
 pub(crate) mod agent;
+pub(crate) mod mcp;
 pub(crate) mod plugin;
 pub(crate) mod sessions;
 
@@ -173,12 +174,12 @@ pub(crate) enum Command {
         haft why write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Why(Why),
-    /// Serve the tools to an MCP client, over stdin and stdout.
+    /// Serve the tools to MCP clients: on stdin and stdout, or over HTTP.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft mcp\n  haft mcp --preset readonly"
+        after_help = "Examples:\n  haft mcp --preset readonly\n  haft mcp --http 8080"
     )]
-    Mcp,
+    Mcp(mcp::Mcp),
     /// Test a plugin, begin one, or read what plugins logged.
     #[command(
         verbatim_doc_comment,

@@ -4,7 +4,7 @@ use crate::env;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
@@ -84,6 +84,14 @@ fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
     }));
 }
 
+/// Keeps one more text out of the log, that was not known when it began.
+pub(crate) fn keep_out(secret: &str) {
+    let mut late = LATE.write().unwrap_or_else(PoisonError::into_inner);
+    late.push(secret.to_owned());
+}
+
+static LATE: RwLock<Vec<String>> = RwLock::new(Vec::new());
+
 /// What a log does not say. A short one would be everywhere.
 struct Secrets(Vec<String>);
 
@@ -105,7 +113,8 @@ struct Quiet(Arc<Secrets>, Place);
 impl Write for Quiet {
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
         let mut text = String::from_utf8_lossy(entry).into_owned();
-        for secret in &self.0.0 {
+        let late = LATE.read().unwrap_or_else(PoisonError::into_inner);
+        for secret in self.0.0.iter().chain(&*late) {
             if text.contains(secret.as_str()) {
                 text = text.replace(secret.as_str(), "[redacted]");
             }

@@ -9,7 +9,7 @@ use haft_store::sessions::{self, Batch, Call, Kind, New, Session, Sessions};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
 /// The database of sessions in a state folder.
@@ -25,34 +25,70 @@ pub(crate) struct Record {
 /// Makes a record for calls. Without a state folder there is none. Nothing is opened
 /// before the first call.
 pub(crate) fn calls(settings: &Settings, kind: Kind) -> Option<Record> {
-    let state = settings.folders.state.clone()?;
-    let id = sessions::new_id();
-    let new = New {
-        id: Some(id.clone()),
-        kind,
-        work_dir: settings.work_dir.clone(),
-        toolset: settings.toolset.clone(),
-        provider: String::new(),
-        model: String::new(),
-        title: None,
-        parent: None,
-        system: None,
-    };
-    Some(Record {
-        session: id.clone(),
-        journal: Arc::new(Recorder {
-            id,
-            begin: Begin {
-                state,
-                new,
+    Some(Records::new(settings, kind)?.begin())
+}
+
+/// Makes records for several sessions, in one database that is opened once.
+pub(crate) struct Records {
+    database: Arc<Database>,
+    new: New,
+    warns: bool,
+}
+
+impl Records {
+    /// Without a state folder there is none.
+    pub(crate) fn new(settings: &Settings, kind: Kind) -> Option<Self> {
+        Some(Self {
+            database: Arc::new(Database {
+                state: settings.folders.state.clone()?,
                 secrets: settings.secrets.clone(),
+                opened: OnceLock::new(),
+            }),
+            new: New {
+                id: None,
+                kind,
+                work_dir: settings.work_dir.clone(),
+                toolset: settings.toolset.clone(),
+                provider: String::new(),
+                model: String::new(),
+                title: None,
+                parent: None,
+                system: None,
             },
             warns: !settings.quiet,
-            session: OnceCell::new(),
-            made: AtomicU64::new(0),
-            open: Mutex::default(),
-        }),
-    })
+        })
+    }
+
+    /// A record for one more session.
+    pub(crate) fn begin(&self) -> Record {
+        let id = sessions::new_id();
+        let new = New {
+            id: Some(id.clone()),
+            ..self.new.clone()
+        };
+        Record {
+            session: id.clone(),
+            journal: Arc::new(Recorder {
+                id,
+                begin: Begin {
+                    database: Arc::clone(&self.database),
+                    new,
+                },
+                warns: self.warns,
+                session: OnceCell::new(),
+                made: AtomicU64::new(0),
+                open: Mutex::default(),
+            }),
+        }
+    }
+}
+
+/// The database, once somebody needed it.
+struct Database {
+    state: PathBuf,
+    secrets: Vec<String>,
+    /// Or why there is none.
+    opened: OnceLock<Result<Sessions, String>>,
 }
 
 /// Opens the sessions of a state folder, with secrets kept out of them.
@@ -70,14 +106,18 @@ fn has_effect(effect: Effect) -> bool {
 /// What it takes to begin.
 #[derive(Clone)]
 struct Begin {
-    state: PathBuf,
+    database: Arc<Database>,
     new: New,
-    secrets: Vec<String>,
 }
 
 impl Begin {
     fn begin(self) -> Result<Session, String> {
-        let sessions = open(&self.state, &self.secrets)?;
+        let Database {
+            state,
+            secrets,
+            opened,
+        } = &*self.database;
+        let sessions = opened.get_or_init(|| open(state, secrets)).clone()?;
         sessions.begin(self.new).map_err(|error| error.to_string())
     }
 }

@@ -28,6 +28,7 @@ mod connection;
 mod elicit;
 mod gate;
 mod handler;
+mod http;
 mod link;
 mod progress;
 mod random;
@@ -38,4 +39,5 @@ mod transport;
 mod turn;
 mod wire;
 
+pub use http::{BindError, HttpLimits, HttpServer, HttpSettings, Token};
 pub use server::{ServeError, Server, ServerName, ToolsChanged, serve_stdio};

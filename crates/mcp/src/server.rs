@@ -49,9 +49,6 @@ pub enum ServeError {
     /// The protocol loop died.
     #[error("the protocol loop ended early: {0}")]
     Loop(String),
-    /// Nobody can connect any more.
-    #[error("no more connections can be accepted: {0}")]
-    Accept(#[source] io::Error),
 }
 
 /// Says to a client that the tools are others now. Cheap to clone; it may

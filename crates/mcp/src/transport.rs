@@ -3,8 +3,8 @@
 //! rmcp's transport leaves what it cannot parse unanswered. This one answers
 //! it, counts what is under way, and keeps the order of calls.
 
-mod batch;
-mod decode;
+pub(crate) mod batch;
+pub(crate) mod decode;
 mod lines;
 mod outbox;
 
@@ -31,7 +31,8 @@ use std::sync::Arc;
 use tokio::io::AsyncRead;
 use tokio::sync::OwnedSemaphorePermit;
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+/// What some editors put before a text.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The transport of one connection.
 pub(crate) struct Transport<R> {

@@ -1,38 +1,62 @@
-//! `haft mcp`: the tools for an MCP client.
+//! `haft mcp`: the tools for MCP clients.
+
+mod address;
+mod http;
+mod token;
 
 use crate::args::Shared;
+use crate::args::mcp::Mcp;
 use crate::exit::{Exit, Failure};
 use crate::record;
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
 use haft::Runtime;
+use haft_mcp::ServerName;
 use haft_store::sessions::Kind;
 use tokio_util::sync::CancellationToken;
 
 /// Serves until the client is gone or a signal comes.
-pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
+pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
+    if let Some(address) = &arguments.http {
+        return http::run(shared, address, arguments.no_token);
+    }
     let settings = session::settings(shared)?;
     let record = record::calls(&settings, Kind::Mcp);
     let runtime = session::build_with(&settings, Offer::Preset, None, record)?;
     signals::block_on(async {
-        let mut signals = Signals::listen()?;
-        let shutdown = CancellationToken::new();
+        let signals = Signals::listen()?;
         note_enforcement(&runtime);
         session::ready(&runtime, settings.quiet).await;
-        let serving = serve(runtime, shutdown.clone());
-        tokio::pin!(serving);
-        let exit = tokio::select! {
-            served = &mut serving => return served.map(|()| Exit::Done),
-            exit = signals.next() => exit,
-        };
-        shutdown.cancel();
-        // It ends what it started; a second signal does not wait for that.
-        tokio::select! {
-            _ = serving => {}
-            _ = signals.next() => {}
-        }
-        Ok(exit)
+        let shutdown = CancellationToken::new();
+        let serving = haft_mcp::serve_stdio(runtime, name(), shutdown.clone());
+        ended(serving, shutdown, signals).await
     })
+}
+
+/// What the server calls itself.
+fn name() -> ServerName {
+    ServerName::new("haft", env!("CARGO_PKG_VERSION"))
+}
+
+/// Waits until serving has ended by itself or by a signal.
+async fn ended(
+    serving: impl Future<Output = Result<(), haft_mcp::ServeError>>,
+    shutdown: CancellationToken,
+    mut signals: Signals,
+) -> Result<Exit, Failure> {
+    tokio::pin!(serving);
+    let failed = |error| Failure::failed(format!("the MCP server ended: {error}"));
+    let exit = tokio::select! {
+        served = &mut serving => return served.map(|()| Exit::Done).map_err(failed),
+        exit = signals.next() => exit,
+    };
+    shutdown.cancel();
+    // It ends what it started; a second signal does not wait for that.
+    tokio::select! {
+        _ = serving => {}
+        _ = signals.next() => {}
+    }
+    Ok(exit)
 }
 
 /// Finds out what confines commands before the first one comes; what is less
@@ -45,12 +69,4 @@ fn note_enforcement(runtime: &Runtime) {
     if let (true, Some(sandbox)) = (runs_commands, sandbox) {
         tokio::spawn(async move { sandbox.enforcement().await });
     }
-}
-
-/// The one call into the MCP crate.
-async fn serve(runtime: Runtime, shutdown: CancellationToken) -> Result<(), Failure> {
-    let name = haft_mcp::ServerName::new("haft", env!("CARGO_PKG_VERSION"));
-    haft_mcp::serve_stdio(runtime, name, shutdown)
-        .await
-        .map_err(|error| Failure::failed(format!("the MCP server ended: {error}")))
 }
