@@ -11,6 +11,10 @@ use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+/// After how many milliseconds a client that lost its stream should come back: well
+/// before what it waits for is given up.
+const BACK: u32 = 500;
+
 /// How many events are kept of a stream that answers nothing.
 const KEPT: usize = 64;
 /// How many such streams a session has; the oldest gives way.
@@ -246,7 +250,7 @@ impl Streams {
     pub(super) fn primer(&self, number: Number) -> Bytes {
         // Older clients take an event without data for a message that is none.
         let data = if self.primes { "data: \n" } else { "" };
-        Bytes::from(format!("id: {number}-0\n{data}\n"))
+        Bytes::from(format!("id: {number}-0\nretry: {BACK}\n{data}\n"))
     }
 
     /// Its reader is gone. Says whether somebody should look later if one has come back.

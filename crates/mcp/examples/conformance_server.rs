@@ -3,18 +3,41 @@
 //! it.
 
 use haft::{Content, Context, Effect, Embedded, Error, Filled, FromSchema, Reply, Runtime};
+use haft_mcp::{HttpServer, HttpSettings, ServerName};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// One pixel, and no sound at all.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SILENCE: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
-type Tools = Result<Vec<FromSchema>, Error>;
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let name = ServerName::new("haft", env!("CARGO_PKG_VERSION"));
+    let address = ([127, 0, 0, 1], 0).into();
+    let server = HttpServer::bind(address, HttpSettings::default(), name, || {
+        session().map_err(|error| error.to_string())
+    })
+    .await?;
+    println!("{}", server.url());
+    server.serve(CancellationToken::new()).await?;
+    Ok(())
+}
 
-fn tools() -> Tools {
+/// Each client has a session of its own.
+fn session() -> Result<Runtime, Box<dyn std::error::Error>> {
+    let folder = std::env::temp_dir();
+    let runtime = Runtime::builder().dir(folder).preset("none").build()?;
+    for tool in tools()? {
+        runtime.tools().add_any(Arc::new(tool))?;
+    }
+    Ok(runtime)
+}
+
+fn tools() -> Result<Vec<FromSchema>, Error> {
     let nothing = || json!({ "type": "object", "properties": {} });
     let message = || {
         json!({
