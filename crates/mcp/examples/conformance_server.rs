@@ -83,7 +83,8 @@ fn tools() -> Result<Vec<FromSchema>, Error> {
             Ok("done".into())
         })?,
         tool("test_reconnection", nothing(), |_, _| async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            // Long enough that it is answered by a stream.
+            tokio::time::sleep(Duration::from_millis(500)).await;
             Ok("reconnected".into())
         })?,
         tool("test_elicitation", message(), |arguments, cx| async move {
