@@ -38,7 +38,7 @@ pub(super) fn get(shared: &Arc<Shared>, parts: &Parts) -> Response<Payload> {
     }
     let session = match in_session(shared, headers) {
         Ok(session) => session,
-        Err(answer) => return answer,
+        Err(answer) => return *answer,
     };
     let reader = match headers.get("last-event-id") {
         None => {
@@ -74,7 +74,7 @@ pub(super) async fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Payl
     }
     let session = match in_session(shared, &parts.headers) {
         Ok(session) => session,
-        Err(answer) => return answer,
+        Err(answer) => return *answer,
     };
     shared.sessions.remove(&session.id);
     session.close();

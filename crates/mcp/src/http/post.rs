@@ -3,12 +3,12 @@
 
 use super::Shared;
 use super::body::{self, Bounds, Read, Room};
+use super::events::Reader;
 use super::reply::{self, Payload, bare, json, later, refused, said};
 use super::session::{Incoming, Session};
 use super::standard;
 use crate::transport::decode::{Decoded, Refusal, decode, id_of};
 use crate::transport::{BOM, batch};
-use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
@@ -96,7 +96,7 @@ async fn many(
     let wrong = |message: String| refused(&Refusal::new(ErrorCode::INVALID_REQUEST, message));
     let session = match in_session(shared, headers) {
         Ok(session) => session,
-        Err(answer) => return answer,
+        Err(answer) => return *answer,
     };
     if !session.has_batches() {
         return wrong("invalid request: only protocol version 2025-03-26 has batches".to_owned());
@@ -125,9 +125,7 @@ async fn many(
         return bare(StatusCode::ACCEPTED);
     }
     let reader = session.asked(taken, &room, true, refusals).await;
-    answered(shared, reader)
-        .await
-        .unwrap_or_else(|answer| answer)
+    answered(shared, reader, in_band).await
 }
 
 /// One message.
@@ -173,7 +171,7 @@ async fn one(
     }
     let session = match in_session(shared, headers) {
         Ok(session) => session,
-        Err(answer) => return answer,
+        Err(answer) => return *answer,
     };
     if !matches!(incoming.message, JsonRpcMessage::Request(_)) {
         session.told(vec![incoming]);
@@ -182,9 +180,7 @@ async fn one(
     let reader = session
         .asked(vec![incoming], &room, false, Vec::new())
         .await;
-    answered(shared, reader)
-        .await
-        .unwrap_or_else(|answer| answer)
+    answered(shared, reader, in_band).await
 }
 
 /// Whether a message is of the versions without a handshake. What it says itself counts;
@@ -247,18 +243,21 @@ fn lifecycle(
 }
 
 /// The session that a request names.
-pub(super) fn in_session(shared: &Shared, headers: &HeaderMap) -> Result<Arc<Session>, Answer> {
+pub(super) fn in_session(
+    shared: &Shared,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Box<Answer>> {
     let Some(id) = text(headers, &SESSION) else {
-        return Err(refused(&Refusal::new(
+        return Err(Box::new(refused(&Refusal::new(
             ErrorCode::INVALID_REQUEST,
             "invalid request: send initialize first, and then its Mcp-Session-Id with each request",
-        )));
+        ))));
     };
     shared.sessions.get(&id).ok_or_else(|| {
-        said(
+        Box::new(said(
             StatusCode::NOT_FOUND,
             "not found: there is no such session, or not any more; send initialize again",
-        )
+        ))
     })
 }
 
@@ -276,9 +275,7 @@ async fn opened(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer
     };
     shared.sessions.add(Arc::clone(&session));
     let reader = session.asked(vec![incoming], room, false, Vec::new()).await;
-    let mut answer = answered(shared, reader)
-        .await
-        .unwrap_or_else(|answer| answer);
+    let mut answer = answered(shared, reader, in_band).await;
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         answer.headers_mut().insert(SESSION, id);
     }
@@ -287,8 +284,8 @@ async fn opened(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer
 
 /// A message that belongs to no session.
 async fn alone(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer {
-    match &incoming.message {
-        JsonRpcMessage::Request(_) => {}
+    let request = match &incoming.message {
+        JsonRpcMessage::Request(request) => request,
         JsonRpcMessage::Notification(_) => return bare(StatusCode::ACCEPTED),
         _ => {
             let refusal = Refusal::new(
@@ -297,53 +294,46 @@ async fn alone(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer 
             );
             return refused(&refusal);
         }
-    }
+    };
+    let meta = request.request.get_meta();
+    let is_malformed = !meta
+        .missing_required_keys(&ProtocolVersion::V_2026_07_28)
+        .is_empty();
     let session = match shared.session_of_one() {
         Ok(session) => session,
         Err(why) => return failed(&why),
     };
     let reader = session.asked(vec![incoming], room, false, Vec::new()).await;
-    match answered(shared, reader).await {
-        Ok(mut whole) => {
-            if let Payload::Whole(bytes) = whole.body()
-                && let Some(status) = status_of(bytes)
-            {
-                *whole.status_mut() = status;
-            }
-            whole
-        }
-        Err(stream) => stream,
-    }
+    answered(shared, reader, |code| match code {
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+        | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+        | ErrorCode::HEADER_MISMATCH => StatusCode::BAD_REQUEST,
+        ErrorCode::INVALID_PARAMS if is_malformed => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    })
+    .await
 }
 
 /// The answer, whole if it comes at once, and else as a stream.
-async fn answered(shared: &Shared, reader: super::events::Reader) -> Result<Answer, Answer> {
+async fn answered(
+    shared: &Shared,
+    reader: Reader,
+    status: impl FnOnce(ErrorCode) -> StatusCode,
+) -> Answer {
     let is_soon = tokio::time::timeout(AT_ONCE, reader.ready()).await.is_ok();
     let whole = is_soon
         .then(|| reader.session().streams().whole(reader.number()))
         .flatten();
     match whole {
-        Some(whole) => Ok(json(StatusCode::OK, whole)),
-        None => Err(reply::stream(reader.events(shared.limits.ping))),
+        Some(whole) => json(whole.error.map_or(StatusCode::OK, status), whole.json),
+        None => reply::stream(reader.events(shared.limits.ping)),
     }
 }
 
-/// The status of an answer that is an error of the protocol.
-fn status_of(answer: &Bytes) -> Option<StatusCode> {
-    // Errors are short, and results begin otherwise.
-    if answer.len() > 64 << 10 || !memchr::memmem::find(answer, b"\"error\"").is_some() {
-        return None;
-    }
-    let answer: Value = serde_json::from_slice(answer).ok()?;
-    let code = answer.get("error")?.get("code")?.as_i64()?;
-    let is = |known: ErrorCode| i64::from(known.0) == code;
-    if is(ErrorCode::METHOD_NOT_FOUND) {
-        return Some(StatusCode::NOT_FOUND);
-    }
-    let is_bad = is(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION)
-        || is(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY)
-        || is(ErrorCode::HEADER_MISMATCH);
-    is_bad.then_some(StatusCode::BAD_REQUEST)
+/// Where the versions with a handshake have their errors.
+fn in_band(_: ErrorCode) -> StatusCode {
+    StatusCode::OK
 }
 
 fn failed(why: &str) -> Answer {

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use rmcp::model::{
-    ClientJsonRpcMessage, GetExtensions, GetMeta, JsonRpcMessage, ProgressToken, ProtocolVersion,
-    RequestId, ServerJsonRpcMessage, ServerNotification, ServerResult,
+    ClientJsonRpcMessage, ErrorCode, GetExtensions, GetMeta, JsonRpcMessage, ProgressToken,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerNotification, ServerResult,
 };
 use rmcp::service::OriginatingRequestId;
 use std::collections::{HashMap, VecDeque};
@@ -69,7 +69,24 @@ enum Kind {
 struct Event {
     index: u64,
     json: Bytes,
-    is_answer: bool,
+    what: What,
+}
+
+/// What an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Answer,
+    /// An answer too.
+    Error(ErrorCode),
+    /// Something else.
+    Aside,
+}
+
+/// All that there is to say on a stream.
+pub(super) struct Whole {
+    pub(super) json: Bytes,
+    /// What kind of error it is, if it is one.
+    pub(super) error: Option<ErrorCode>,
 }
 
 impl Streams {
@@ -207,29 +224,39 @@ impl Streams {
         Poll::Pending
     }
 
-    /// Whether there is something to read on a stream, or nothing more to come.
+    /// Whether there is something to read on a stream, or nothing more to come. The
+    /// answers of a batch are read together, if there is nothing else to read.
     pub(super) fn poll_ready(&mut self, number: Number, cx: &Context<'_>) -> Poll<()> {
-        match self.all.get_mut(&number) {
-            Some(stream) if stream.events.is_empty() && stream.ended.is_none() => {
-                stream.waker = Some(cx.waker().clone());
-                Poll::Pending
+        let Some(stream) = self.all.get_mut(&number) else {
+            return Poll::Ready(());
+        };
+        let is_ready = match stream.kind {
+            _ if stream.ended.is_some() => true,
+            Kind::Answering { is_batch: true, .. } => {
+                stream.events.iter().any(|event| event.what == What::Aside)
             }
-            _ => Poll::Ready(()),
+            _ => !stream.events.is_empty(),
+        };
+        if is_ready {
+            return Poll::Ready(());
         }
+        stream.waker = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// The answers of a stream, if they are all there and there was nothing else. The
     /// stream is over then.
-    pub(super) fn whole(&mut self, number: Number) -> Option<Bytes> {
+    pub(super) fn whole(&mut self, number: Number) -> Option<Whole> {
         let stream = self.all.get(&number)?;
         stream.ended?;
         let Kind::Answering { is_batch, .. } = &stream.kind else {
             return None;
         };
-        if stream.events.is_empty() || !stream.events.iter().all(|event| event.is_answer) {
+        if stream.events.is_empty() || stream.events.iter().any(|event| event.what == What::Aside) {
             return None;
         }
-        let whole = if *is_batch {
+        let mut error = None;
+        let json = if *is_batch {
             let mut array = vec![b'['];
             for event in &stream.events {
                 if array.len() > 1 {
@@ -240,10 +267,14 @@ impl Streams {
             array.push(b']');
             array.into()
         } else {
-            stream.events.front()?.json.clone()
+            let event = stream.events.front()?;
+            if let What::Error(code) = event.what {
+                error = Some(code);
+            }
+            event.json.clone()
         };
         self.all.remove(&number);
-        Some(whole)
+        Some(Whole { json, error })
     }
 
     /// What an event is that says nothing, but where the stream can be taken up.
@@ -332,7 +363,7 @@ impl Streams {
         }
     }
 
-    fn push(&mut self, number: Number, json: Bytes, is_answer: bool) {
+    fn push(&mut self, number: Number, json: Bytes, what: What) {
         let Some(stream) = self.all.get_mut(&number) else {
             return;
         };
@@ -340,7 +371,7 @@ impl Streams {
         stream.events.push_back(Event {
             index: stream.last,
             json,
-            is_answer,
+            what,
         });
         if matches!(stream.kind, Kind::Standing) && stream.events.len() > KEPT {
             stream.events.pop_front();
@@ -352,7 +383,8 @@ impl Streams {
 
     /// An answer that needs no protocol loop.
     pub(super) fn refuse(&mut self, number: Number, json: Vec<u8>) {
-        self.push(number, json.into(), true);
+        let what = What::Error(ErrorCode::INVALID_REQUEST);
+        self.push(number, json.into(), what);
         let is_over = self.all.get(&number).is_some_and(
             |stream| matches!(&stream.kind, Kind::Answering { missing, .. } if missing.is_empty()),
         );
@@ -364,6 +396,7 @@ impl Streams {
     /// Puts what the server says where it belongs.
     pub(super) fn route(&mut self, message: &ServerJsonRpcMessage, json: Vec<u8>) {
         let json = Bytes::from(json);
+        let mut what = What::Answer;
         let answers = match message {
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::InitializeResult(result) = &response.result {
@@ -371,12 +404,15 @@ impl Streams {
                 }
                 Some(&response.id)
             }
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Error(error) => {
+                what = What::Error(error.error.code);
+                error.id.as_ref()
+            }
             _ => None,
         };
         if let Some(id) = answers {
             if let Some(number) = self.open.remove(id) {
-                self.push(number, json, true);
+                self.push(number, json, what);
                 self.answered(number, id);
             }
             return;
@@ -403,7 +439,7 @@ impl Streams {
             _ => return,
         };
         if let Some(number) = number.or_else(|| self.by_itself()) {
-            self.push(number, json, false);
+            self.push(number, json, What::Aside);
         }
     }
 
@@ -427,7 +463,7 @@ impl Streams {
     ) {
         match message {
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => self.route(message, json),
-            _ => self.push(number, json.into(), false),
+            _ => self.push(number, json.into(), What::Aside),
         }
     }
 

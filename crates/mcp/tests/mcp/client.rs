@@ -53,6 +53,19 @@ impl Client {
         client
     }
 
+    /// Connects with a handshake in which it says what it can do.
+    pub(crate) async fn able(runtime: Runtime, version: &str, capabilities: Value) -> Self {
+        let mut client = Self::silent(runtime);
+        let mut hello = initialize(version);
+        hello["params"]["capabilities"] = capabilities;
+        client.send(hello).await;
+        client.receive().await;
+        client
+            .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+        client
+    }
+
     pub(crate) async fn initialize(&mut self, version: &str) -> Value {
         self.send(initialize(version)).await;
         let answer = self.receive().await;

@@ -7,9 +7,11 @@
     reason = "a test that cannot go on has failed, and looks at the disk itself"
 )]
 
+mod asking;
 mod calls;
 mod client;
 mod flow;
 mod garbage;
+mod http;
 mod tools;
 mod versions;

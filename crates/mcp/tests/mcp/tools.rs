@@ -1,6 +1,6 @@
 //! Tools whose doings a test can steer and see.
 
-use haft::{Context, Effect, Error, FromSchema, Reply, Runtime};
+use haft::{Builder, Context, Effect, Error, FromSchema, Reply, Runtime};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +59,12 @@ where
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let dir = TempDir::new().expect("a folder");
+        Self::with(|builder| builder)
+    }
+
+    /// With something else about the session.
+    pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         let waiting = Arc::new(AtomicUsize::new(0));
         let changed = Arc::new(Notify::new());
         let release = Arc::new(Semaphore::new(0));
@@ -100,7 +105,15 @@ impl Bench {
             cx.update("three");
             Ok(Reply::from("done"))
         });
-        let runtime = Runtime::builder()
+        let confirms = tool("confirms", Effect::Pure, |_, cx| async move {
+            let said = cx.confirm("Really?\nasked because: \u{1b}[2J").await?;
+            Ok(Reply::from(if said { "yes" } else { "no" }))
+        });
+        let remembers = tool("remembers", Effect::Pure, |arguments, cx| async move {
+            let before = cx.state().set("text", arguments["text"].clone());
+            Ok(Reply::from(before.unwrap_or_default().to_string()))
+        });
+        let builder = Runtime::builder()
             .dir(dir.path())
             .toolset("standard")
             .any_tool(wait)
@@ -108,8 +121,9 @@ impl Bench {
             .any_tool(echo)
             .any_tool(picture)
             .any_tool(updates)
-            .build()
-            .expect("a runtime");
+            .any_tool(confirms)
+            .any_tool(remembers);
+        let runtime = change(builder).build().expect("a runtime");
         Self {
             runtime,
             dir,

@@ -1,0 +1,213 @@
+//! Too much of anything.
+
+use super::bed::Bed;
+use haft_testing::http::{Answer, call};
+use serde_json::json;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
+    let bed = Bed::new();
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    // 100 MB, announced.
+    let mut stream = client.connect();
+    let head = client.head("POST", "/mcp", Some(100 << 20));
+    stream.write_all(head.as_bytes()).expect("it listens");
+    let piece = vec![b' '; 1 << 20];
+    for _ in 0..100 {
+        if stream.write_all(&piece).is_err() {
+            break;
+        }
+    }
+    assert_eq!(Answer::read(stream).status, 413);
+    // In pieces, with no word of how much it will be.
+    let chunked = client.with("transfer-encoding", "chunked");
+    let mut stream = chunked.connect();
+    let head = chunked.head("POST", "/mcp", None);
+    stream.write_all(head.as_bytes()).expect("it listens");
+    for _ in 0..100 {
+        let sent = stream
+            .write_all(format!("{:x}\r\n", piece.len()).as_bytes())
+            .and_then(|()| stream.write_all(&piece))
+            .and_then(|()| stream.write_all(b"\r\n"));
+        if sent.is_err() {
+            break;
+        }
+    }
+    assert_eq!(Answer::read(stream).status, 413);
+    // The longest there may be.
+    let text = "x".repeat((16 << 20) - call(1, "echo", json!({ "text": "" })).to_string().len());
+    let reply = client.post(&call(1, "echo", json!({ "text": text })));
+    assert_eq!(reply.status, 200);
+    drop(reply);
+    assert_eq!(client.call(2, "echo", json!({}))["id"], 2);
+}
+
+#[test]
+fn slow_clients_are_closed_and_in_nobodys_way() {
+    let bed = Bed::within(|limits| {
+        limits.head = Duration::from_millis(700);
+        limits.transfer = Duration::from_millis(700);
+    });
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    let begun = Instant::now();
+    // Some never finish their head, and some their body.
+    let slow: Vec<_> = (0..100)
+        .map(|number| {
+            let mut stream = client.connect();
+            let head = client.head("POST", "/mcp", Some(100));
+            let part = if number % 2 == 0 {
+                "POST /mcp HT"
+            } else {
+                &head
+            };
+            stream.write_all(part.as_bytes()).expect("it listens");
+            stream
+        })
+        .collect();
+    let mut calls = 0;
+    while begun.elapsed() < Duration::from_millis(600) {
+        let asked = Instant::now();
+        assert_eq!(client.call(1, "echo", json!({}))["id"], 1);
+        assert!(
+            asked.elapsed() < Duration::from_millis(500),
+            "{:?}",
+            asked.elapsed()
+        );
+        calls += 1;
+    }
+    assert!(calls > 5, "{calls}");
+    for (number, stream) in slow.into_iter().enumerate() {
+        let answer = Answer::try_read(stream);
+        match number % 2 {
+            0 => assert!(answer.is_none_or(|answer| answer.status == 408)),
+            _ => assert_eq!(answer.expect("an answer").status, 408),
+        }
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn more_requests_than_a_second_has_are_refused_and_it_recovers() {
+    let bed = Bed::within(|limits| limits.rate = 50);
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    let mut refused = 0;
+    for id in 0..200 {
+        let answer = client.post(&call(id, "echo", json!({})));
+        match answer.status {
+            200 => {}
+            429 => {
+                assert_eq!(answer.header("retry-after"), Some("1"));
+                refused += 1;
+            }
+            status => panic!("{status}"),
+        }
+    }
+    assert!(refused > 0);
+    let begun = Instant::now();
+    while client.post(&call(1, "echo", json!({}))).status != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn more_sessions_than_there_may_be_wait() {
+    let bed = Bed::within(|limits| limits.sessions = 3);
+    let clients: Vec<_> = (0..3)
+        .map(|_| bed.client.initialize("2025-06-18", json!({})).0)
+        .collect();
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "t", "version": "0" },
+        },
+    });
+    let answer = bed.client.post(&hello);
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (503, Some("1"))
+    );
+    assert_eq!(
+        clients[0].call(1, "echo", json!({}))["id"],
+        1,
+        "the others go on"
+    );
+    assert_eq!(clients[0].send("DELETE", "/mcp", None).status, 204);
+    assert_eq!(bed.client.post(&hello).status, 200);
+}
+
+#[test]
+fn more_connections_than_there_may_be_are_told_so() {
+    let bed = Bed::within(|limits| limits.connections = 4);
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    let held: Vec<_> = (0..4).map(|_| client.connect()).collect();
+    let begun = Instant::now();
+    // The server may need a moment to take those that wait.
+    loop {
+        let refused = Answer::try_read({
+            let mut stream = client.connect();
+            let _ = stream.write_all(client.head("GET", "/", None).as_bytes());
+            stream
+        });
+        if refused.is_none_or(|answer| answer.status == 503) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+    drop(held);
+    let begun = Instant::now();
+    loop {
+        let mut stream = client.connect();
+        let body = call(1, "echo", json!({})).to_string();
+        let head = client.head("POST", "/mcp", Some(body.len()));
+        let _ = stream.write_all((head + &body).as_bytes());
+        if Answer::try_read(stream).is_some_and(|answer| answer.status == 200) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn so_many_bytes_are_held_at_once() {
+    let bed = Bed::within(|limits| limits.bodies = 1 << 20);
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    let large = |id: u32, tool: &str| call(id, tool, json!({ "text": "x".repeat(600 << 10) }));
+    let running = client.post(&large(1, "wait"));
+    bed.until_waiting(1);
+    assert_eq!(client.post(&large(2, "echo")).status, 503);
+    assert_eq!(
+        client.call(3, "echo", json!({}))["id"],
+        3,
+        "there is room for this"
+    );
+    bed.bench.release.add_permits(1);
+    assert_eq!(running.message()["id"], 1);
+    assert_eq!(client.post(&large(4, "echo")).status, 200);
+}
+
+#[test]
+fn many_sessions_make_many_calls_without_an_error() {
+    let bed = Bed::new();
+    let clients: Vec<_> = (0..100)
+        .map(|_| bed.client.initialize("2025-11-25", json!({})).0)
+        .collect();
+    std::thread::scope(|scope| {
+        for clients in clients.chunks(10) {
+            scope.spawn(move || {
+                for id in 0..30 {
+                    for client in clients {
+                        let reply = client.call(id, "echo", json!({ "text": "x" }));
+                        assert_eq!(reply["result"]["content"][0]["text"], "x", "{reply}");
+                    }
+                }
+            });
+        }
+    });
+}
