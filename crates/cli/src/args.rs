@@ -1,6 +1,7 @@
 //! The command line as people type it. A doc comment here is the help text.
 
 pub(crate) mod agent;
+pub(crate) mod mcp_servers;
 pub(crate) mod plugin;
 pub(crate) mod sessions;
 
@@ -173,12 +174,17 @@ pub(crate) enum Command {
         haft why write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Why(Why),
-    /// Serve the tools to an MCP client, over stdin and stdout.
+    /// Serve the tools to an MCP client; list and test the servers haft uses.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft mcp\n  haft mcp --preset readonly"
+        args_conflicts_with_subcommands = true,
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  haft mcp\n  haft mcp --preset readonly\n  haft mcp list"
     )]
-    Mcp,
+    Mcp {
+        #[command(subcommand)]
+        servers: Option<mcp_servers::Servers>,
+    },
     /// Test a plugin, begin one, or read what plugins logged.
     #[command(
         verbatim_doc_comment,

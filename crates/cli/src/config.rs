@@ -12,7 +12,7 @@ pub(crate) mod model;
 mod places;
 pub(crate) mod plugins;
 mod policy;
-mod redact;
+pub(crate) mod redact;
 mod sandbox;
 pub(crate) mod schema;
 mod sources;
