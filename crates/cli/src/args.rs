@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod mcp;
+pub(crate) mod mcp_servers;
 pub(crate) mod plugin;
 pub(crate) mod sessions;
 
@@ -174,10 +175,12 @@ pub(crate) enum Command {
         haft why write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Why(Why),
-    /// Serve the tools to MCP clients: on stdin and stdout, or over HTTP.
+    /// Serve the tools to MCP clients; list and test the servers haft uses.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft mcp --preset readonly\n  haft mcp --http 8080"
+        args_conflicts_with_subcommands = true,
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  haft mcp --preset readonly\n  haft mcp --http 8080\n  haft mcp list"
     )]
     Mcp(mcp::Mcp),
     /// Test a plugin, begin one, or read what plugins logged.

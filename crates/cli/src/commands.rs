@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod mcp;
+pub(crate) mod mcp_servers;
 pub(crate) mod plugin;
 pub(crate) mod resume;
 pub(crate) mod run;

@@ -7,11 +7,12 @@ mod file;
 pub(crate) mod files;
 mod keys;
 mod layer;
+pub(crate) mod mcp;
 pub(crate) mod model;
 mod places;
 pub(crate) mod plugins;
 mod policy;
-mod redact;
+pub(crate) mod redact;
 mod sandbox;
 pub(crate) mod schema;
 mod sources;
@@ -61,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) files: files::Files,
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) plugins: Vec<plugins::Configured>,
+    /// MCP servers whose tools a session has.
+    pub(crate) mcp: Vec<mcp::Configured>,
     /// Which model answers; or what keeps that from being known.
     pub(crate) model: Result<model::Model, Failure>,
     /// What the project says of that, and has to be looked at first.
@@ -178,6 +181,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
             from: from.join(", "),
         });
     }
+    let mcp = mcp::load(&sources, &mut warnings, &mut shown)?;
     let model_of_project = model::of_project(&sources);
     let heeds = model_of_project.as_ref().is_none_or(|item| {
         Trust::load(folders.state.as_deref(), &started, flags.trust).allows(item)
@@ -214,6 +218,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         files,
         channels,
         plugins,
+        mcp,
         model,
         model_of_project,
         interrupt_on,

@@ -6,6 +6,7 @@
 
 mod folder;
 mod page;
+pub(crate) mod servers;
 
 use crate::config::Settings;
 use crate::config::plugins::Configured;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 pub(crate) struct External {
     pub(crate) plugins: Vec<Plugin>,
     pub(crate) programs: Vec<haft::Executable>,
+    /// MCP servers.
+    pub(crate) servers: Vec<haft_mcp::client::Remote>,
     pub(crate) warnings: Vec<String>,
     /// Files of theirs that lie where programs may not look otherwise.
     pub(crate) readable: Vec<PathBuf>,
@@ -34,6 +37,7 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     items.extend(crate::agent::skills_of_project(&settings.started));
     let plugins = settings.plugins.iter().filter(|plugin| plugin.is_project);
     items.extend(plugins.map(|plugin| item(plugin, settings)));
+    items.extend(servers::of_project(settings));
     let (found, problems) = folder::look(&settings.started.join("tools"), Tier::Project);
     let built_in = built_in(settings);
     for tool in found {
@@ -72,6 +76,17 @@ pub(crate) fn load(settings: &Settings) -> External {
             external.readable.extend(own_files(plugin, settings));
         }
         external.plugins.push(program(plugin, check, settings));
+    }
+    for server in servers::all(settings) {
+        if let Some(item) = server.waits {
+            waiting.push((item, &trust));
+            continue;
+        }
+        if !server.configured.is_project {
+            let files = servers::own_files(&server.configured, settings);
+            external.readable.extend(files);
+        }
+        external.servers.push(server.remote);
     }
     // The person's first: the project's take their place.
     let own = settings
@@ -159,8 +174,11 @@ fn pinned(item: Item, settings: &Settings) -> Check {
 /// What a plugin of the person's has to read to run: its files, and what lies beside
 /// them in a folder of its own below haft's.
 fn own_files(plugin: &Configured, settings: &Settings) -> Vec<PathBuf> {
+    beside(item(plugin, settings).pin.files, settings)
+}
+
+fn beside(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
     let config = settings.folders.config.as_deref();
-    let mut files = item(plugin, settings).pin.files;
     let folders: Vec<PathBuf> = files
         .iter()
         .filter_map(|file| file.parent())
@@ -207,33 +225,51 @@ fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
     }
 }
 
-fn item(plugin: &Configured, settings: &Settings) -> Item {
+/// The files that a program is: itself, and what its arguments and variables name, as it
+/// would find it or as its file may mean it. The first folder is the one it runs in.
+fn program_files<'a>(
+    program: &Path,
+    arguments: &'a [String],
+    values: impl Iterator<Item = &'a str>,
+    folders: &[&Path],
+) -> Vec<PathBuf> {
     let file = |path: &Path| path.is_absolute() && is_file(path);
-    let mut files: Vec<PathBuf> = [plugin.program.clone()]
+    let mut files: Vec<PathBuf> = [program.to_owned()]
         .into_iter()
         .filter(|path| file(path))
         .collect();
-    let words = plugin.arguments.iter().flat_map(|word| {
+    let words = arguments.iter().flat_map(|word| {
         // `--script=./tool.py` names a file as well.
         let value = word.split_once('=').map(|(_, value)| value);
         [Some(word.as_str()), value].into_iter().flatten()
     });
     for word in words {
-        // As the program would find it, and as its file may mean it.
-        for folder in [&settings.work_dir, &plugin.folder] {
+        for folder in folders {
             let path: PathBuf = folder.join(word).components().collect();
             if file(&path) && !files.contains(&path) {
                 files.push(path);
             }
         }
     }
-    for (_, value) in &plugin.environment.values {
-        let path = settings.work_dir.join(value);
+    let first = folders.first().copied().unwrap_or(Path::new("/"));
+    for value in values {
+        let path = first.join(value);
         if file(&path) && !files.contains(&path) {
             files.push(path);
         }
     }
-    add_interpreters(&mut files, &settings.work_dir);
+    add_interpreters(&mut files, first);
+    files
+}
+
+fn item(plugin: &Configured, settings: &Settings) -> Item {
+    let values = plugin.environment.values.iter();
+    let files = program_files(
+        &plugin.program,
+        &plugin.arguments,
+        values.map(|(_, value)| value.as_str()),
+        &[&settings.work_dir, &plugin.folder],
+    );
     // As it is written: what a variable holds may be secret, and is not to be shown.
     let shown = [
         vec![plugin.program.display().to_string()],

@@ -46,9 +46,10 @@ enum Place {
 fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
     let filter: LevelFilter = level.parse().unwrap_or(LevelFilter::OFF);
     if filter != LevelFilter::OFF {
-        // What the MCP library warns of is what we answered to the client.
+        // What the MCP library warns of is what we answered to the client, and what it
+        // calls an error of a server is told as one of that server.
         let library = if filter <= LevelFilter::INFO {
-            LevelFilter::ERROR
+            LevelFilter::OFF
         } else {
             filter
         };

@@ -68,7 +68,10 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Call(call)) => commands::call::run(shared, &call),
         Some(Command::Why(why)) => commands::why::run(shared, &why),
         Some(Command::Tools(tools)) => commands::tools::run(shared, &tools),
-        Some(Command::Mcp(arguments)) => commands::mcp::run(shared, &arguments),
+        Some(Command::Mcp(mcp)) => match &mcp.servers {
+            None => commands::mcp::run(shared, &mcp),
+            Some(servers) => commands::mcp_servers::run(shared, servers),
+        },
         Some(Command::Plugin { command }) => commands::plugin::run(shared, &command),
         Some(Command::Sessions { command }) => commands::sessions::run(shared, &command),
         Some(Command::Init) => commands::init::run(shared),

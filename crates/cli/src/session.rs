@@ -14,6 +14,7 @@ use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
 use haft::{Approver, BuildError, Runtime};
+use haft_mcp::client::RemoteServer;
 use haft_web::channels::{Channels, Pace, Sink};
 use haft_web::client::{Client, SetupError};
 use std::sync::Arc;
@@ -110,7 +111,7 @@ fn described(
         .rules_begin(&settings.started)
         .approve(settings.approve)
         .interrupt_on(settings.interrupt_on.clone());
-    if settings.files.execution == Execution::Local || !has_a_tree(&settings.toolset) {
+    if matches!(settings.files.execution, Execution::Local) || !has_a_tree(&settings.toolset) {
         builder = builder.commands(commands(settings)?);
     }
     if !settings.channels.is_empty() {
@@ -127,6 +128,12 @@ fn described(
         .programs_read(external.readable);
     for plugin in external.plugins {
         builder = builder.add_plugin(plugin);
+    }
+    for server in external.servers {
+        let name = server.name.clone();
+        let server = RemoteServer::new(server)
+            .map_err(|error| Failure::usage(format!("MCP server {name}: {error}")))?;
+        builder = builder.source(server);
     }
     for program in external.programs {
         builder = builder.executable(program);

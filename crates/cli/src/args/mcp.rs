@@ -1,5 +1,6 @@
 //! `haft mcp` as people type it.
 
+use super::mcp_servers::Servers;
 use clap::Args;
 
 #[derive(Debug, Args)]
@@ -10,4 +11,6 @@ pub(crate) struct Mcp {
     /// Ask clients for no token, which only loopback may
     #[arg(long, requires = "http")]
     pub(crate) no_token: bool,
+    #[command(subcommand)]
+    pub(crate) servers: Option<Servers>,
 }

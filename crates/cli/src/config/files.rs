@@ -1,8 +1,8 @@
 //! What the settings say about where files live and how code is run, for the
 //! toolset of absolute paths. A project's file may choose among what is its own.
 
-use super::sources::{Given, Sources};
-use super::{Shown, given_or, text};
+use super::sources::{Given, Origin, Sources};
+use super::{Shown, given_or, mcp, text};
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
 use serde_json::{Map, Value};
@@ -36,10 +36,12 @@ pub(crate) struct Namespace {
 }
 
 /// How code is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Execution {
     /// As commands of this machine.
     Local,
+    /// By the tools of an MCP server.
+    Server(Box<mcp::Configured>),
     /// Not at all.
     None,
 }
@@ -141,6 +143,7 @@ fn execution(
     shown: &mut Vec<Shown>,
 ) -> Result<Execution, Failure> {
     let (person, project) = sources.apart("execution")?;
+    let is_projects = |given: &Given| project_says(sources, given);
     let is_none = |given: &Given| text(given) == "none";
     let given = match (person, project) {
         (_, Some(project)) if is_none(&project) => project,
@@ -161,7 +164,14 @@ fn execution(
             unavailable(&given, toolset, warnings)
         }
         Value::Object(map) if map.contains_key("command") || map.contains_key("uri") => {
-            unavailable(&given, toolset, warnings)
+            match mcp::of_execution(sources, &given.from, &given.value)? {
+                Some(mut server) => {
+                    server.is_project = is_projects(&given);
+                    server.written = given.written.clone();
+                    Execution::Server(Box::new(server))
+                }
+                None => Execution::None,
+            }
         }
         _ => {
             return Err(Failure::usage(format!(
@@ -180,6 +190,15 @@ fn execution(
         from: given.from.to_string(),
     });
     Ok(execution)
+}
+
+/// Whether a value is the project's word.
+fn project_says(sources: &Sources<'_>, given: &Given) -> bool {
+    let folder = match &given.from {
+        Origin::File(shown, _) => sources.folder_of(shown),
+        _ => None,
+    };
+    folder.is_some() && folder.as_deref() == sources.project()
 }
 
 /// Whoever asks for code that is kept away from this machine must not get commands

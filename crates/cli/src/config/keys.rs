@@ -142,7 +142,7 @@ pub(crate) static KEYS: &[Key] = &[
         "execution",
         Kind::Anything,
         "local",
-        "how code is run: local or none",
+        "how code is run: local, none, an MCP server",
     ),
     used(
         "tools.plugins",
@@ -247,7 +247,12 @@ pub(crate) static KEYS: &[Key] = &[
         "{}",
         "calls that wait for a person: { write: true }",
     ),
-    later("tools.mcp", Kind::Map, "tools of MCP servers"),
+    used(
+        "tools.mcp",
+        Kind::Map,
+        "{}",
+        "MCP servers: { NAME: { command, args } }",
+    ),
     later("tools.web", Kind::Map, "search engines and hosts"),
 ];
 

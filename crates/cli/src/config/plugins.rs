@@ -126,7 +126,7 @@ fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
 }
 
 /// A name is looked up in PATH; a path starts at the folder of its file.
-fn located(program: &str, folder: &Path) -> PathBuf {
+pub(super) fn located(program: &str, folder: &Path) -> PathBuf {
     if program.contains('/') {
         folder.join(program).components().collect()
     } else {

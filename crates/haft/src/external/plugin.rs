@@ -354,6 +354,7 @@ impl Host {
             program: self.plugin.program.clone(),
             arguments: self.plugin.arguments.clone(),
             environment: self.plugin.environment.clone(),
+            caches: Vec::new(),
             dir: None,
             log: self.plugin.log.clone(),
             is_guest: self.plugin.is_guest,

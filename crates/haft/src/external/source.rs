@@ -51,6 +51,9 @@ pub struct Start {
     pub arguments: Vec<OsString>,
     /// All of its environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// Variables that name caches, which programs have in the home folder otherwise:
+    /// where that is closed they are set to folders of the private temp.
+    pub caches: Vec<&'static str>,
     /// The folder it runs in; the work folder if there is none.
     pub dir: Option<PathBuf>,
     /// Where what it says to its log is kept.
@@ -101,6 +104,13 @@ impl Programs {
             .cloned();
         launch.environment = start.environment;
         if let Some(temp) = temp {
+            let is_closed = surroundings.sandbox.is_some();
+            for cache in start.caches.into_iter().filter(|_| is_closed) {
+                if !launch.environment.iter().any(|(name, _)| name == cache) {
+                    let folder = Path::new(&temp.1).join("caches").join(cache);
+                    launch.environment.push((cache.into(), folder.into()));
+                }
+            }
             launch.environment.retain(|(name, _)| name != "TMPDIR");
             launch.environment.push(temp);
         }

@@ -52,6 +52,12 @@ impl Runtime {
         self.session.spill.as_ref().map(Spill::folder)
     }
 
+    /// How programs are run that are tools or bring some, where that was said.
+    #[must_use]
+    pub fn programs(&self) -> Option<&crate::Programs> {
+        self.session.programs.as_ref()
+    }
+
     /// The id of the session.
     #[must_use]
     pub fn session(&self) -> &str {

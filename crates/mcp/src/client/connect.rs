@@ -22,6 +22,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -98,6 +99,7 @@ impl Way<'_> {
                     program: program.clone(),
                     arguments: arguments.clone(),
                     environment: environment.clone(),
+                    caches: caches(program),
                     dir: dir.clone(),
                     log: log.clone(),
                     is_guest: self.remote.is_guest,
@@ -141,7 +143,7 @@ impl Way<'_> {
             Ok(Ok((desk, service))) => {
                 return Ok(Connection::new(desk, service, Some(talk.running), over));
             }
-            Ok(Err(error)) => format!("did not begin as a server does: {}", words(&error)),
+            Ok(Err(error)) => format!("did not begin as a server does: {}", begun(&error)),
             Err(_) => format!("did not answer within {} seconds", patience.as_secs()),
         };
         let (status, last) = last_words(&talk.running, over.get().copied()).await;
@@ -222,12 +224,34 @@ impl Way<'_> {
     }
 }
 
+/// The caches of programs that fetch a server and run it.
+fn caches(program: &Path) -> Vec<&'static str> {
+    match program.file_name().and_then(|name| name.to_str()) {
+        Some("npx" | "npm" | "pnpm" | "pnpx" | "yarn") => vec!["npm_config_cache"],
+        Some("bunx" | "bun") => vec!["BUN_INSTALL_CACHE_DIR"],
+        Some("uvx" | "uv") => vec!["UV_CACHE_DIR", "UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR"],
+        Some("pipx") => vec!["PIPX_HOME", "PIP_CACHE_DIR"],
+        Some("deno") => vec!["DENO_DIR"],
+        _ => Vec::new(),
+    }
+}
+
 /// What kept a server at an address from answering.
 fn refused(error: &ClientInitializeError) -> Refused {
     if error.is_authorization_required() {
         return Refused::SignIn(error.auth_challenge().map(str::to_owned));
     }
-    Refused::Failed(format!("cannot be used: {}", words(error)))
+    Refused::Failed(format!("cannot be used: {}", begun(error)))
+}
+
+/// Why a conversation did not begin, without how rmcp came there.
+fn begun(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => begun(fallback),
+        ClientInitializeError::TransportError { error, .. } => words(&*error.error),
+        ClientInitializeError::JsonRpcError(error) => plain(&error.message),
+        error => words(error),
+    }
 }
 
 /// The innermost words of an error: those around it say how rmcp came there.
@@ -236,8 +260,13 @@ fn words(error: &dyn std::error::Error) -> String {
     while let Some(source) = last.source() {
         last = source;
     }
-    let text = haft::ops::text::decode::visible(&last.to_string());
-    text.chars().take(500).collect()
+    let text = last.to_string();
+    plain(text.strip_prefix("Client error: ").unwrap_or(&text))
+}
+
+fn plain(text: &str) -> String {
+    let shown = haft::ops::text::decode::visible(text);
+    shown.chars().take(500).collect()
 }
 
 fn said(exit: Exit) -> String {

@@ -288,7 +288,7 @@ impl RemoteServer {
         }
     }
 
-    fn remembered(&self) -> Option<(Opening, Vec<Value>)> {
+    pub(super) fn remembered(&self) -> Option<(Opening, Vec<Value>)> {
         let kept = self.remote.memory.as_ref()?.load()?;
         let is_fresh = |at: u64| now().checked_sub(at).is_some_and(|age| age < DAY.as_secs());
         if kept["form"] != FORM || !kept["at"].as_u64().is_some_and(is_fresh) {

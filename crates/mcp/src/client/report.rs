@@ -97,6 +97,16 @@ impl RemoteServer {
         })
     }
 
+    /// What is remembered of it: how many tools it has, and the names of those that are
+    /// not what they were.
+    #[must_use]
+    pub fn recall(&self) -> Option<(usize, Vec<String>)> {
+        let (_, raw) = self.remembered()?;
+        let taken = self.taken(&raw);
+        let changed = taken.changed.iter().map(|(name, ..)| listed::shown(name));
+        Some((taken.tools.len(), changed.collect()))
+    }
+
     /// From now on the tools that were found are those that are offered.
     pub fn accept(&self, report: &Report) {
         if let Some(pins) = &self.remote.pins {

@@ -1,7 +1,10 @@
 //! What an agent needs beside its sandbox: somebody to ask, and what tools are run by.
 
+use crate::commands::mcp_servers::{Known, known};
 use crate::config::Settings;
+use crate::text::on_one_line;
 use crate::{agent, env};
+use haft::ops::text::decode::visible;
 use haft_agent::provider::Provider;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -40,6 +43,7 @@ pub(super) struct Around {
     keys: Vec<(String, &'static str, bool)>,
     ollama: Result<Vec<String>, String>,
     runtimes: Vec<(&'static str, &'static str, bool)>,
+    servers: Vec<Known>,
 }
 
 /// Who would be asked.
@@ -84,6 +88,7 @@ pub(super) async fn look(settings: &Settings) -> Around {
         runtimes: RUNTIMES
             .map(|(name, what)| (name, what, has(name)))
             .to_vec(),
+        servers: known(settings),
     }
 }
 
@@ -176,6 +181,16 @@ impl Around {
         for (name, what, _) in names(false) {
             lines.push(format!("  {name} is not on PATH: {what} need it"));
         }
+        if !self.servers.is_empty() {
+            lines.push("MCP servers (`haft mcp test NAME` reaches one):".to_owned());
+        }
+        for server in &self.servers {
+            let problem = server.problem.as_ref();
+            let problem = problem.map(|problem| format!(": {problem}"));
+            let (name, state) = (visible(&server.name), server.state);
+            let line = format!("  {name}: {state}{}", problem.unwrap_or_default());
+            lines.push(on_one_line(&line));
+        }
         lines
     }
 
@@ -195,6 +210,7 @@ impl Around {
                 Ok(models) => json!({ "models": models }),
                 Err(why) => json!({ "problem": why }),
             },
+            "mcp": self.servers.iter().map(Known::json).collect::<Value>(),
             "runtimes": runtimes.map(|(name, _, has)| ((*name).to_owned(), Value::from(*has)))
                 .collect::<serde_json::Map<_, _>>(),
         })

@@ -1,0 +1,75 @@
+//! `haft mcp list` and `haft mcp test`: the MCP servers whose tools haft has.
+
+mod list;
+mod sign_in;
+mod test;
+
+pub(crate) use list::{Known, known};
+
+use crate::args::Shared;
+use crate::args::mcp_servers::Servers;
+use crate::config::Settings;
+use crate::config::mcp::How;
+use crate::config::redact;
+use crate::exit::{Exit, Failure};
+use crate::external::servers::Server;
+use crate::text::shell_word;
+use serde_json::Value;
+
+/// Does one of them.
+pub(crate) fn run(shared: &Shared, command: &Servers) -> Result<Exit, Failure> {
+    match command {
+        Servers::List(args) => list::run(shared, args),
+        Servers::Test(args) => test::run(shared, args),
+    }
+}
+
+/// How a server is reached, in a line that shows no secret.
+fn reached(server: &Server, settings: &Settings) -> String {
+    let written = &server.configured.written;
+    match &server.configured.how {
+        How::Program { program, .. } => {
+            let program = program
+                .strip_prefix(&settings.started)
+                .unwrap_or(program)
+                .display()
+                .to_string();
+            let none = Vec::new();
+            let mut words = vec![shell_word(&program)];
+            let mut before = String::new();
+            let given = match &written["command"] {
+                Value::Array(all) => all.iter().skip(1).collect(),
+                _ => Vec::new(),
+            };
+            for word in given
+                .into_iter()
+                .chain(written["args"].as_array().unwrap_or(&none))
+            {
+                let word = match word {
+                    Value::String(word) => word.clone(),
+                    other => other.to_string(),
+                };
+                words.push(shell_word(&hidden(&before, &word)));
+                before = word;
+            }
+            words.join(" ")
+        }
+        How::Address { url, .. } => {
+            let key = ["url", "uri"]
+                .into_iter()
+                .find_map(|key| written[key].as_str());
+            redact::text("url", key.unwrap_or(url))
+        }
+    }
+}
+
+/// An argument whose flag says that it is a secret is not shown.
+fn hidden(flag: &str, word: &str) -> String {
+    match word.split_once('=') {
+        Some((name, value)) if word.starts_with('-') => {
+            format!("{name}={}", redact::text(name, value))
+        }
+        _ if flag.starts_with('-') && !flag.contains('=') => redact::text(flag, word),
+        _ => redact::text("", word),
+    }
+}

@@ -1,0 +1,114 @@
+//! Which servers there are, and what is known of each. None is started for it.
+
+use super::reached;
+use crate::args::Shared;
+use crate::args::mcp_servers::List;
+use crate::config::Settings;
+use crate::exit::{Exit, Failure};
+use crate::external::servers::{self, Server};
+use crate::{output, session, text};
+use haft::ops::text::decode::visible;
+use haft_mcp::client::RemoteServer;
+use serde_json::{Value, json};
+
+/// What is known of a server.
+pub(crate) struct Known {
+    pub(crate) name: String,
+    how: String,
+    from: String,
+    pub(crate) state: &'static str,
+    tools: Option<usize>,
+    pub(crate) problem: Option<String>,
+}
+
+/// Lists them.
+pub(super) fn run(shared: &Shared, args: &List) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let known = known(&settings);
+    if args.json {
+        output::json(&known.iter().map(Known::json).collect())?;
+        return Ok(Exit::Done);
+    }
+    if known.is_empty() {
+        if !settings.quiet {
+            output::note(
+                "there are no MCP servers; `tools: { mcp: { NAME: { command: …, args: […] } } }` in haft.yaml adds one",
+            );
+        }
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<Vec<String>> = known.iter().map(Known::row).collect();
+    output::text(&text::table(&rows, None))?;
+    Ok(Exit::Done)
+}
+
+/// What is known of all of them.
+pub(crate) fn known(settings: &Settings) -> Vec<Known> {
+    let all = servers::all(settings);
+    all.into_iter()
+        .map(|server| Known::of(server, settings))
+        .collect()
+}
+
+impl Known {
+    fn of(server: Server, settings: &Settings) -> Self {
+        let name = server.configured.name.clone();
+        let how = reached(&server, settings);
+        let from = server.configured.from.clone();
+        let program = server.configured.how.program();
+        let missing = program.filter(|program| !servers::is_there(program));
+        let missing = missing.map(|program| format!("there is no program {}", program.display()));
+        let waits = server.waits.is_some();
+        let recalled = RemoteServer::new(server.remote)
+            .ok()
+            .and_then(|server| server.recall());
+        let (state, problem) = match (&recalled, missing) {
+            _ if waits => (
+                "untrusted",
+                Some("`haft trust` shows what it would run".to_owned()),
+            ),
+            (_, Some(missing)) => ("missing", Some(missing)),
+            (Some((_, changed)), None) if !changed.is_empty() => (
+                "changed",
+                Some(format!(
+                    "{}: `haft mcp test {}` shows it",
+                    changed.join(", "),
+                    text::shell_word(&name)
+                )),
+            ),
+            (Some(_), None) => ("known", None),
+            (None, None) => ("new", None),
+        };
+        Self {
+            tools: recalled.filter(|_| !waits).map(|(tools, _)| tools),
+            name,
+            how,
+            from,
+            state,
+            problem,
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let tools = match self.tools {
+            None => String::new(),
+            Some(1) => "1 tool".to_owned(),
+            Some(tools) => format!("{tools} tools"),
+        };
+        let last = match &self.problem {
+            None => self.how.clone(),
+            Some(problem) => format!("{} ({problem})", self.how),
+        };
+        let cells = [self.name.clone(), self.state.to_owned(), tools, last];
+        cells
+            .map(|cell| text::on_one_line(&visible(&cell)))
+            .to_vec()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "name": self.name, "how": self.how, "from": self.from, "state": self.state,
+            "tools": self.tools, "problem": self.problem,
+        })
+    }
+}

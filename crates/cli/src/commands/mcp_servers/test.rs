@@ -1,0 +1,221 @@
+//! One server, really reached: what it is, what it has, and whether that is what it had.
+
+use super::{reached, sign_in};
+use crate::args::Shared;
+use crate::args::mcp_servers::Test;
+use crate::config::Settings;
+use crate::exit::{Exit, Failure};
+use crate::external::servers::{self, Server};
+use crate::output::Paint;
+use crate::session::{self, Offer};
+use crate::signals::{self, Signals};
+use crate::{ask, output, text};
+use haft::ops::text::decode::visible;
+use haft::ops::text::spelling::closest;
+use haft_mcp::client::{RemoteServer, Report, Seen, Unreached};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Reaches it and says what was found.
+pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let server = find(&settings, &args.name)?;
+    let how = reached(&server, &settings);
+    if let Some(item) = &server.waits {
+        return Err(
+            Failure::failed(format!("{} is this folder's, and not trusted", item.name))
+                .hint("`haft trust` shows what it would run"),
+        );
+    }
+    let remote = RemoteServer::new(server.remote).map_err(|error| {
+        Failure::usage(format!("MCP server {}: {error}", server.configured.name))
+    })?;
+    if !args.json {
+        output::text(&format!("{}: {how}\n", args.name))?;
+    }
+    signals::block_on(async {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            tested = tested(&settings, &remote, args) => tested,
+            exit = signals.next() => Ok(exit),
+        }
+    })
+}
+
+fn find(settings: &Settings, name: &str) -> Result<Server, Failure> {
+    let all = servers::all(settings);
+    let names: Vec<String> = all
+        .iter()
+        .map(|server| server.configured.name.clone())
+        .collect();
+    let found = all
+        .into_iter()
+        .find(|server| server.configured.name == name);
+    found.ok_or_else(|| {
+        let near = closest(name, names.iter().cloned(), 1);
+        let meant = near.first();
+        let meant = meant.map(|near| format!("; did you mean \"{near}\"?"));
+        let there = match names.is_empty() {
+            true => "the configuration has none".to_owned(),
+            false => format!("there are: {}", names.join(", ")),
+        };
+        Failure::usage(format!(
+            "there is no MCP server \"{name}\"{}",
+            meant.unwrap_or_default()
+        ))
+        .hint(there)
+    })
+}
+
+async fn tested(
+    settings: &Settings,
+    remote: &Arc<RemoteServer>,
+    args: &Test,
+) -> Result<Exit, Failure> {
+    let runtime = session::build(settings, Offer::Preset)?;
+    let patience = Duration::from_secs(args.timeout);
+    let mut found = remote.report(runtime.programs(), patience).await;
+    if let Err(Unreached::SignIn { challenge }) = &found {
+        sign_in::run(remote, challenge.clone()).await?;
+        found = remote.report(runtime.programs(), patience).await;
+    }
+    let report = match found {
+        Ok(report) => report,
+        Err(unreached) => return failed(&unreached.to_string(), args),
+    };
+    if args.json {
+        output::json(&as_json(&report))?;
+    } else {
+        output::raw(&as_text(&report, Paint::for_stdout()))?;
+    }
+    if report.changed.is_empty() {
+        remote.accept(&report);
+        return Ok(verdict(&report));
+    }
+    if args.yes || (output::can_ask() && ask::yes("\nOffer them as they are now? [y/N] ")?) {
+        remote.accept(&report);
+        if !args.json {
+            output::text("They are offered again.\n")?;
+        }
+        return Ok(verdict(&report));
+    }
+    if !output::can_ask() {
+        output::note("hint: `--yes` accepts them");
+    }
+    Ok(Exit::Failed)
+}
+
+fn failed(words: &str, args: &Test) -> Result<Exit, Failure> {
+    if args.json {
+        output::json(&json!({ "good": false, "problem": words }))?;
+        return Ok(Exit::Failed);
+    }
+    Err(Failure::failed(words).hint(format!(
+        "what a server says to stderr: `haft plugin log mcp-{}`",
+        args.name
+    )))
+}
+
+fn verdict(report: &Report) -> Exit {
+    if report.tools.is_empty() {
+        Exit::Failed
+    } else {
+        Exit::Done
+    }
+}
+
+fn on_a_line(text: &str) -> String {
+    text::on_one_line(&visible(text))
+}
+
+fn as_text(report: &Report, style: Paint) -> String {
+    let mut out = String::new();
+    let name = match &report.server {
+        Some((name, version)) => format!("{} {}", on_a_line(name), on_a_line(version)),
+        None => "a server without a name".to_owned(),
+    };
+    out.push_str(&format!(
+        "  {name}, protocol {}; answered after {} ms, listed its tools in {} ms\n",
+        on_a_line(&report.protocol),
+        report.started.as_millis(),
+        report.listed.as_millis(),
+    ));
+    let rows = report.tools.iter().map(|(_, tool)| {
+        let about = text::first_sentence(&tool.description);
+        vec![format!("  {}", on_a_line(&tool.name)), on_a_line(&about)]
+    });
+    out.push_str(&text::table(&rows.collect::<Vec<_>>(), output::width()));
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+    for problem in &report.problems {
+        out.push_str(&format!("  it {}\n", style.yellow(&on_a_line(problem))));
+    }
+    for (name, was, is) in &report.changed {
+        out.push_str(&change(name, was, is, style));
+    }
+    let many = report.tools.len();
+    let plural = if many == 1 { "tool" } else { "tools" };
+    out.push_str(&match (many, report.changed.is_empty()) {
+        (0, _) => format!("{}: it has no tool that can be used\n", style.red("bad")),
+        (_, true) => format!("{}: {many} {plural}\n", style.green("good")),
+        (_, false) => format!(
+            "{}: {} of {many} {plural} not what it was when it was first seen, and not offered\n",
+            style.red("changed"),
+            report.changed.len(),
+        ),
+    });
+    out
+}
+
+/// What a tool was and what it is, line by line and in full: it is what a model is told.
+fn change(name: &str, was: &Seen, is: &Seen, style: Paint) -> String {
+    let mut out = format!("  {} has changed\n", style.bold(&on_a_line(name)));
+    let mut part = |what: &str, was: &str, is: &str| {
+        if was == is {
+            return;
+        }
+        out.push_str(&format!("    {what}\n"));
+        for line in was.lines() {
+            out.push_str(&format!(
+                "      {}\n",
+                style.red(&format!("- {}", on_a_line(line)))
+            ));
+        }
+        for line in is.lines() {
+            out.push_str(&format!(
+                "      {}\n",
+                style.green(&format!("+ {}", on_a_line(line)))
+            ));
+        }
+    };
+    part("description", &was.description, &is.description);
+    let pretty = |schema: &Value| format!("{schema:#}");
+    part(
+        "parameters",
+        &pretty(&was.parameters),
+        &pretty(&is.parameters),
+    );
+    out
+}
+
+fn as_json(report: &Report) -> Value {
+    let tools = report.tools.iter().map(|(own, tool)| {
+        json!({ "name": tool.name, "own_name": own, "description": tool.description, "parameters": tool.parameters })
+    });
+    let changed = report
+        .changed
+        .iter()
+        .map(|(name, was, is)| json!({ "own_name": name, "was": was, "is": is }));
+    json!({
+        "good": !report.tools.is_empty() && report.changed.is_empty(),
+        "server": report.server.as_ref().map(|(name, version)| json!({ "name": name, "version": version })),
+        "protocol": report.protocol,
+        "tools": tools.collect::<Vec<_>>(),
+        "changed": changed.collect::<Vec<_>>(),
+        "problems": report.problems,
+        "started_ms": u64::try_from(report.started.as_millis()).unwrap_or(u64::MAX),
+        "listed_ms": u64::try_from(report.listed.as_millis()).unwrap_or(u64::MAX),
+    })
+}

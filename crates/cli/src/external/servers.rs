@@ -1,0 +1,334 @@
+//! MCP servers: what there is, what of it may be reached, and what is kept of each.
+
+use super::{is_file, pinned, program_files};
+use crate::config::Settings;
+use crate::config::files::{Execution, has_a_tree};
+use crate::config::mcp::{Configured, How, label};
+use crate::env;
+use crate::trust::{Item, Pin, Trust};
+use haft::Check;
+use haft_mcp::client::{Naming, Pins, Reach, Remote, Seen, Tokens};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The tools that code is run by, in the toolset of absolute paths.
+const EXECUTION: [&str; 3] = ["execute_bash", "execute_python", "install_packages"];
+
+/// A server, and whether it may be reached.
+pub(crate) struct Server {
+    pub(crate) remote: Remote,
+    pub(crate) configured: Configured,
+    /// What has to be looked at first, where nobody has said yes to it.
+    pub(crate) waits: Option<Item>,
+}
+
+/// All of them, in the order of the files.
+pub(crate) fn all(settings: &Settings) -> Vec<Server> {
+    let state = settings.folders.state.as_deref();
+    let trust = Trust::load(state, &settings.started, settings.trust);
+    let mut servers = Vec::new();
+    for configured in configured(settings) {
+        let item = configured.is_project.then(|| item(configured, settings));
+        let check = item.clone().map(|item| pinned(item, settings));
+        let waits = item.filter(|item| !trust.allows(item));
+        if let Some(remote) = remote(configured, check, settings) {
+            servers.push(Server {
+                remote,
+                configured: configured.clone(),
+                waits,
+            });
+        }
+    }
+    servers
+}
+
+/// Those of the files, and the one that runs code.
+fn configured(settings: &Settings) -> impl Iterator<Item = &Configured> {
+    let execution = match &settings.files.execution {
+        Execution::Server(server) if has_a_tree(&settings.toolset) => Some(&**server),
+        _ => None,
+    };
+    settings.mcp.iter().chain(execution)
+}
+
+/// Those of a project, to be looked at.
+pub(super) fn of_project(settings: &Settings) -> Vec<Item> {
+    configured(settings)
+        .filter(|server| server.is_project)
+        .map(|server| item(server, settings))
+        .collect()
+}
+
+fn is_execution(server: &Configured, settings: &Settings) -> bool {
+    match &settings.files.execution {
+        Execution::Server(execution) => std::ptr::eq(&**execution, server),
+        _ => false,
+    }
+}
+
+/// What a server of a project is, for who has to say yes to it.
+fn item(server: &Configured, settings: &Settings) -> Item {
+    let written = &server.written;
+    let mut remarks = Vec::new();
+    let names = |value: &Value| -> Vec<String> {
+        match value {
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| match value {
+                    Value::String(text) => format!("{name}={text}"),
+                    other => format!("{name}={other}"),
+                })
+                .collect(),
+            Value::Array(names) => names
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            _ => Vec::new(),
+        }
+    };
+    let env = names(&written["env"]);
+    if !env.is_empty() {
+        remarks.push(format!("sees of the environment: {}", env.join(", ")));
+    }
+    let headers = names(&written["headers"]);
+    if !headers.is_empty() {
+        remarks.push(format!("is sent the headers: {}", headers.join(", ")));
+    }
+    let (shown, files, meant) = match &server.how {
+        How::Program {
+            program,
+            arguments,
+            environment,
+            dir,
+        } => {
+            let own: Vec<String> = match &written["args"] {
+                Value::Array(items) => items.iter().map(as_text).collect(),
+                _ => Vec::new(),
+            };
+            let words = [vec![program.display().to_string()], own].concat();
+            let folders = [
+                Some(settings.work_dir.as_path()),
+                Some(server.folder.as_path()),
+                dir.as_deref(),
+            ];
+            let folders: Vec<&Path> = folders.into_iter().flatten().collect();
+            let values = environment.values.iter().map(|(_, value)| value.as_str());
+            let files = program_files(program, arguments, values, &folders);
+            if files.is_empty() {
+                remarks.push("none of its files is known: they may change unnoticed".to_owned());
+            }
+            let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
+            let meant = format!("{program:?}\n{arguments:?}\n{environment:?}\n{dir:?}");
+            (shown, files, meant)
+        }
+        How::Address { url, .. } => {
+            let key = ["url", "uri"]
+                .into_iter()
+                .find(|key| written[*key] != Value::Null);
+            let shown = key.map(|key| as_text(&written[key])).unwrap_or_default();
+            remarks.push("haft itself connects there, whatever commands may do".to_owned());
+            (shown, Vec::new(), url.clone())
+        }
+    };
+    Item {
+        kind: "MCP server",
+        name: server.name.clone(),
+        shown,
+        pin: Pin {
+            written: format!("{written}\n{meant}"),
+            files,
+        },
+        remarks,
+    }
+}
+
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Files of the person's own servers that lie where programs may not look otherwise.
+pub(super) fn own_files(server: &Configured, settings: &Settings) -> Vec<PathBuf> {
+    match server.how.program() {
+        Some(_) => super::beside(item(server, settings).pin.files, settings),
+        None => Vec::new(),
+    }
+}
+
+fn remote(server: &Configured, check: Option<Check>, settings: &Settings) -> Option<Remote> {
+    let state = settings.folders.state.as_deref();
+    let reach = match &server.how {
+        How::Program {
+            program,
+            arguments,
+            environment,
+            dir,
+        } => {
+            let mut seen = env::for_programs(&environment.names);
+            for (name, value) in &environment.values {
+                seen.retain(|(known, _)| known.to_str() != Some(name));
+                seen.push((name.into(), value.into()));
+            }
+            Reach::Program {
+                program: program.clone(),
+                arguments: arguments.iter().map(OsString::from).collect(),
+                environment: seen,
+                dir: dir.clone(),
+                log: state.map(|state| log(state, &server.name)),
+            }
+        }
+        // It was checked when it was read.
+        How::Address { url, headers, wire } => Reach::address(url, headers.clone(), *wire).ok()?,
+    };
+    let mut remote = Remote::new(server.name.clone(), reach);
+    if let Some(timeout) = server.timeout {
+        remote.timeout = timeout;
+    }
+    remote.only = server.only.clone();
+    if is_execution(server, settings) {
+        remote.naming = Naming::Bare;
+        let offered = EXECUTION.map(str::to_owned).to_vec();
+        remote.only = Some(server.only.clone().unwrap_or(offered));
+    }
+    remote.check = check;
+    remote.is_guest = server.is_project;
+    if let Some(state) = state {
+        let which = identity(server, settings);
+        let named = |kind: &str| {
+            let file = format!("{}-{which}.json", label(&server.name));
+            Kept(state.join(kind).join(file))
+        };
+        remote.memory = Some(Arc::new(named("mcp/known")));
+        remote.pins = Some(Arc::new(named("mcp/seen")));
+        remote.tokens = Some(Arc::new(named("mcp-auth")));
+    }
+    Some(remote)
+}
+
+/// Where what a server says to its log is kept.
+pub(crate) fn log(state: &Path, name: &str) -> PathBuf {
+    state
+        .join("plugins")
+        .join(format!("mcp-{}.log", label(name)))
+}
+
+/// What tells one server from another: with another command or address it is another
+/// one, of which nothing is known yet.
+fn identity(server: &Configured, settings: &Settings) -> String {
+    let folder = server.is_project.then(|| settings.started.clone());
+    let meant = match &server.how {
+        How::Program { program, dir, .. } => format!("{program:?} {dir:?}"),
+        How::Address { url, .. } => url.clone(),
+    };
+    // The tools that are taken of it make it no other one.
+    let written = json!({
+        "args": server.written["args"], "command": server.written["command"],
+        "env": server.written["env"],
+    });
+    let mut hash = Sha256::new();
+    for part in [&server.name, &meant, &written.to_string()] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    if let Some(folder) = folder {
+        hash.update(folder.as_os_str().as_encoded_bytes());
+    }
+    let digest = hash.finalize();
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// A small file of haft's own that nobody else may read.
+struct Kept(PathBuf);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "haft's own file, outside every scope"
+)]
+impl Kept {
+    fn read(&self) -> Option<Value> {
+        serde_json::from_slice(&std::fs::read(&self.0).ok()?).ok()
+    }
+
+    fn write(&self, value: &Value) -> std::io::Result<()> {
+        if let Some(folder) = self.0.parent() {
+            haft::ops::private::folder(folder)?;
+        }
+        let new = self.0.with_extension(format!("new-{}", std::process::id()));
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(value.to_string().as_bytes())?;
+        std::fs::rename(&new, &self.0)
+    }
+
+    fn remove(&self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl haft::Memory for Kept {
+    fn load(&self) -> Option<Value> {
+        self.read()
+    }
+
+    fn store(&self, value: &Value) {
+        // What is not remembered is asked again.
+        let _ = self.write(value);
+    }
+}
+
+impl Pins for Kept {
+    fn load(&self) -> Option<BTreeMap<String, Seen>> {
+        serde_json::from_value(self.read()?).ok()
+    }
+
+    fn store(&self, seen: &BTreeMap<String, Seen>) {
+        let kept = serde_json::to_value(seen).map(|value| self.write(&value));
+        if !matches!(kept, Ok(Ok(()))) {
+            tracing::warn!(
+                "what was seen of an MCP server could not be kept, so a change of it will not be noticed"
+            );
+        }
+    }
+}
+
+impl Tokens for Kept {
+    fn load(&self) -> Option<Value> {
+        self.read()
+    }
+
+    fn store(&self, tokens: &Value) -> Result<(), String> {
+        self.write(tokens)
+            .map_err(|error| format!("{} cannot be written: {error}", self.0.display()))
+    }
+
+    fn clear(&self) {
+        self.remove();
+    }
+}
+
+/// Whether a program is there, as far as that can be said without running it.
+pub(crate) fn is_there(program: &Path) -> bool {
+    if program.is_absolute() {
+        return is_file(program);
+    }
+    env::paths("PATH")
+        .iter()
+        .any(|folder| is_file(&folder.join(program)))
+}
