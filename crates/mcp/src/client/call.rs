@@ -3,7 +3,7 @@
 
 use super::connect::{Connection, said_of};
 use super::desk::{Desk, Meanwhile};
-use haft::Context;
+use haft::{Context, Filled};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
     ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest,
@@ -130,7 +130,8 @@ impl Call<'_> {
         }
     }
 
-    /// What the person answers, where a yes is all that is wanted of them.
+    /// What the person answers: a yes or no where that is all that is wanted of them,
+    /// and a form where it is more.
     async fn ask(&self, question: &ElicitRequestParams) -> ElicitResult {
         let declined = ElicitResult::new(ElicitationAction::Decline);
         let ElicitRequestParams::FormElicitationParams {
@@ -142,15 +143,18 @@ impl Call<'_> {
             return declined;
         };
         let schema = serde_json::to_value(requested_schema).unwrap_or_default();
-        let Some(content) = implied(&schema) else {
-            tracing::info!(
-                server = self.server,
-                "a question that takes more than a yes was declined"
-            );
-            return declined;
-        };
         let asked = haft::ops::text::decode::visible(message);
         let asked: String = asked.chars().take(QUESTION).collect();
+        let Some(content) = implied(&schema) else {
+            let question = format!("MCP server {} asks: {asked}", self.server);
+            return match self.cx.fill(question, schema).await {
+                Filled::Accepted(content) => {
+                    ElicitResult::new(ElicitationAction::Accept).with_content(content)
+                }
+                Filled::Dismissed => ElicitResult::new(ElicitationAction::Cancel),
+                _ => declined,
+            };
+        };
         let sends = match &content {
             Value::Object(fields) if fields.is_empty() => String::new(),
             fields => {
