@@ -4,6 +4,7 @@ use crate::bed::{Bed, FREE};
 use haft_testing::http::{Client, call, stateless};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 fn structured(reply: &Value) -> &Value {
     assert_eq!(reply["result"]["isError"], false, "{reply}");
@@ -111,29 +112,44 @@ fn a_rule_that_asks_asks_the_client() {
     assert!(!bed.work("b.txt").exists());
 }
 
+/// Says its process, so that one sees who answered.
+const PLUGIN: &str = r#"#!/usr/bin/env python3
+import json, os, sys
+for line in iter(sys.stdin.readline, ""):
+    message = json.loads(line)
+    if message["type"] == "describe":
+        answer = {"name": "who", "description": "Says who it is.", "parameters": {"type": "object", "properties": {}}}
+    else:
+        answer = {"content": [{"type": "text", "text": str(os.getpid())}]}
+    print(json.dumps(answer), flush=True)
+"#;
+
 #[test]
 fn plugins_are_started_once_for_all() {
     let bed = Bed::new();
-    let script = "#!/bin/sh\necho started >> \"$(dirname \"$0\")/starts\"\n\
-        while read -r line; do\n\
-        id=$(printf '%s' \"$line\" | sed -n 's/.*\"id\":\\([^,}]*\\).*/\\1/p')\n\
-        case \"$line\" in\n\
-        *initialize*) echo '{\"tools\":[{\"name\":\"hello\",\"description\":\"Says hello.\",\"parameters\":{\"type\":\"object\"}}]}';;\n\
-        esac\ndone\n";
-    let plugin = bed.work("plugin.sh");
-    std::fs::write(&plugin, script).unwrap();
-    std::process::Command::new("chmod")
-        .arg("+x")
-        .arg(&plugin)
-        .status()
-        .unwrap();
+    let plugin = bed.work("who.py");
+    std::fs::write(&plugin, PLUGIN).unwrap();
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
     let flag = plugin.display().to_string();
     let server = bed.serve(&[&FREE[..], &["--plugin", &flag]].concat());
+    let mut seen = Vec::new();
     for _ in 0..5 {
         let client = begin(&server.client);
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-        assert!(client.post(&list).message()["result"]["tools"].is_array());
+        let tools = client.post(&list).message()["result"]["tools"].clone();
+        assert!(tools.to_string().contains("\"who\""), "{tools}");
+        let reply = client.call(2, "who", json!({}));
+        assert_eq!(reply["result"]["isError"], false, "{reply}");
+        seen.push(reply["result"]["content"].clone());
     }
-    let starts = std::fs::read_to_string(bed.work("starts")).unwrap_or_default();
-    assert!(starts.lines().count() <= 1, "{starts}");
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    // A change of the file is told to each of them.
+    let client = begin(&server.client);
+    let mut stream = client.get(None);
+    std::fs::write(&plugin, PLUGIN.replace("who it is", "another thing")).unwrap();
+    let (_, told) = stream.next_message().unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    assert!(client.post(&list).text().contains("another thing"));
 }
