@@ -101,15 +101,16 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
 
 /// One request.
 async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Payload> {
+    let (parts, body) = request.into_parts();
+    if let Some(refusal) = shared.guard.refuses(&parts) {
+        return refusal;
+    }
+    // After that, so that strangers do not use up what others are allowed.
     if !shared.pace.admits() {
         return later(
             StatusCode::TOO_MANY_REQUESTS,
             "too many requests: try again in a second",
         );
-    }
-    let (parts, body) = request.into_parts();
-    if let Some(refusal) = shared.guard.refuses(&parts) {
-        return refusal;
     }
     match parts.method {
         Method::POST => post::post(shared, parts, body).await,

@@ -124,6 +124,9 @@ async fn many(
         session.told(taken);
         return bare(StatusCode::ACCEPTED);
     }
+    if !session.streams().have_room() {
+        return unread();
+    }
     let reader = session.asked(taken, &room, true, refusals).await;
     answered(shared, reader, in_band).await
 }
@@ -176,6 +179,9 @@ async fn one(
     if !matches!(incoming.message, JsonRpcMessage::Request(_)) {
         session.told(vec![incoming]);
         return bare(StatusCode::ACCEPTED);
+    }
+    if !session.streams().have_room() {
+        return unread();
     }
     let reader = session
         .asked(vec![incoming], &room, false, Vec::new())
@@ -334,6 +340,13 @@ async fn answered(
 /// Where the versions with a handshake have their errors.
 fn in_band(_: ErrorCode) -> StatusCode {
     StatusCode::OK
+}
+
+fn unread() -> Answer {
+    later(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too much was said that nobody read: read the answers first",
+    )
 }
 
 fn failed(why: &str) -> Answer {

@@ -1,6 +1,9 @@
 //! The streams of a session: what was said on each, until a client has had the time to
 //! come back for it.
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, GetExtensions, GetMeta, JsonRpcMessage, ProgressToken,
@@ -17,6 +20,9 @@ const BACK: u32 = 500;
 
 /// How many events are kept of a stream that answers nothing.
 const KEPT: usize = 64;
+/// How much a session holds of what was said. What was read gives way first; while the
+/// rest is more, nothing new is begun.
+const HELD: usize = 8 << 20;
 /// How many such streams a session has; the oldest gives way.
 const STANDING: usize = 8;
 
@@ -46,6 +52,8 @@ struct Stream {
     kind: Kind,
     events: VecDeque<Event>,
     last: u64,
+    /// The last event that somebody read.
+    seen: u64,
     generation: Generation,
     is_read: bool,
     waker: Option<Waker>,
@@ -110,6 +118,7 @@ impl Streams {
             kind,
             events: VecDeque::new(),
             last: 0,
+            seen: 0,
             generation: 1,
             is_read: true,
             waker: None,
@@ -159,6 +168,21 @@ impl Streams {
             *progress = tokens;
         }
         (number, generation, refused)
+    }
+
+    /// Whether something new may be begun: not while too much waits to be read.
+    pub(super) fn have_room(&mut self) -> bool {
+        let mut held: usize = self.all.values().map(Stream::held).sum();
+        while held > HELD {
+            let over = self.all.iter().filter(|(_, stream)| {
+                stream.ended.is_some() && (stream.seen == stream.last || !stream.is_read)
+            });
+            let Some(oldest) = over.map(|(number, _)| *number).min() else {
+                return false;
+            };
+            held -= self.all.remove(&oldest).map_or(0, |stream| stream.held());
+        }
+        true
     }
 
     /// A stream for what the server says by itself.
@@ -215,6 +239,7 @@ impl Streams {
         }
         if let Some(event) = stream.events.iter().find(|event| event.index > *after) {
             *after = event.index;
+            stream.seen = stream.seen.max(event.index);
             return Poll::Ready(Some(event.written(number)));
         }
         if stream.ended.is_some() {
@@ -505,6 +530,12 @@ impl Streams {
         for number in numbers {
             self.end(number);
         }
+    }
+}
+
+impl Stream {
+    fn held(&self) -> usize {
+        self.events.iter().map(|event| event.json.len()).sum()
     }
 }
 

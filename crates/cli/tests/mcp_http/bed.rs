@@ -1,0 +1,178 @@
+//! A work folder, a home beside it, and a server in them.
+
+use haft_testing::http::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) struct Bed {
+    temp: TempDir,
+}
+
+impl Bed {
+    pub(crate) fn new() -> Self {
+        let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        for folder in ["work", "home"] {
+            std::fs::create_dir(temp.path().join(folder)).unwrap();
+        }
+        Self { temp }
+    }
+
+    pub(crate) fn work(&self, below: &str) -> PathBuf {
+        self.temp.path().join("work").join(below)
+    }
+
+    pub(crate) fn state(&self, below: &str) -> PathBuf {
+        self.temp.path().join("home/.local/state/haft").join(below)
+    }
+
+    /// A haft.yaml that is the person's own.
+    pub(crate) fn config(&self, text: &str) {
+        let folder = self.temp.path().join("home/.config/haft");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("haft.yaml"), text).unwrap();
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
+        command
+            .args(args)
+            .current_dir(self.work(""))
+            .env_clear()
+            .env("HOME", self.temp.path().join("home"))
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn haft(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// The sessions that were recorded.
+    pub(crate) fn recorded(&self) -> Vec<Value> {
+        let output = self.haft(&["sessions", "list", "--all", "--json"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect()
+    }
+
+    /// Starts a server on a free port. Commands run without a sandbox, and nobody asks.
+    pub(crate) fn serve(&self, args: &[&str]) -> Server {
+        let all = [&["mcp", "--http", "0"], args].concat();
+        Server::start(self.command(&all))
+    }
+}
+
+/// Flags with which commands run wherever the tests do.
+pub(crate) const FREE: [&str; 4] = ["--sandbox", "off", "--approve", "auto"];
+
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) said: Value,
+    pub(crate) client: Client,
+    stdout: BufReader<ChildStdout>,
+    stderr: ChildStderr,
+}
+
+/// How a server ended and what it said.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) took: Duration,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Server {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = child.stderr.take().unwrap();
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let url = said["url"].as_str().unwrap();
+        let address = url
+            .strip_prefix("http://")
+            .and_then(|url| url.strip_suffix("/mcp"))
+            .unwrap();
+        let mut address: std::net::SocketAddr = address.parse().unwrap();
+        if address.ip().is_unspecified() {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+        Self {
+            client: Client::new(address, said["token"].as_str()),
+            child,
+            said,
+            stdout,
+            stderr,
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Ends it by a signal.
+    pub(crate) fn end(mut self, signal: Signal) -> Ended {
+        let begun = Instant::now();
+        self.signal(signal);
+        let code = self.child.wait().unwrap();
+        let took = begun.elapsed();
+        let (mut out, mut err) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut out).unwrap();
+        self.stderr.read_to_string(&mut err).unwrap();
+        Ended {
+            code: code.code(),
+            took,
+            out,
+            err,
+        }
+    }
+
+    /// Its resident memory, in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS"))
+            .unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+/// A number of seconds that no other test sleeps for, by which a process is found.
+pub(crate) fn mark() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{}.{next}", 100_000 + std::process::id())
+}
+
+/// How many processes run `sleep` with that mark.
+pub(crate) fn running(mark: &str) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let wanted = format!("sleep\0{mark}\0").into_bytes();
+    lines.filter(|line| *line == wanted).count()
+}
+
+/// Waits until so many run.
+pub(crate) fn until_running(mark: &str, wanted: usize, limit: Duration) {
+    let begun = Instant::now();
+    while running(mark) != wanted {
+        let now = running(mark);
+        assert!(
+            begun.elapsed() < limit,
+            "{now} of {wanted} run after {limit:?}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

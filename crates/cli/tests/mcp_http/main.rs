@@ -1,0 +1,15 @@
+//! `haft mcp --http` as programs meet it: the built binary, through sockets.
+
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests make files and start the command"
+)]
+
+mod bed;
+mod ends;
+mod floods;
+mod sessions;
+mod start;
