@@ -7,6 +7,7 @@
 pub mod channels;
 pub mod client;
 pub mod guard;
+pub mod html;
 mod secret;
 
 pub use channels::{Channel, Channels};
