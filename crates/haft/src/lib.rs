@@ -56,7 +56,7 @@ pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Reply};
 pub use runtime::{
     Answer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk, Explained,
-    Folders, Naming, Narrow, Question, Runtime,
+    Folders, Listed, Naming, Narrow, Question, Runtime,
 };
 pub use schema::{Repair, parse_arguments};
 pub use state::State;
