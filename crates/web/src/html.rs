@@ -13,6 +13,7 @@ mod writer;
 
 pub(crate) use tag::Tag;
 pub(crate) use tree::{Name, Tree};
+pub(crate) use writer::is_unseen;
 
 use render::Renderer;
 use url::Url;

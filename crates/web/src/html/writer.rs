@@ -270,7 +270,7 @@ pub(super) fn is_blank(c: char) -> bool {
 
 /// What nobody sees: it breaks words for the eye alone, turns the direction of
 /// writing, or hides text from people that a model would read.
-pub(super) fn is_unseen(c: char) -> bool {
+pub(crate) fn is_unseen(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'
