@@ -155,6 +155,10 @@ impl Client {
         })))
     }
 
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
     /// The certificates that are trusted beside the system's.
     pub(crate) fn authorities(&self) -> &Authorities {
         &self.0.authorities

@@ -33,7 +33,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// What is liked best; all is taken.
-const ACCEPT: &str = "text/html,application/xhtml+xml,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5";
+const ACCEPT: &str =
+    "text/html,application/xhtml+xml,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5";
 
 /// Who fetches pages.
 #[derive(Clone)]
@@ -109,6 +110,7 @@ impl Fetcher {
     /// Fetches with this client, and keeps pages there if somewhere.
     #[must_use]
     pub fn new(client: Client, cache: Option<Cache>) -> Self {
+        let cache = cache.map(|cache| cache.under(client.settings()));
         Self { client, cache }
     }
 
@@ -118,6 +120,10 @@ impl Fetcher {
     /// Why there is none to read.
     pub async fn fetch(&self, url: &Url, ask: Ask<'_>) -> Result<Fetched, Trouble> {
         let deadline = Instant::now() + ask.time;
+        // Which part of a page is meant is nothing that its server is told.
+        let mut url = url.clone();
+        url.set_fragment(None);
+        let url = &url;
         // Also for what is on the disk: what may not be reached now may not be read.
         self.client.permits(url, Origin::Anybody)?;
         let kept = match &self.cache {

@@ -65,7 +65,10 @@ impl Page {
             if !kind.trim().eq_ignore_ascii_case("refresh") {
                 return None;
             }
-            let (_, to) = self.tree.attribute(node, Name::Content)?.split_once([';', ','])?;
+            let (_, to) = self
+                .tree
+                .attribute(node, Name::Content)?
+                .split_once([';', ','])?;
             let (key, to) = to.split_once('=')?;
             if !key.trim().eq_ignore_ascii_case("url") {
                 return None;

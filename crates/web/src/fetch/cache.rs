@@ -2,6 +2,7 @@
 //! is old goes first: it saves a second request, it is no archive.
 
 use super::page::Raw;
+use crate::client::Settings;
 use haft_ops::private;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -29,6 +30,8 @@ const MOST_FILE: u64 = 8 << 20;
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
+    /// What may be reached: with other settings these are other pages.
+    settings: String,
 }
 
 /// A page as it is kept.
@@ -89,13 +92,26 @@ impl Cache {
     /// Pages in this folder, which is made when there is one to keep.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self {
+            folder,
+            settings: String::new(),
+        }
+    }
+
+    /// For whoever reaches what these settings say: what was kept under others may be
+    /// out of reach now.
+    pub(super) fn under(mut self, settings: &Settings) -> Self {
+        let Settings { allow, deny, .. } = settings;
+        self.settings = format!("{allow:?} {deny:?}");
+        self
     }
 
     fn file(&self, url: &Url) -> PathBuf {
-        let mut url = url.clone();
-        url.set_fragment(None);
-        let hash = Sha256::digest(url.as_str().as_bytes());
+        let mut hash = Sha256::new();
+        hash.update(self.settings.as_bytes());
+        hash.update([0]);
+        hash.update(url.as_str().as_bytes());
+        let hash = hash.finalize();
         let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         self.folder.join(name)
     }

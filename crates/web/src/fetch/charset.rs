@@ -30,7 +30,9 @@ fn named(content_type: &str) -> Option<&'static Encoding> {
         .skip(1)
         .filter_map(|parameter| parameter.split_once('='))
         .find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))
-        .and_then(|(_, label)| Encoding::for_label(label.trim().trim_matches(['"', '\'']).as_bytes()))
+        .and_then(|(_, label)| {
+            Encoding::for_label(label.trim().trim_matches(['"', '\'']).as_bytes())
+        })
 }
 
 /// The encoding that the beginning of a page names: `<meta charset=…>`, `<?xml
@@ -79,15 +81,27 @@ mod tests {
             (b"gr\xfcn", "text/plain", "grün"),
             (b"gr\xfcn", "text/plain; charset=ISO-8859-1", "grün"),
             (b"gr\xc3\xbcn", "text/html; Charset=\"utf-8\"", "grün"),
-            (b"\xef\xbb\xbfgr\xc3\xbcn", "text/plain; charset=latin1", "grün"),
+            (
+                b"\xef\xbb\xbfgr\xc3\xbcn",
+                "text/plain; charset=latin1",
+                "grün",
+            ),
             (b"\xff\xfeg\0r\0\xfc\0n\0", "text/plain", "grün"),
-            (b"<meta charset=shift_jis>\x93\xfa", "text/html", "<meta charset=shift_jis>日"),
+            (
+                b"<meta charset=shift_jis>\x93\xfa",
+                "text/html",
+                "<meta charset=shift_jis>日",
+            ),
             (
                 b"<?xml version='1.0' encoding='koi8-r'?>\xc4\xc1",
                 "text/xml",
                 "<?xml version='1.0' encoding='koi8-r'?>да",
             ),
-            (b"<meta charset=utf-16>\xc3\xbc", "text/html", "<meta charset=utf-16>ü"),
+            (
+                b"<meta charset=utf-16>\xc3\xbc",
+                "text/html",
+                "<meta charset=utf-16>ü",
+            ),
             (b"a\r\nb", "text/plain; charset=nonsense", "a\nb"),
             (b"cut \xc3", "text/plain", "cut \u{fffd}"),
         ] {

@@ -69,8 +69,8 @@ fn named(essence: &str) -> String {
         Some(("font", _)) => "a font",
         Some((
             _,
-            "zip" | "gzip" | "x-tar" | "x-7z-compressed" | "zstd" | "x-bzip2" | "x-xz"
-            | "vnd.rar" | "x-bzip" | "x-gzip",
+            "zip" | "gzip" | "x-tar" | "x-7z-compressed" | "zstd" | "x-bzip2" | "x-xz" | "vnd.rar"
+            | "x-bzip" | "x-gzip",
         )) => "an archive",
         _ => "binary data",
     };
@@ -98,9 +98,21 @@ mod tests {
             (b"plain", "application/octet-stream", Media::Text),
             (b"\xff\xfea\0b\0", "text/plain", Media::Text),
             (b"%PDF-1.7 ...", "text/html", binary("a PDF document")),
-            (b"\x89PNG\r\n\x1a\n\0\0", "text/plain", binary("a picture, image/png")),
-            (b"PK\x03\x04....", "application/zip", binary("an archive, application/zip")),
-            (b"\0\x01\x02", "application/wasm", binary("binary data, application/wasm")),
+            (
+                b"\x89PNG\r\n\x1a\n\0\0",
+                "text/plain",
+                binary("a picture, image/png"),
+            ),
+            (
+                b"PK\x03\x04....",
+                "application/zip",
+                binary("an archive, application/zip"),
+            ),
+            (
+                b"\0\x01\x02",
+                "application/wasm",
+                binary("binary data, application/wasm"),
+            ),
             (b"\0\x01\x02", "", binary("binary data")),
         ] {
             assert_eq!(of(bytes, content_type), media, "{content_type}");

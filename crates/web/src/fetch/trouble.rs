@@ -170,9 +170,7 @@ fn of_status(status: u16, wait: Option<Duration>) -> String {
             "It needs an account, which haft does not have. Look for another source.".to_owned()
         }
         (403, _) => "The server refuses this. Look for another source with web_search.".to_owned(),
-        (404 | 410, _) => {
-            "Check the address, or use web_search to find where it went.".to_owned()
-        }
+        (404 | 410, _) => "Check the address, or use web_search to find where it went.".to_owned(),
         (500.., _) => "The server failed. Try again later.".to_owned(),
         _ => String::new(),
     }

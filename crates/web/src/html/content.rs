@@ -159,7 +159,9 @@ impl Weights {
             })
             .filter(|node| self.text(*node) >= LEAST)
             .max_by_key(|node| self.text(*node));
-        let start = named.or_else(|| self.only_article(tree, body)).unwrap_or(body);
+        let start = named
+            .or_else(|| self.only_article(tree, body))
+            .unwrap_or(body);
         self.narrowed(tree, start)
     }
 
@@ -267,7 +269,10 @@ fn is_frame(tree: &Tree, node: usize) -> bool {
     let Some(tag) = tree.tag(node) else {
         return false;
     };
-    if matches!(tag, Tag::Nav | Tag::Aside | Tag::Footer | Tag::Dialog | Tag::Search) {
+    if matches!(
+        tag,
+        Tag::Nav | Tag::Aside | Tag::Footer | Tag::Dialog | Tag::Search
+    ) {
         return true;
     }
     if let Some(role) = tree.attribute(node, Name::Role) {

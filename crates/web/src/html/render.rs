@@ -302,7 +302,10 @@ impl<'a> Renderer<'a> {
         let end = self.tree.within(node).end;
         while at < end {
             let left_out = self.tree.classes(at).any(is_line_number)
-                || matches!(self.tree.tag(at), Some(Tag::Button | Tag::Script | Tag::Style));
+                || matches!(
+                    self.tree.tag(at),
+                    Some(Tag::Button | Tag::Script | Tag::Style)
+                );
             if left_out {
                 at = self.tree.within(at).end;
                 continue;
@@ -337,9 +340,10 @@ impl<'a> Renderer<'a> {
     /// The language that a class of the block, of what it is in or of what is in it
     /// names.
     fn language(&self, node: usize) -> Option<String> {
-        let inner = self.tree.within(node).find(|inner| {
-            self.tree.tag(*inner) == Some(Tag::Code)
-        });
+        let inner = self
+            .tree
+            .within(node)
+            .find(|inner| self.tree.tag(*inner) == Some(Tag::Code));
         let parent = self.tree.nodes.get(node).map(|node| node.parent);
         let above = parent.and_then(|parent| self.tree.nodes.get(parent).map(|node| node.parent));
         let mut classes = [Some(node), inner, parent, above]
@@ -515,7 +519,13 @@ fn in_brackets(address: &Url) -> String {
 fn is_line_number(class: &str) -> bool {
     matches!(
         class,
-        "linenos" | "linenodiv" | "lineno" | "line-number" | "line-numbers-rows" | "gutter" | "blob-num"
+        "linenos"
+            | "linenodiv"
+            | "lineno"
+            | "line-number"
+            | "line-numbers-rows"
+            | "gutter"
+            | "blob-num"
     )
 }
 

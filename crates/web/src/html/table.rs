@@ -112,8 +112,7 @@ impl Table {
                     &empty
                 };
                 let more = (rows - 1).min(MOST_SPAN * 10);
-                self.hanging
-                    .insert(row.len(), (Rc::clone(repeated), more));
+                self.hanging.insert(row.len(), (Rc::clone(repeated), more));
             }
             self.bytes += text.len() + 3;
             row.push(Rc::clone(text));

@@ -4,7 +4,10 @@ use super::text;
 use std::time::{Duration, Instant};
 
 fn main(html: &str) -> String {
-    let text = text(html, &"https://example.org/a/b".parse().expect("an address"));
+    let text = text(
+        html,
+        &"https://example.org/a/b".parse().expect("an address"),
+    );
     assert_eq!(text.rest, "", "{html}");
     text.main
 }
@@ -35,19 +38,43 @@ fn blanks_and_breaks() {
 fn links_are_whole_and_worth_it() {
     for (html, wanted) in [
         ("<a href=c>x</a>", "[x](https://example.org/a/c)"),
-        ("<a href='/c?d=1&amp;e=2'> x </a>y", "[x](https://example.org/c?d=1&e=2) y"),
+        (
+            "<a href='/c?d=1&amp;e=2'> x </a>y",
+            "[x](https://example.org/c?d=1&e=2) y",
+        ),
         ("<a href='//other.org'>x</a>", "[x](https://other.org/)"),
-        ("<base href='https://other.org/z/'><a href=c>x</a>", "[x](https://other.org/z/c)"),
+        (
+            "<base href='https://other.org/z/'><a href=c>x</a>",
+            "[x](https://other.org/z/c)",
+        ),
         ("<a href='#x'>x</a>", "x"),
         ("<a href='javascript:x()'>x</a>", "x"),
         ("<a name=x>x</a>", "x"),
         ("<a href=c></a>y", "y"),
-        ("<a href='https://x.org/'>https://x.org</a>", "https://x.org/"),
-        ("<a href='c(d)'>x</a>", "[x](https://example.org/a/c%28d%29)"),
-        ("<a href=c><img alt=y src=z></a>", "[[Image: y]](https://example.org/a/c)"),
-        ("<a href=c><p>x</p><p>y</p></a>", "x\n\ny (https://example.org/a/c)"),
-        ("<a href=c>x<a href=d>y</a>", "[x](https://example.org/a/c)[y](https://example.org/a/d)"),
-        ("<code><a href=c>x</a></code>", "[`x`](https://example.org/a/c)"),
+        (
+            "<a href='https://x.org/'>https://x.org</a>",
+            "https://x.org/",
+        ),
+        (
+            "<a href='c(d)'>x</a>",
+            "[x](https://example.org/a/c%28d%29)",
+        ),
+        (
+            "<a href=c><img alt=y src=z></a>",
+            "[[Image: y]](https://example.org/a/c)",
+        ),
+        (
+            "<a href=c><p>x</p><p>y</p></a>",
+            "x\n\ny (https://example.org/a/c)",
+        ),
+        (
+            "<a href=c>x<a href=d>y</a>",
+            "[x](https://example.org/a/c)[y](https://example.org/a/d)",
+        ),
+        (
+            "<code><a href=c>x</a></code>",
+            "[`x`](https://example.org/a/c)",
+        ),
         ("<h2>x <a href='#x'>¶</a></h2>", "## x"),
         ("<img alt=''><img src=x><img alt=' a\n b '>", "[Image: a b]"),
     ] {
@@ -62,11 +89,17 @@ fn code_keeps_its_shape() {
         ("<pre>a<br>b</pre>", "```\na\nb\n```"),
         ("<pre>\ta\r\n\tb</pre>", "```\n\ta\n\tb\n```"),
         ("<pre>a ``` b</pre>", "````\na ``` b\n````"),
-        ("<pre class='language-rust'><code>x</code></pre>", "```rust\nx\n```"),
+        (
+            "<pre class='language-rust'><code>x</code></pre>",
+            "```rust\nx\n```",
+        ),
         ("<pre> </pre>", ""),
         ("a <code> b </code>c", "a `b` c"),
         ("<code>a`b</code>", "`` a`b ``"),
-        ("<ul><li>x<pre>a\n b</pre>y</ul>", "- x\n\n  ```\n  a\n   b\n  ```\n\n  y"),
+        (
+            "<ul><li>x<pre>a\n b</pre>y</ul>",
+            "- x\n\n  ```\n  a\n   b\n  ```\n\n  y",
+        ),
         ("<pre>a<span class=lineno>1</span>b</pre>", "```\nab\n```"),
     ] {
         assert_eq!(main(html), wanted, "{html:?}");
@@ -76,11 +109,17 @@ fn code_keeps_its_shape() {
 #[test]
 fn lists_and_quotations_nest() {
     for (html, wanted) in [
-        ("<ul><li>a<li>b<ul><li>c</ul><li>d</ul>e", "- a\n- b\n  - c\n- d\n\ne"),
+        (
+            "<ul><li>a<li>b<ul><li>c</ul><li>d</ul>e",
+            "- a\n- b\n  - c\n- d\n\ne",
+        ),
         ("<ol start=9><li>a</li><li>b</li></ol>", "9. a\n10. b"),
         ("<ol><li><p>a</p><p>b</p></li></ol>", "1. a\n\n   b"),
         ("<li>a<li>b", "- a\n- b"),
-        ("x<blockquote>a<blockquote>b</blockquote></blockquote>", "x\n\n> a\n>\n> > b"),
+        (
+            "x<blockquote>a<blockquote>b</blockquote></blockquote>",
+            "x\n\n> a\n>\n> > b",
+        ),
         ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n: b\nc\n: d"),
         ("<ul><li></li><li>a</li></ul>", "- a"),
     ] {
@@ -188,5 +227,9 @@ fn bombs_are_bounded() {
         }
     };
     let thread = std::thread::Builder::new().stack_size(256 << 10);
-    thread.spawn(read).expect("a thread").join().expect("an end");
+    thread
+        .spawn(read)
+        .expect("a thread")
+        .join()
+        .expect("an end");
 }

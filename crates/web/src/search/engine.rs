@@ -109,7 +109,9 @@ impl Engine {
                     && url.query().is_none()
             })
             .ok_or_else(|| {
-                format!("the base_url of {name} is not an http or https address without a user name")
+                format!(
+                    "the base_url of {name} is not an http or https address without a user name"
+                )
             })?;
         let key = key.filter(|key| !key.expose().is_empty());
         if kind.needs_key() && key.is_none() {
@@ -235,7 +237,9 @@ async fn take(response: Response) -> Result<Answer, Why> {
         _ => Err(Why::Status {
             line,
             hint: match status {
-                403 => " (an instance of SearXNG may not give JSON; an API may not know the key; others keep programs out)",
+                403 => {
+                    " (an instance of SearXNG may not give JSON; an API may not know the key; others keep programs out)"
+                }
                 422 => " (the key may not be one of this service)",
                 _ => "",
             },
