@@ -17,6 +17,7 @@ pub(crate) mod schema;
 mod sources;
 pub(crate) mod template;
 mod value;
+pub(crate) mod web;
 mod yaml;
 
 pub(crate) use keys::{APPROVE, MODES};
@@ -60,6 +61,9 @@ pub(crate) struct Settings {
     pub(crate) commands: commands::Commands,
     pub(crate) files: files::Files,
     pub(crate) channels: BTreeMap<String, Channel>,
+    pub(crate) web: web::Web,
+    /// Whether it was the project alone that chose a preset with the web tools.
+    pub(crate) web_by_project: bool,
     pub(crate) plugins: Vec<plugins::Configured>,
     /// Which model answers; or what keeps that from being known.
     pub(crate) model: Result<model::Model, Failure>,
@@ -106,6 +110,22 @@ fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure
         return Err(Failure::usage(format!("{}: {error}", given.from)));
     }
     Ok(given)
+}
+
+/// Whether a preset of the toolset lists the tools of the web.
+pub(crate) fn lists_web(toolset: &str, preset: Option<&str>) -> bool {
+    let toolset = haft::toolsets::by_name(toolset);
+    let listed = toolset.and_then(|toolset| Some(toolset.preset(preset).ok()?.tools));
+    listed.is_some_and(|tools| tools.contains(&"web_fetch"))
+}
+
+/// Whether the tools of the web are offered because the project says so, and the person
+/// does not. Then a person is asked first: what a page is asked for can carry away what
+/// the model has read.
+fn web_by_project(sources: &Sources<'_>, toolset: &str) -> Result<bool, Failure> {
+    let (person, project) = sources.apart("tools.preset")?;
+    let lists = |given: &Given| lists_web(toolset, Some(text(given)));
+    Ok(project.as_ref().is_some_and(lists) && !person.as_ref().is_some_and(lists))
 }
 
 /// Reads flags, variables and files.
@@ -168,6 +188,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
     let files = files::load(&sources, text(&toolset), &mut warnings, &mut shown)?;
     let channels = channels::load(&sources, &mut warnings, &mut shown)?;
+    let web = web::load(&sources, home, &mut warnings, &mut shown)?;
+    let web_by_project = web_by_project(&sources, text(&toolset))?;
     let plugins = plugins::load(&sources, &flags.plugin, &current, &mut warnings)?;
     if !plugins.is_empty() {
         let labels: Vec<&str> = plugins.iter().map(|plugin| plugin.label.as_str()).collect();
@@ -198,6 +220,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     show("quiet", quiet.written.clone(), quiet.from.to_string());
     shown.extend(shown_without_effect(&sources));
 
+    let proxy_password = web.proxy_password();
     Ok(Settings {
         toolset: text(&toolset).to_owned(),
         preset: preset.map(|preset| text(&preset).to_owned()),
@@ -213,6 +236,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         commands,
         files,
         channels,
+        web,
+        web_by_project,
         plugins,
         model,
         model_of_project,
@@ -233,6 +258,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
             .iter()
             .flat_map(|layer| &layer.entries)
             .flat_map(|entry| redact::secrets(entry.key.name, &entry.node))
+            .chain(proxy_password)
             .collect(),
         warnings,
         shown,

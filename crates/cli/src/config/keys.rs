@@ -157,6 +157,12 @@ pub(crate) static KEYS: &[Key] = &[
         "where messages go, by name; in your own file",
     ),
     used(
+        "tools.web",
+        Kind::Map,
+        "{}",
+        "search engines and hosts; in your own file",
+    ),
+    used(
         "policy",
         Kind::Rules,
         "[]",
@@ -248,7 +254,6 @@ pub(crate) static KEYS: &[Key] = &[
         "calls that wait for a person: { write: true }",
     ),
     later("tools.mcp", Kind::Map, "tools of MCP servers"),
-    later("tools.web", Kind::Map, "search engines and hosts"),
 ];
 
 const fn used(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
