@@ -182,7 +182,8 @@ fn with_web(
         builder = builder.own_tool(tool, listed);
     }
     if settings.web_by_project && !settings.web.enabled && offer == Offer::Preset {
-        let reason = "the project's haft.yaml offers the web tools, and yours does not (tools.web.enabled)";
+        let reason =
+            "the project's haft.yaml offers the web tools, and yours does not (tools.web.enabled)";
         builder = builder.ask_first(reason, haft::Effect::Network);
     }
     Ok(builder)
@@ -199,7 +200,11 @@ pub(crate) fn web(settings: &Settings) -> Result<(Fetcher, Searcher), Failure> {
         ..haft_web::Settings::default()
     })
     .map_err(|error| Failure::usage(format!("tools.web.ca_file: {error}")))?;
-    let folder = settings.folders.state.as_ref().map(|state| state.join("web"));
+    let folder = settings
+        .folders
+        .state
+        .as_ref()
+        .map(|state| state.join("web"));
     let fetcher = Fetcher::new(client.clone(), folder.map(Cache::new));
     Ok((fetcher, Searcher::new(client, own.engines.clone())))
 }

@@ -96,7 +96,8 @@ pub(crate) fn load(
     web.deny = Entries::parse(&deny).map_err(|error| Failure::usage(error.to_string()))?;
     web.enabled &= !turned_off;
     if !web.names_engines {
-        web.engines.extend(Engine::new(Kind::DuckDuckGo, None, None));
+        web.engines
+            .extend(Engine::new(Kind::DuckDuckGo, None, None));
     }
     if !deny.is_empty() {
         values.insert("deny_hosts".to_owned(), deny.into());
@@ -214,7 +215,10 @@ impl Reader<'_> {
 
     /// A file, from the folder of the one that names it.
     fn file(&self, entry: &Listed, given: &Value) -> Result<PathBuf, Failure> {
-        let given = given.as_str().map(str::trim).filter(|text| !text.is_empty());
+        let given = given
+            .as_str()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
         let given = given.ok_or_else(|| self.wrong(entry, "must be the path of a file"))?;
         if let (Some(below), Some(home)) = (given.strip_prefix("~/"), self.home) {
             return Ok(home.join(below));
@@ -227,7 +231,9 @@ impl Reader<'_> {
     }
 
     fn proxy(&self, entry: &Listed, given: &Value) -> Result<Secret, Failure> {
-        let address = given.as_str().and_then(|text| url::Url::parse(text.trim()).ok());
+        let address = given
+            .as_str()
+            .and_then(|text| url::Url::parse(text.trim()).ok());
         let fits = address.as_ref().is_some_and(|url| {
             matches!(url.scheme(), "http" | "https") && url.host_str().is_some()
         });
@@ -253,7 +259,10 @@ impl Reader<'_> {
                 Err(failure) => {
                     warnings.push(format!("{}: the engine is left out", failure.message));
                 }
-                Ok(value) => self.web.engines.push(engine(&value).map_err(|what| wrong(&what))?),
+                Ok(value) => self
+                    .web
+                    .engines
+                    .push(engine(&value).map_err(|what| wrong(&what))?),
             }
         }
         Ok(())
@@ -277,7 +286,8 @@ fn engine(value: &Value) -> Result<Engine, String> {
             known.join(", ")
         ));
     }
-    let kind = kind.ok_or_else(|| format!("an engine is a name or a map with a kind: {}", kinds()))?;
+    let kind =
+        kind.ok_or_else(|| format!("an engine is a name or a map with a kind: {}", kinds()))?;
     let kind = Kind::by_name(kind.trim()).ok_or_else(|| {
         let near = closest(kind, Kind::ALL.map(|kind| kind.name().to_owned()), 1);
         match near.first() {
