@@ -180,7 +180,7 @@ pub(crate) enum Command {
         verbatim_doc_comment,
         args_conflicts_with_subcommands = true,
         disable_help_subcommand = true,
-        after_help = "Examples:\n  haft mcp --preset readonly\n  haft mcp --http 8080\n  haft mcp list"
+        after_help = "Examples:\n  haft mcp --preset readonly\n  haft mcp list"
     )]
     Mcp(mcp::Mcp),
     /// Test a plugin, begin one, or read what plugins logged.

@@ -18,6 +18,7 @@ pub(crate) mod schema;
 mod sources;
 pub(crate) mod template;
 mod value;
+pub(crate) mod web;
 mod yaml;
 
 pub(crate) use keys::{APPROVE, MODES};
@@ -30,14 +31,12 @@ use crate::trust::{Item, Trust};
 use haft::ops::scope::FileRules;
 use haft::{Approve, Policy};
 use haft_web::Channel;
-use keys::Standing;
 use places::Named;
 use serde_json::Value;
 use sources::{Given, Origin, Sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
-use yaml::{Content, Node};
 
 /// What is in force.
 #[derive(Debug)]
@@ -61,6 +60,9 @@ pub(crate) struct Settings {
     pub(crate) commands: commands::Commands,
     pub(crate) files: files::Files,
     pub(crate) channels: BTreeMap<String, Channel>,
+    pub(crate) web: web::Web,
+    /// Whether it was the project alone that chose a preset with the web tools.
+    pub(crate) web_by_project: bool,
     pub(crate) plugins: Vec<plugins::Configured>,
     /// MCP servers whose tools a session has.
     pub(crate) mcp: Vec<mcp::Configured>,
@@ -111,6 +113,22 @@ fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure
     Ok(given)
 }
 
+/// Whether a preset of the toolset lists the tools of the web.
+pub(crate) fn lists_web(toolset: &str, preset: Option<&str>) -> bool {
+    let toolset = haft::toolsets::by_name(toolset);
+    let listed = toolset.and_then(|toolset| Some(toolset.preset(preset).ok()?.tools));
+    listed.is_some_and(|tools| tools.contains(&"web_fetch"))
+}
+
+/// Whether the tools of the web are offered because the project says so, and the person
+/// does not. Then a person is asked first: what a page is asked for can carry away what
+/// the model has read.
+fn web_by_project(sources: &Sources<'_>, toolset: &str) -> Result<bool, Failure> {
+    let (person, project) = sources.apart("tools.preset")?;
+    let lists = |given: &Given| lists_web(toolset, Some(text(given)));
+    Ok(project.as_ref().is_some_and(lists) && !person.as_ref().is_some_and(lists))
+}
+
 /// Reads flags, variables and files.
 pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let folders = env::folders();
@@ -119,7 +137,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let here = places::here(flags, &current)?;
     let started = here.0.clone();
     let sources = Sources::read(flags, &current, &here.0, folders.config.as_deref())?;
-    let mut warnings = without_effect(&sources);
+    let mut warnings = Vec::new();
     let mut shown = Vec::new();
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
 
@@ -171,6 +189,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
     let files = files::load(&sources, text(&toolset), &mut warnings, &mut shown)?;
     let channels = channels::load(&sources, &mut warnings, &mut shown)?;
+    let web = web::load(&sources, home, &mut warnings, &mut shown)?;
+    let web_by_project = web_by_project(&sources, text(&toolset))?;
     let plugins = plugins::load(&sources, &flags.plugin, &current, &mut warnings)?;
     if !plugins.is_empty() {
         let labels: Vec<&str> = plugins.iter().map(|plugin| plugin.label.as_str()).collect();
@@ -200,8 +220,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     show("log", log.written.clone(), log.from.to_string());
     let quiet = given_or(sources.first("quiet")?, false.into());
     show("quiet", quiet.written.clone(), quiet.from.to_string());
-    shown.extend(shown_without_effect(&sources));
 
+    let proxy_password = web.proxy_password();
     Ok(Settings {
         toolset: text(&toolset).to_owned(),
         preset: preset.map(|preset| text(&preset).to_owned()),
@@ -217,6 +237,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         commands,
         files,
         channels,
+        web,
+        web_by_project,
         plugins,
         mcp,
         model,
@@ -238,6 +260,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
             .iter()
             .flat_map(|layer| &layer.entries)
             .flat_map(|entry| redact::secrets(entry.key.name, &entry.node))
+            .chain(proxy_password)
             .collect(),
         warnings,
         shown,
@@ -295,61 +318,6 @@ fn timeout(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, F
         ));
     }
     Ok(person)
-}
-
-/// One line for each file that sets keys without effect.
-fn without_effect(sources: &Sources<'_>) -> Vec<String> {
-    sources
-        .layers
-        .iter()
-        .filter_map(|layer| {
-            let names = layer.without_effect();
-            (!names.is_empty()).then(|| {
-                format!(
-                    "{}: not used by this version: {}",
-                    layer.shown,
-                    names.join(", ")
-                )
-            })
-        })
-        .collect()
-}
-
-/// Keys without effect are shown too, so that nobody wonders; the strongest
-/// file's value of each.
-fn shown_without_effect(sources: &Sources<'_>) -> Vec<Shown> {
-    let mut shown: Vec<Shown> = Vec::new();
-    for layer in &sources.layers {
-        for entry in &layer.entries {
-            let key = entry.key.name;
-            if entry.key.standing == Standing::Used || shown.iter().any(|known| known.key == key) {
-                continue;
-            }
-            let from = Origin::File(layer.shown.clone(), entry.node.at.line);
-            shown.push(Shown {
-                key,
-                value: brief(key, &entry.node).into(),
-                from: format!("{from} (not used yet)"),
-            });
-        }
-    }
-    shown
-}
-
-/// A value that has no effect, in a few words. What nests may hold keys and
-/// passwords anywhere, so only its size is said.
-fn brief(key: &str, node: &Node) -> String {
-    match &node.content {
-        Content::Scalar(Value::String(text)) => {
-            // Hidden before it is cut: half an address may end in a password.
-            let line = redact::text(key, text.trim().lines().next().unwrap_or_default());
-            line.chars().take(60).collect()
-        }
-        _ if redact::is_secret(key) => redact::HIDDEN.to_owned(),
-        Content::Scalar(value) => value.to_string(),
-        Content::List(items) => format!("({} in a list)", items.len()),
-        Content::Map(entries) => format!("({} in a map)", entries.len()),
-    }
 }
 
 fn given_or(given: Option<Given>, default: Value) -> Given {

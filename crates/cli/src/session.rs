@@ -13,10 +13,12 @@ use haft::commands::{Commands, Place};
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
-use haft::{Approver, BuildError, Runtime};
+use haft::{Approver, BuildError, Listed, Runtime};
 use haft_mcp::client::RemoteServer;
 use haft_web::channels::{Channels, Pace, Sink};
 use haft_web::client::{Client, SetupError};
+use haft_web::fetch::Cache;
+use haft_web::{Fetcher, Searcher};
 use std::sync::Arc;
 
 /// Which tools a session has.
@@ -117,6 +119,7 @@ fn described(
     if !settings.channels.is_empty() {
         builder = builder.messenger(messenger(settings)?);
     }
+    builder = with_web(settings, builder, offer)?;
     let external = external::load(settings);
     if !settings.quiet {
         for warning in &external.warnings {
@@ -168,6 +171,49 @@ fn built(settings: &Settings, builder: haft::Builder) -> Result<Runtime, Failure
         }
         error => Failure::usage(error.to_string()),
     })
+}
+
+/// With the tools of the web, where they belong.
+fn with_web(
+    settings: &Settings,
+    mut builder: haft::Builder,
+    offer: Offer,
+) -> Result<haft::Builder, Failure> {
+    let listed = match settings.toolset.as_str() {
+        _ if settings.web.enabled => Listed::Always,
+        "standard" => Listed::ByPreset,
+        _ => return Ok(builder),
+    };
+    let (fetcher, searcher) = web(settings)?;
+    for tool in haft_web::tools(fetcher, searcher) {
+        builder = builder.own_tool(tool, listed);
+    }
+    if settings.web_by_project && !settings.web.enabled && offer == Offer::Preset {
+        let reason =
+            "the project's haft.yaml offers the web tools, and yours does not (tools.web.enabled)";
+        builder = builder.ask_first(reason, haft::Effect::Network);
+    }
+    Ok(builder)
+}
+
+/// Who fetches pages, and who searches.
+pub(crate) fn web(settings: &Settings) -> Result<(Fetcher, Searcher), Failure> {
+    let own = &settings.web;
+    let client = Client::new(haft_web::Settings {
+        allow: own.allow.clone(),
+        deny: own.deny.clone(),
+        ca_file: own.ca_file.clone(),
+        proxy: own.proxy.clone(),
+        ..haft_web::Settings::default()
+    })
+    .map_err(|error| Failure::usage(format!("tools.web.ca_file: {error}")))?;
+    let folder = settings
+        .folders
+        .state
+        .as_ref()
+        .map(|state| state.join("web"));
+    let fetcher = Fetcher::new(client.clone(), folder.map(Cache::new));
+    Ok((fetcher, Searcher::new(client, own.engines.clone())))
 }
 
 /// Who sends messages.

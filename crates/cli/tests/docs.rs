@@ -8,8 +8,9 @@
     reason = "a test reads and rewrites its own files, and fails by panicking"
 )]
 
-use haft::{Definition, Runtime, toolsets};
+use haft::{Definition, Listed, Runtime, toolsets};
 use haft_testing::transcript::{self, CommandLine, Haft, Mcp, Report, Route};
+use haft_web::{Client, Fetcher, Searcher};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tokio::task::JoinSet;
@@ -25,13 +26,15 @@ fn page_of(toolset: &str) -> PathBuf {
 }
 
 fn definitions(toolset: &str) -> Vec<Definition> {
-    Runtime::builder()
-        .dir(".")
-        .toolset(toolset)
-        .every_tool()
-        .build()
-        .unwrap()
-        .definitions()
+    let mut builder = Runtime::builder().dir(".").toolset(toolset).every_tool();
+    if toolset == "standard" {
+        let client = Client::new(haft_web::Settings::default()).unwrap();
+        let fetcher = Fetcher::new(client.clone(), None);
+        for tool in haft_web::tools(fetcher, Searcher::new(client, Vec::new())) {
+            builder = builder.own_tool(tool, Listed::ByPreset);
+        }
+    }
+    builder.build().unwrap().definitions()
 }
 
 /// Compares a file with what it should hold, or rewrites it.
@@ -104,6 +107,23 @@ async fn every_transcript_is_true() {
                 "docs/toolsets/{toolset}.md: {name} has no transcript that succeeds or none that fails above `<!-- one session -->`, for `haft call`"
             );
         }
+    }
+}
+
+/// Pages beside those of the toolsets that have transcripts.
+#[tokio::test]
+async fn the_page_of_the_web_is_true() {
+    let page = std::fs::read_to_string(repository().join("docs/web.md")).unwrap();
+    for (report, (route, _)) in by_both_routes(&page, "standard")
+        .await
+        .iter()
+        .zip(routes("standard"))
+    {
+        assert!(
+            report.problems.is_empty() && report.calls >= 4,
+            "docs/web.md by {route}: {}",
+            report.problems.join("\n\n")
+        );
     }
 }
 
@@ -275,7 +295,7 @@ fn every_tool_is_in_the_preset_all() {
 #[test]
 fn every_tool_file_is_listed() {
     let not_tools = [
-        "mod", "reply", "summary", "command", "status", "until", "entry", "found", "todo",
+        "mod", "reply", "summary", "command", "status", "until", "entry", "found", "todo", "window",
     ];
     for toolset in toolsets::NAMES {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -285,7 +305,10 @@ fn every_tool_file_is_listed() {
             .into_iter()
             .map(|definition| definition.name)
             .collect();
-        for entry in std::fs::read_dir(folder).unwrap() {
+        let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/src/tools");
+        let folders = [Some(folder), (*toolset == "standard").then_some(web)];
+        let entries = folders.into_iter().flatten().flat_map(std::fs::read_dir);
+        for entry in entries.flatten() {
             let path = entry.unwrap().path();
             let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
             assert!(

@@ -6,7 +6,7 @@ use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
 use crate::runtime::{Answer, Approver, Call, Filled, Runtime, Session};
 use crate::state::State;
-use crate::{Access, Content, Error, Reply};
+use crate::{Access, Content, Error, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
@@ -256,7 +256,8 @@ impl Context {
     }
 
     /// Keeps a text whole that a reply gives in part, and says where.
-    pub(crate) fn keep_text(&self, text: &str) -> Option<String> {
+    #[must_use]
+    pub fn keep_text(&self, text: &str) -> Option<String> {
         let kept = self.session.spill.as_ref()?.keep(&self.call_id, text);
         Some(kept.ok()?.path.to_string_lossy().into_owned())
     }
@@ -272,6 +273,18 @@ impl Context {
         let programs = self.session.programs.as_ref()?;
         let sandbox = programs.of(is_guest).sandbox.as_ref()?;
         Some(sandbox.request())
+    }
+
+    /// Whether the rules let this call touch something that it did not name before it
+    /// began: a host that another one leads to. What a person would be asked about
+    /// is no, for it can be a call of its own.
+    #[must_use]
+    pub fn allows(&self, resource: Resource) -> bool {
+        let runtime = Runtime {
+            session: Arc::clone(&self.session),
+        };
+        let tool = self.within.last().map_or("", String::as_str);
+        runtime.would_allow(tool, resource)
     }
 
     /// Shows what there is so far, while the call goes on.

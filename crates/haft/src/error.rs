@@ -71,6 +71,14 @@ pub enum Error {
         /// What to do next.
         hint: Option<String>,
     },
+    /// The failure inside, with details for the host.
+    #[error("{error}")]
+    Detailed {
+        /// Why it failed.
+        error: Box<Self>,
+        /// What only the host sees.
+        details: serde_json::Map<String, serde_json::Value>,
+    },
     /// Something on our side: recording, the file system of outputs, a schema.
     #[error("{0}")]
     Fault(String),
@@ -83,6 +91,17 @@ impl Error {
             text: text.into(),
             hint: None,
         }
+    }
+
+    /// The same failure with a detail for the host.
+    #[must_use]
+    pub fn detail(self, name: &str, value: impl Into<serde_json::Value>) -> Self {
+        let (error, mut details) = match self {
+            Self::Detailed { error, details } => (error, details),
+            error => (Box::new(error), serde_json::Map::new()),
+        };
+        details.insert(name.to_owned(), value.into());
+        Self::Detailed { error, details }
     }
 
     /// A single problem with the arguments, in words.

@@ -16,7 +16,7 @@ mod sibling;
 mod tests;
 
 pub use approve::{Answer, Approve, Approver, Explained, Question};
-pub use build::{BuildError, Builder, Folders};
+pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
 pub use changes::Changes;
 pub use files::{Backing, Disk, Naming};
@@ -478,6 +478,11 @@ impl Runtime {
     }
 
     fn failure(&self, error: &Error) -> Reply {
+        if let Error::Detailed { error, details } = error {
+            let mut reply = self.failure(error);
+            reply.details.extend(details.clone());
+            return reply;
+        }
         let mut reply = (self.session.toolset.failure)(error);
         reply.is_error = true;
         reply.is_pending = matches!(error, Error::Waiting { .. });

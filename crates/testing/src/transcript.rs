@@ -8,6 +8,8 @@
 //!   added),
 //! - a block `config` is the configuration file of the calls that follow, up to the
 //!   next `## `; it is outside the folder, and ends the session before it,
+//! - a block `page PATH` (or `page PATH STATUS`) puts a page on a server of the section's
+//!   own, whose address is `$SITE` in calls, configurations and replies,
 //! - a block `call TOOL` calls a tool with the JSON inside,
 //! - the block `reply` (or `reply error`) after it is what must come back, and
 //! - a block `after NAME` (or `after NAME escaped`) is what the file must hold.
@@ -36,6 +38,7 @@ mod page;
 mod place;
 mod route;
 mod section;
+mod site;
 mod tables;
 #[cfg(test)]
 mod tests;

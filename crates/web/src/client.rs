@@ -9,14 +9,20 @@
 
 mod body;
 mod error;
+mod names;
 mod redirect;
 mod resolve;
 mod tls;
+mod unpack;
+mod wait;
 
 pub use error::{HttpError, Reach};
 pub(crate) use error::{tls_error, words};
+pub use names::Names;
 pub(crate) use tls::Authorities;
+pub(crate) use unpack::ACCEPTED;
 pub use url::Url;
+pub(crate) use wait::retry_after;
 
 use crate::guard::{self, Entries};
 use body::Watched;
@@ -28,6 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use unpack::Unpacked;
 use url::Host;
 
 /// How long connecting may take, names and TLS included.
@@ -46,6 +53,11 @@ pub struct Settings {
     pub deny: Entries,
     /// A file of certificates (PEM) that are trusted beside the system's.
     pub ca_file: Option<PathBuf>,
+    /// A proxy (`http://host:port`) that every request goes through. It may have a
+    /// name and a password.
+    pub proxy: Option<crate::Secret>,
+    /// Who knows the addresses of names.
+    pub names: Names,
 }
 
 /// What a request does.
@@ -147,6 +159,10 @@ impl Client {
         })))
     }
 
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
     /// The certificates that are trusted beside the system's.
     pub(crate) fn authorities(&self) -> &Authorities {
         &self.0.authorities
@@ -172,8 +188,22 @@ impl Client {
         let mut headers = collect(&headers)?;
         let mut hops = 0;
         loop {
-            let library = self.pick(&url, origin)?;
+            let door = self.door(&url, origin)?;
             let reach = Reach::of(&url);
+            if self.0.settings.proxy.is_some() {
+                let checked = timeout_at(deadline, self.0.check(&url, door)).await;
+                checked.unwrap_or_else(|_| {
+                    Err(HttpError::TimedOut {
+                        reach: reach.clone(),
+                        after: timeout,
+                        begun: false,
+                    })
+                })?;
+            }
+            let library = match door {
+                Door::Guarded => self.0.guarded()?,
+                Door::Open => self.0.open()?,
+            };
             let begun = Arc::new(AtomicBool::new(false));
             let mut builder = library
                 .request(
@@ -236,8 +266,17 @@ impl Client {
         }
     }
 
+    /// Whether a request may be sent to an address, as far as that can be said before
+    /// its name is looked up.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permits(&self, url: &Url, origin: Origin) -> Result<(), HttpError> {
+        self.door(url, origin).map(|_| ())
+    }
+
     /// Which of the two clients may send to an address, if any.
-    fn pick(&self, url: &Url, origin: Origin) -> Result<&reqwest::Client, HttpError> {
+    fn door(&self, url: &Url, origin: Origin) -> Result<Door, HttpError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(HttpError::Invalid {
                 reason: "only http and https addresses can be fetched",
@@ -268,7 +307,7 @@ impl Client {
             return Err(forbidden("a place the configuration denies"));
         }
         if origin == Origin::Configuration || allow.names(&name, port) {
-            return self.0.open();
+            return Ok(Door::Open);
         }
         // The library does not ask the resolver about literal addresses.
         let kind = match host {
@@ -276,42 +315,95 @@ impl Client {
             Host::Ipv4(address) => guard::refusal(address.into()),
             Host::Ipv6(address) => guard::refusal(address.into()),
         };
-        kind.map_or_else(|| self.0.guarded(), |kind| Err(forbidden(kind)))
+        kind.map_or(Ok(Door::Guarded), |kind| Err(forbidden(kind)))
     }
 }
 
+/// Which of the two clients sends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    /// The one that dials only what the guard lets through.
+    Guarded,
+    /// The one for hosts that the configuration names.
+    Open,
+}
+
 impl Inner {
-    fn guarded(&self) -> Result<&reqwest::Client, HttpError> {
-        let Settings { allow, deny, .. } = &self.settings;
-        let judge = || Judge::Guard {
-            allow: allow.clone(),
-            deny: deny.clone(),
+    /// Checks the addresses of a name before a proxy is asked to reach it. The proxy
+    /// looks it up again, which cannot be helped; but what this machine knows to be
+    /// inside is not asked for.
+    async fn check(&self, url: &Url, door: Door) -> Result<(), HttpError> {
+        let Some(Host::Domain(name)) = url.host() else {
+            return Ok(());
         };
-        self.made(&self.guarded, judge)
+        let judge = self.judge(door);
+        let found = self.settings.names.of(name).await;
+        if let Some(kind) = found.iter().find_map(|address| judge.refusal(*address)) {
+            return Err(HttpError::Forbidden {
+                reach: Reach::of(url),
+                kind,
+            });
+        }
+        if found.is_empty() && door == Door::Guarded {
+            return Err(HttpError::UnknownHost {
+                reach: Reach::of(url),
+            });
+        }
+        Ok(())
+    }
+
+    fn judge(&self, door: Door) -> Judge {
+        let Settings { allow, deny, .. } = &self.settings;
+        match door {
+            Door::Guarded => Judge::Guard {
+                allow: allow.clone(),
+                deny: deny.clone(),
+            },
+            Door::Open => Judge::Deny { deny: deny.clone() },
+        }
+    }
+
+    fn guarded(&self) -> Result<&reqwest::Client, HttpError> {
+        self.made(&self.guarded, Door::Guarded)
     }
 
     fn open(&self) -> Result<&reqwest::Client, HttpError> {
-        let deny = &self.settings.deny;
-        let judge = || Judge::Deny { deny: deny.clone() };
-        self.made(&self.open, judge)
+        self.made(&self.open, Door::Open)
     }
 
     /// What is in the place, made now if nothing is.
     fn made<'a>(
         &self,
         place: &'a OnceLock<reqwest::Client>,
-        judge: impl FnOnce() -> Judge,
+        door: Door,
     ) -> Result<&'a reqwest::Client, HttpError> {
         if let Some(client) = place.get() {
             return Ok(client);
         }
         let tls = tls::configuration(&self.authorities)
             .map_err(|SetupError(reason)| HttpError::Setup { reason })?;
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .dns_resolver(Resolver::new(judge()))
+        let mut builder = reqwest::Client::builder();
+        let judge = match &self.settings.proxy {
             // A proxy of the environment would resolve names for us.
-            .no_proxy()
+            None => {
+                builder = builder.no_proxy();
+                self.judge(door)
+            }
+            // The only name that is looked up then is the proxy's own, which the
+            // person chose. What it is asked for was checked before.
+            Some(proxy) => {
+                let proxy = reqwest::Proxy::all(proxy.expose()).map_err(|_| HttpError::Setup {
+                    reason: "the proxy of the configuration is no address".to_owned(),
+                })?;
+                builder = builder.proxy(proxy);
+                Judge::Deny {
+                    deny: Entries::default(),
+                }
+            }
+        };
+        let client = builder
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(Resolver::new(judge, self.settings.names.clone()))
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
@@ -395,7 +487,22 @@ impl Response {
         self.answer.headers().get(name)?.to_str().ok()
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Where the answer leads, if it is a redirect.
+    ///
+    /// # Errors
+    /// When it leads to no address of the web.
+    pub fn redirect(&self) -> Result<Option<Url>, HttpError> {
+        let next = redirect::next(
+            &self.answer,
+            &self.url,
+            Method::Get,
+            &HeaderMap::new(),
+            false,
+        )?;
+        Ok(next.map(|next| next.url))
+    }
+
+    /// The next piece of the body, as it comes; `None` at its end.
     ///
     /// # Errors
     /// When the limit of the request is passed, its time is over, or the
@@ -425,11 +532,29 @@ impl Response {
         Ok(next)
     }
 
-    /// The body, as much of it as the limit lets through.
+    /// The body, unpacked, as much of it as the limit lets through: that is the most
+    /// that is read, and the most that comes out.
     ///
     /// # Errors
-    /// When the time is over or the connection breaks before its end.
+    /// When the time is over, the connection breaks before its end, or it cannot be
+    /// unpacked.
     pub async fn body(mut self) -> Result<Body, HttpError> {
+        let encodings = self.header("content-encoding").map(str::to_owned);
+        let limit = self.left;
+        let Body { bytes, cut } = self.packed_body().await?;
+        let Some(encodings) = encodings else {
+            return Ok(Body { bytes, cut });
+        };
+        let reach = self.reach;
+        let work = move || unpack::unpack(bytes, &encodings, limit, cut);
+        let unpacked = tokio::task::spawn_blocking(work).await;
+        let unpacked = unpacked.unwrap_or_else(|error| Err(error.to_string()));
+        let Unpacked { bytes, cut } =
+            unpacked.map_err(|reason| HttpError::Packed { reach, reason })?;
+        Ok(Body { bytes, cut })
+    }
+
+    async fn packed_body(&mut self) -> Result<Body, HttpError> {
         let mut bytes = Vec::new();
         let limit = self.left;
         // One byte more tells a body that is cut from one that just fits.

@@ -2,6 +2,7 @@
 //! asked, and what tools can be run by.
 
 mod around;
+mod web;
 
 use crate::args::{Doctor, Shared};
 use crate::config::Settings;
@@ -30,6 +31,7 @@ struct Findings {
     commands: String,
     works: Result<Duration, String>,
     around: around::Around,
+    web: web::Web,
 }
 
 /// Looks, tries, and says what was found.
@@ -77,6 +79,7 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
         commands,
         works: attempt(runtime).await,
         around: around::look(settings).await,
+        web: web::look(settings).await?,
     })
 }
 
@@ -138,6 +141,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
     });
     lines.push(String::new());
     lines.extend(findings.around.lines());
+    lines.extend(findings.web.lines());
     lines.join("\n")
 }
 
@@ -162,6 +166,7 @@ fn as_json(settings: &Settings, findings: &Findings) -> Value {
     });
     if let (Some(all), Value::Object(around)) = (all.as_object_mut(), findings.around.json()) {
         all.extend(around);
+        all.insert("web".to_owned(), findings.web.json());
     }
     all
 }

@@ -13,7 +13,6 @@ pub(crate) struct Key {
     pub(crate) about: &'static str,
     pub(crate) flag: Option<&'static str>,
     pub(crate) variable: Option<&'static str>,
-    pub(crate) standing: Standing,
 }
 
 /// What a value must be.
@@ -32,14 +31,6 @@ pub(crate) enum Kind {
     Rules,
     Map,
     Anything,
-}
-
-/// What this version does with a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Used,
-    /// Known, and without effect here.
-    Later,
 }
 
 /// The names of the sandbox modes.
@@ -157,6 +148,12 @@ pub(crate) static KEYS: &[Key] = &[
         "where messages go, by name; in your own file",
     ),
     used(
+        "tools.web",
+        Kind::Map,
+        "{}",
+        "search engines and hosts; in your own file",
+    ),
+    used(
         "policy",
         Kind::Rules,
         "[]",
@@ -253,7 +250,6 @@ pub(crate) static KEYS: &[Key] = &[
         "{}",
         "MCP servers: { NAME: { command, args } }",
     ),
-    later("tools.web", Kind::Map, "search engines and hosts"),
 ];
 
 const fn used(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
@@ -264,14 +260,6 @@ const fn used(name: &'static str, kind: Kind, default: &'static str, about: &'st
         about,
         flag: None,
         variable: None,
-        standing: Standing::Used,
-    }
-}
-
-const fn later(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key {
-        standing: Standing::Later,
-        ..used(name, kind, "", about)
     }
 }
 

@@ -2,7 +2,7 @@
 //! value is of its kind. What it means for the session is decided elsewhere.
 
 use super::file;
-use super::keys::{self, Key, SECTION, Standing};
+use super::keys::{self, Key, SECTION};
 use super::redact;
 use super::value;
 use super::yaml::{self, Content, Node, Place};
@@ -143,15 +143,6 @@ impl Layer {
     /// An error at a place of the file.
     pub(crate) fn problem(&self, at: Place, message: &str) -> Failure {
         Failure::at(&self.at(at), message)
-    }
-
-    /// The keys it sets that have no effect yet.
-    pub(crate) fn without_effect(&self) -> Vec<&'static str> {
-        self.entries
-            .iter()
-            .filter(|entry| entry.key.standing == Standing::Later)
-            .map(|entry| entry.key.name)
-            .collect()
     }
 
     fn unknown(&self, section: Option<&str>, name: &yaml::Name) -> Failure {

@@ -1,6 +1,6 @@
 //! The JSON Schema of `haft.yaml`, for editors that complete and check it.
 
-use super::keys::{KEYS, Key, Kind, SECTION, Standing};
+use super::keys::{KEYS, Key, Kind, SECTION};
 use super::policy;
 use serde_json::{Map, Value, json};
 
@@ -37,11 +37,7 @@ fn properties(section: Option<&str>) -> Map<String, Value> {
 
 fn property(key: &Key) -> Value {
     let mut property = Map::new();
-    let mut about = capitalised(key.about);
-    match key.standing {
-        Standing::Used => {}
-        Standing::Later => about.push_str(" (not used by this version)"),
-    }
+    let about = capitalised(key.about);
     property.insert("description".to_owned(), about.into());
     let (kind, more): (&str, Vec<(&str, Value)>) = match key.kind {
         // A name of a variable may stand for any of the words.

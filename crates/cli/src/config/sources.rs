@@ -196,6 +196,31 @@ impl<'a> Sources<'a> {
         all
     }
 
+    /// The items of a list that is an entry of a map in one file, each by itself; none
+    /// if it is no list.
+    pub(crate) fn items_in(
+        &self,
+        map: &str,
+        entry: &str,
+        file: &str,
+    ) -> Option<Vec<(Origin, Result<Value, Failure>)>> {
+        let layer = self.layers.iter().find(|layer| layer.shown == file)?;
+        let Content::Map(entries) = &layer.get(map)?.content else {
+            return None;
+        };
+        let (_, list) = entries.iter().find(|(key, _)| key.text == entry)?;
+        let Content::List(items) = &list.content else {
+            return None;
+        };
+        let dotted = format!("{map}.{entry}");
+        let item = |node: &Node| {
+            let from = Origin::File(layer.shown.clone(), node.at.line);
+            let value = expanded(layer, &dotted, node).map(|node| plain(&node));
+            (from, value)
+        };
+        Some(items.iter().map(item).collect())
+    }
+
     /// The value of a flag or a variable.
     fn explicit(&self, name: &str) -> Result<Option<Given>, Failure> {
         let Some(key) = keys::key(name) else {

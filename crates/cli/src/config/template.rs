@@ -2,7 +2,7 @@
 //! default, commented out. A file that sets defaults would override the
 //! person's own settings for no reason.
 
-use super::keys::{KEYS, Key, SECTION, Standing};
+use super::keys::{KEYS, Key, SECTION};
 
 /// The text of a new `haft.yaml`.
 pub(crate) fn template() -> String {
@@ -22,8 +22,7 @@ pub(crate) fn template() -> String {
 }
 
 fn of_section(section: Option<&str>) -> impl Iterator<Item = &'static Key> {
-    KEYS.iter()
-        .filter(move |key| key.standing == Standing::Used && key.parts().0 == section)
+    KEYS.iter().filter(move |key| key.parts().0 == section)
 }
 
 fn line(indent: &str, key: &Key) -> String {
@@ -36,9 +35,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_fits_a_terminal_and_lists_every_key_in_use() {
+    fn it_fits_a_terminal_and_lists_every_key() {
         let text = template();
-        for key in KEYS.iter().filter(|key| key.standing == Standing::Used) {
+        for key in KEYS {
             assert!(
                 text.contains(&format!("{}: ", key.parts().1)),
                 "{}",

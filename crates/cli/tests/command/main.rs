@@ -20,3 +20,4 @@ mod signals;
 mod tighten;
 mod tools;
 mod tour;
+mod web;

@@ -376,6 +376,26 @@ impl Runtime {
         })
     }
 
+    /// Whether a tool may touch something without anybody being asked.
+    pub(crate) fn would_allow(&self, tool: &str, resource: Resource) -> bool {
+        let session = &self.session;
+        let effect = self.effect_of(tool).unwrap_or(Effect::Execute);
+        let resources = [resource];
+        let judgement = session.approval.policy().judge(&Act {
+            tool,
+            effect,
+            resources: &resources,
+            work_dir: session.scope.work_dir(),
+            bases: &session.bases,
+            names: &[],
+        });
+        match judgement.verdict {
+            Verdict::Allow => true,
+            Verdict::Ask => session.approval.approve == Approve::Auto,
+            Verdict::Deny => false,
+        }
+    }
+
     /// What would be decided about a call. Nothing runs and nobody is asked.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Describing a session.
 
+mod names;
+
 use super::approve::{Approval, Approve, Approver};
 use super::files::{self, Backing, Disk, Files, Ground};
 use super::sibling::{Origin, Place};
@@ -19,6 +21,8 @@ use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets
 use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
+use names::folder_for;
+pub(super) use names::{absolute, is_plain, session_id};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -94,6 +98,7 @@ pub struct Builder {
     own_toolset: Option<Toolset>,
     preset: Selection,
     added: Vec<Arc<dyn AnyTool>>,
+    brought: Vec<(Arc<dyn AnyTool>, Listed)>,
     roots: Vec<PathBuf>,
     protect: Vec<PathBuf>,
     rules: FileRules,
@@ -128,6 +133,15 @@ enum Choice {
     Made(Factory),
 }
 
+/// When a tool is offered that belongs to a toolset and lives elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// When the preset names it, or every tool is asked for.
+    ByPreset,
+    /// Always.
+    Always,
+}
+
 enum Selection {
     Default,
     Named(String),
@@ -146,6 +160,7 @@ impl Builder {
             own_toolset: None,
             preset: Selection::Default,
             added: Vec::new(),
+            brought: Vec::new(),
             roots: Vec::new(),
             protect: Vec::new(),
             rules: Mode::Workspace.rules(),
@@ -215,6 +230,14 @@ impl Builder {
     #[must_use]
     pub fn any_tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
         self.added.push(tool);
+        self
+    }
+
+    /// With a tool that belongs to the toolset and lives in another crate. It is held to
+    /// as the toolset's own are: numbers out of range are taken as the nearest in it.
+    #[must_use]
+    pub fn own_tool(mut self, tool: Arc<dyn AnyTool>, listed: Listed) -> Self {
+        self.brought.push((tool, listed));
         self
     }
 
@@ -447,6 +470,12 @@ impl Builder {
                 tools.insert(Arc::clone(tool), Ranges::Clamp)?;
             }
         }
+        for (tool, offered) in self.brought {
+            let name = tool.definition().name.as_str();
+            if offered == Listed::Always || listed.is_none_or(|listed| listed.contains(&name)) {
+                tools.insert(tool, Ranges::Clamp)?;
+            }
+        }
         for tool in self.added {
             tools.add_any(tool)?;
         }
@@ -568,37 +597,4 @@ impl Builder {
             session: Arc::new(session),
         })
     }
-}
-
-/// Outputs and temporary files lie by work folder: a later session in the same
-/// folder may read what an earlier one was told of, one in another folder may
-/// not.
-fn folder_for(state: &std::path::Path, kind: &str, dir: &std::path::Path) -> PathBuf {
-    let real = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    // FNV-1a: stable between versions and machines, which the standard hasher is not.
-    for byte in real.as_os_str().as_encoded_bytes() {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    }
-    state.join(kind).join(format!("{hash:016x}"))
-}
-
-pub(super) fn absolute(dir: &std::path::Path) -> PathBuf {
-    std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
-}
-
-/// Whether an id can be the name of a folder.
-pub(super) fn is_plain(id: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    !id.is_empty() && id.len() <= 64 && id.bytes().all(fits)
-}
-
-/// Sorts by time, and is not the same twice.
-pub(super) fn session_id() -> String {
-    use std::hash::{BuildHasher, RandomState};
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    let random = RandomState::new().hash_one((now, std::process::id()));
-    format!("{:011x}-{:08x}", now.as_millis(), random & 0xffff_ffff)
 }

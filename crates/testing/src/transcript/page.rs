@@ -23,10 +23,18 @@ pub(super) struct Step {
 
 #[derive(Debug)]
 pub(super) enum What {
-    File { name: String, content: Vec<u8> },
+    File {
+        name: String,
+        content: Vec<u8>,
+    },
     Config(String),
+    /// A page of the section's site: where, with which status, and what it holds.
+    Page(String, u16, String),
     Call(Call),
-    After { name: String, content: Vec<u8> },
+    After {
+        name: String,
+        content: Vec<u8>,
+    },
 }
 
 #[derive(Debug)]
@@ -117,6 +125,11 @@ impl Page {
                 content: unescaped(&block.text),
             },
             ["config"] => What::Config(block.text),
+            ["page", path] => What::Page((*path).to_owned(), 200, block.text),
+            ["page", path, status] if status.parse::<u16>().is_ok() => {
+                let status = status.parse().unwrap_or(200);
+                What::Page((*path).to_owned(), status, block.text)
+            }
             ["call", tool] => What::Call(Call {
                 tool: (*tool).to_owned(),
                 arguments: block.text,

@@ -1,5 +1,6 @@
 //! The folders of one section.
 
+use super::site::Site;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -9,6 +10,7 @@ pub struct Place {
     _temp: TempDir,
     root: PathBuf,
     config: Option<PathBuf>,
+    site: Option<Site>,
 }
 
 impl Place {
@@ -22,6 +24,7 @@ impl Place {
             _temp: temp,
             root,
             config: None,
+            site: None,
         }
     }
 
@@ -57,6 +60,12 @@ impl Place {
         std::fs::write(path, content).unwrap();
     }
 
+    /// Puts a page on the server of the section.
+    pub(super) fn put_page(&mut self, path: &str, status: u16, text: &str) {
+        let site = self.site.get_or_insert_with(Site::new);
+        site.put(path, status, text.to_owned());
+    }
+
     /// What a file holds; nothing if there is none.
     pub(super) fn get(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.work().join(name)).unwrap_or_default()
@@ -70,12 +79,20 @@ impl Place {
 
     /// A text of the page with the real folder in it.
     pub(super) fn located(&self, text: &str) -> String {
-        text.replace("$DIR", &self.work().to_string_lossy())
+        let text = text.replace("$DIR", &self.work().to_string_lossy());
+        match &self.site {
+            Some(site) => text.replace("$SITE", &site.address()),
+            None => text,
+        }
     }
 
     /// A text of a tool as the page writes it.
     pub(super) fn readable(&self, text: &str) -> String {
         let outputs = self.beside("state").join("haft/outputs/");
+        let text = match &self.site {
+            Some(site) => text.replace(&site.address(), "$SITE"),
+            None => text.to_owned(),
+        };
         text.replace(&*self.work().to_string_lossy(), "$DIR")
             .split(&*outputs.to_string_lossy())
             .enumerate()

@@ -36,6 +36,7 @@ impl Run<'_> {
         let is_left_out = step.one_session && !self.route.keeps_session();
         match &step.what {
             What::File { name, content } => self.place.put(name, content),
+            What::Page(path, status, text) => self.place.put_page(path, *status, text),
             What::Config(content) => {
                 self.close(step.line).await;
                 self.place.configure(content);

@@ -3,10 +3,12 @@
 use super::carrier::{Again, Carrier, Failure, Part, Time};
 use super::deliver::limited;
 use super::scrub::Scrub;
-use crate::client::{Client, Header, HttpError, Method, Origin, Redirects, Request, Url, words};
+use crate::client::{
+    Client, Header, HttpError, Method, Origin, Redirects, Request, Url, retry_after, words,
+};
 use async_trait::async_trait;
 use serde_json::Value;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// How much of an answer is read.
@@ -214,18 +216,6 @@ impl<S: Service> Carrier for Online<S> {
     }
 }
 
-/// A `Retry-After`: seconds, or a date.
-fn retry_after(value: &str) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(
-        date.duration_since(SystemTime::now())
-            .unwrap_or(Duration::ZERO),
-    )
-}
-
 /// `Bad Request: chat not found` after `400 Bad Request` is `chat not found`.
 fn without_repeat(said: &str, line: &str) -> String {
     let words = line.split_once(' ').map_or("", |(_, words)| words);
@@ -273,22 +263,7 @@ pub(super) fn below(base: &Url, parts: &[&str]) -> Result<Url, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{below, retry_after};
-    use std::time::{Duration, SystemTime};
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        assert_eq!(retry_after(" 7 "), Some(Duration::from_secs(7)));
-        assert_eq!(retry_after("0.5"), Some(Duration::from_millis(500)));
-        for none in ["-1", "NaN", "inf", "soon", ""] {
-            assert_eq!(retry_after(none), None, "{none}");
-        }
-        let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(60));
-        let wait = retry_after(&soon).expect("a date");
-        assert!((58..=60).contains(&wait.as_secs()), "{wait:?}");
-        let past = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH);
-        assert_eq!(retry_after(&past), Some(Duration::ZERO));
-    }
+    use super::below;
 
     #[test]
     fn a_part_cannot_leave_its_place() {

@@ -114,6 +114,14 @@ pub enum HttpError {
         /// Why not.
         reason: &'static str,
     },
+    /// An answer that cannot be unpacked.
+    #[error("the answer of {} cannot be unpacked: {reason}", .reach.host)]
+    Packed {
+        /// Whose.
+        reach: Reach,
+        /// Why.
+        reason: String,
+    },
     /// More than was asked for.
     #[error("the answer of {} is too large", .reach.host)]
     TooLarge {
@@ -137,7 +145,7 @@ impl HttpError {
     pub fn may_have_arrived(&self) -> bool {
         match self {
             Self::TimedOut { begun, .. } | Self::Broken { begun, .. } => *begun,
-            Self::TooLarge { .. } | Self::Redirect { .. } => true,
+            Self::TooLarge { .. } | Self::Redirect { .. } | Self::Packed { .. } => true,
             _ => false,
         }
     }

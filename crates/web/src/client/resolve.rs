@@ -1,5 +1,6 @@
 //! Names to addresses that may be dialled. The library dials exactly these.
 
+use super::Names;
 use crate::guard::{self, Entries};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
@@ -23,7 +24,7 @@ pub(super) enum Judge {
 }
 
 impl Judge {
-    fn refusal(&self, address: IpAddr) -> Option<&'static str> {
+    pub(super) fn refusal(&self, address: IpAddr) -> Option<&'static str> {
         match self {
             Self::Guard { deny, .. } | Self::Deny { deny } if deny.hold(address) => {
                 Some("a place the configuration denies")
@@ -50,30 +51,34 @@ impl fmt::Display for NotDialled {
 
 impl std::error::Error for NotDialled {}
 
-pub(super) struct Resolver(Arc<Judge>);
+pub(super) struct Resolver {
+    judge: Arc<Judge>,
+    names: Names,
+}
 
 impl Resolver {
-    pub(super) fn new(judge: Judge) -> Self {
-        Self(Arc::new(judge))
+    pub(super) fn new(judge: Judge, names: Names) -> Self {
+        Self {
+            judge: Arc::new(judge),
+            names,
+        }
     }
 }
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let judge = Arc::clone(&self.0);
+        let (judge, names) = (Arc::clone(&self.judge), self.names.clone());
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
-                .await
-                .map(Iterator::collect)
-                .unwrap_or_default();
             let mut kind = None;
+            let found = names.of(name.as_str()).await;
             let allowed: Vec<SocketAddr> = found
                 .into_iter()
                 .filter(|address| {
-                    let refused = judge.refusal(address.ip());
+                    let refused = judge.refusal(*address);
                     kind = kind.or(refused);
                     refused.is_none()
                 })
+                .map(|address| SocketAddr::new(address, 0))
                 .collect();
             if allowed.is_empty() {
                 return Err(NotDialled { kind }.into());
@@ -89,7 +94,7 @@ mod tests {
 
     async fn ask(judge: Judge) -> Result<Vec<SocketAddr>, Option<&'static str>> {
         let name = "localhost".parse().expect("a name");
-        match Resolver::new(judge).resolve(name).await {
+        match Resolver::new(judge, Names::default()).resolve(name).await {
             Ok(addresses) => Ok(addresses.collect()),
             Err(error) => Err(error.downcast_ref::<NotDialled>().expect("a reason").kind),
         }

@@ -133,7 +133,7 @@ async fn what_is_denied_is_denied_whoever_asks() {
     let client = Client::new(Settings {
         allow: Entries::parse(["127.0.0.1", "localhost"]).expect("entries"),
         deny: Entries::parse(["127.0.0.0/8"]).expect("entries"),
-        ca_file: None,
+        ..Settings::default()
     })
     .expect("a client");
     for url in [server.base(), format!("http://localhost:{}", server.port)] {

@@ -23,6 +23,8 @@ pub(crate) enum Step {
     Endless,
     /// Begins a body and sends no more.
     Stall,
+    /// Begins a body and sends a byte of it now and then.
+    Drip,
 }
 
 pub(crate) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Step {
@@ -150,6 +152,15 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
                 let _ = stream.write_all(head).await;
                 let _ = stream.flush().await;
                 tokio::time::sleep(Duration::from_secs(60)).await;
+                true
+            }
+            Some(Step::Drip) => {
+                let head = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n";
+                let mut failed = stream.write_all(head).await.is_err();
+                while !failed {
+                    failed = stream.write_all(b"x").await.is_err() || stream.flush().await.is_err();
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
                 true
             }
             Some(Step::Endless) => {

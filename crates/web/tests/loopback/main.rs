@@ -1,7 +1,13 @@
-//! The client and the channels against servers on this machine that follow a
+//! The client, the tools and the channels against servers on this machine that follow a
 //! script: what they get is recorded to the byte, what they answer is decided
 //! by the test.
 
+#[cfg(test)]
+mod bed;
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod cache;
 #[cfg(test)]
 mod channels;
 #[cfg(test)]
@@ -9,9 +15,19 @@ mod client;
 #[cfg(test)]
 mod email;
 #[cfg(test)]
+mod fetch;
+#[cfg(test)]
+mod forgery;
+#[cfg(test)]
 mod http_server;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod pages;
+#[cfg(test)]
+mod proxy;
+#[cfg(test)]
+mod search;
 #[cfg(test)]
 mod smtp_server;
 #[cfg(test)]

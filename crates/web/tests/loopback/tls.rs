@@ -15,6 +15,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 /// A server's side of TLS, and the file that makes a client trust it.
 pub(crate) struct Certified {
     pub(crate) acceptor: TlsAcceptor,
+    pub(crate) config: Arc<ServerConfig>,
     pub(crate) authority: PathBuf,
     _folder: tempfile::TempDir,
 }
@@ -33,8 +34,10 @@ pub(crate) fn certified(name: &str) -> Certified {
         .with_single_cert(vec![made.cert.der().clone()], key)
         .expect("a configuration");
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let config = Arc::new(config);
     Certified {
-        acceptor: TlsAcceptor::from(Arc::new(config)),
+        acceptor: TlsAcceptor::from(Arc::clone(&config)),
+        config,
         authority,
         _folder: folder,
     }

@@ -1,0 +1,305 @@
+//! What the web tools may reach, and whom they ask. All of it is the person's to say;
+//! a project may only add to what is denied, and turn the tools off.
+
+use super::sources::{Listed, Origin, Sources};
+use super::{Shown, joined, redact};
+use crate::exit::Failure;
+use haft::ops::text::spelling::closest;
+use haft_web::Secret;
+use haft_web::guard::Entries;
+use haft_web::search::{Engine, Kind};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// The key.
+const KEY: &str = "tools.web";
+
+/// What may be under it.
+const KNOWN: [&str; 6] = [
+    "engines",
+    "allow_hosts",
+    "deny_hosts",
+    "enabled",
+    "ca_file",
+    "proxy",
+];
+
+/// The settings of the web tools.
+#[derive(Debug, Default)]
+pub(crate) struct Web {
+    /// Who searches, in order.
+    pub(crate) engines: Vec<Engine>,
+    /// Whether the person named any.
+    pub(crate) names_engines: bool,
+    pub(crate) allow: Entries,
+    pub(crate) deny: Entries,
+    /// Whether the tools are there whatever the toolset and the preset.
+    pub(crate) enabled: bool,
+    pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) proxy: Option<Secret>,
+}
+
+impl Web {
+    /// The password of the proxy, if there is one.
+    pub(crate) fn proxy_password(&self) -> Option<String> {
+        let proxy = self.proxy.as_ref()?;
+        let url = url::Url::parse(proxy.expose()).ok()?;
+        url.password().map(str::to_owned)
+    }
+}
+
+/// Reads them.
+pub(crate) fn load(
+    sources: &Sources<'_>,
+    home: Option<&Path>,
+    warnings: &mut Vec<String>,
+    shown: &mut Vec<Shown>,
+) -> Result<Web, Failure> {
+    let mut reader = Reader {
+        sources,
+        home,
+        web: Web::default(),
+        deny: Vec::new(),
+        seen: Vec::new(),
+        shown: Map::new(),
+        from: Vec::new(),
+    };
+    let mut turned_off = false;
+    for entry in sources.entries(KEY) {
+        known(&entry)?;
+        let given = reader.given(&entry)?;
+        if entry.is_project {
+            match (entry.name.as_str(), &given) {
+                ("deny_hosts", value) => reader.deny(&entry, value)?,
+                ("enabled", Value::Bool(false)) => turned_off = true,
+                (name, _) => warnings.push(format!(
+                    "{}: {KEY}.{name} is ignored: only the person's own file may set it (or --config)",
+                    entry.from
+                )),
+            }
+            continue;
+        }
+        if entry.name == "deny_hosts" {
+            reader.deny(&entry, &given)?;
+        } else if !reader.seen.contains(&entry.name) {
+            reader.seen.push(entry.name.clone());
+            reader.take(&entry, &given, warnings)?;
+        }
+    }
+    let Reader {
+        mut web,
+        deny,
+        shown: mut values,
+        from,
+        ..
+    } = reader;
+    web.deny = Entries::parse(&deny).map_err(|error| Failure::usage(error.to_string()))?;
+    web.enabled &= !turned_off;
+    if !web.names_engines {
+        web.engines
+            .extend(Engine::new(Kind::DuckDuckGo, None, None));
+    }
+    if !deny.is_empty() {
+        values.insert("deny_hosts".to_owned(), deny.into());
+    }
+    if turned_off {
+        values.insert("enabled".to_owned(), false.into());
+    }
+    if !values.is_empty() {
+        shown.push(Shown {
+            key: KEY,
+            value: values.into(),
+            from: joined(&from),
+        });
+    }
+    Ok(web)
+}
+
+fn known(entry: &Listed) -> Result<(), Failure> {
+    let name = entry.name.as_str();
+    if KNOWN.contains(&name) {
+        return Ok(());
+    }
+    let near = closest(name, KNOWN.iter().map(|known| (*known).to_owned()), 1);
+    let meant = near
+        .first()
+        .map(|near| format!("; did you mean \"{near}\"?"))
+        .unwrap_or_else(|| format!("; there are: {}", KNOWN.join(", ")));
+    Err(Failure::usage(format!(
+        "{}: unknown key \"{name}\" in {KEY}{meant}",
+        entry.from
+    )))
+}
+
+struct Reader<'a> {
+    sources: &'a Sources<'a>,
+    home: Option<&'a Path>,
+    web: Web,
+    deny: Vec<String>,
+    /// What a stronger file has said already.
+    seen: Vec<String>,
+    shown: Map<String, Value>,
+    from: Vec<Origin>,
+}
+
+impl Reader<'_> {
+    /// The value of an entry. One that a variable spoils is an error, but for engines:
+    /// each of them is looked at by itself.
+    fn given(&self, entry: &Listed) -> Result<Value, Failure> {
+        match &entry.value {
+            Ok(value) => Ok(value.clone()),
+            Err(_) if entry.name == "engines" => Ok(Value::Null),
+            Err(failure) => Err(Failure::usage(failure.message.clone())),
+        }
+    }
+
+    fn wrong(&self, entry: &Listed, what: &str) -> Failure {
+        Failure::usage(format!("{}: {KEY}.{}: {what}", entry.from, entry.name))
+    }
+
+    fn take(
+        &mut self,
+        entry: &Listed,
+        given: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Failure> {
+        let shown: Value = match entry.name.as_str() {
+            "engines" => {
+                self.engines(entry, warnings)?;
+                let names = self.web.engines.iter().map(Engine::name);
+                names.collect::<Vec<_>>().into()
+            }
+            "allow_hosts" => {
+                self.web.allow = self.hosts(entry, given)?.1;
+                entry.written.clone()
+            }
+            "enabled" => {
+                let wanted = || self.wrong(entry, "must be true or false");
+                self.web.enabled = given.as_bool().ok_or_else(wanted)?;
+                self.web.enabled.into()
+            }
+            "ca_file" => {
+                self.web.ca_file = Some(self.file(entry, given)?);
+                entry.written.clone()
+            }
+            _ => {
+                self.web.proxy = Some(self.proxy(entry, given)?);
+                let written = entry.written.as_str().unwrap_or_default();
+                redact::text("proxy", written).into()
+            }
+        };
+        self.shown.insert(entry.name.clone(), shown);
+        self.from.push(entry.from.clone());
+        Ok(())
+    }
+
+    fn deny(&mut self, entry: &Listed, given: &Value) -> Result<(), Failure> {
+        let hosts = self.hosts(entry, given)?.0;
+        self.deny.extend(hosts);
+        self.from.push(entry.from.clone());
+        Ok(())
+    }
+
+    fn hosts(&self, entry: &Listed, given: &Value) -> Result<(Vec<String>, Entries), Failure> {
+        let wanted = || self.wrong(entry, "must be a list of hosts, host:port or ranges");
+        let hosts: Vec<String> = given
+            .as_array()
+            .ok_or_else(wanted)?
+            .iter()
+            .map(|host| host.as_str().map(str::to_owned).ok_or_else(wanted))
+            .collect::<Result<_, _>>()?;
+        let entries =
+            Entries::parse(&hosts).map_err(|error| self.wrong(entry, &error.to_string()))?;
+        Ok((hosts, entries))
+    }
+
+    /// A file, from the folder of the one that names it.
+    fn file(&self, entry: &Listed, given: &Value) -> Result<PathBuf, Failure> {
+        let given = given
+            .as_str()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
+        let given = given.ok_or_else(|| self.wrong(entry, "must be the path of a file"))?;
+        if let (Some(below), Some(home)) = (given.strip_prefix("~/"), self.home) {
+            return Ok(home.join(below));
+        }
+        let folder = match &entry.from {
+            Origin::File(shown, _) => self.sources.folder_of(shown),
+            _ => None,
+        };
+        Ok(folder.unwrap_or_default().join(given))
+    }
+
+    fn proxy(&self, entry: &Listed, given: &Value) -> Result<Secret, Failure> {
+        let address = given
+            .as_str()
+            .and_then(|text| url::Url::parse(text.trim()).ok());
+        let fits = address.as_ref().is_some_and(|url| {
+            matches!(url.scheme(), "http" | "https") && url.host_str().is_some()
+        });
+        match fits {
+            true => Ok(Secret::new(given.as_str().unwrap_or_default())),
+            // It may hold a password, so it is not repeated.
+            false => Err(self.wrong(entry, "must be an address, http://host:port")),
+        }
+    }
+
+    fn engines(&mut self, entry: &Listed, warnings: &mut Vec<String>) -> Result<(), Failure> {
+        self.web.names_engines = true;
+        let Origin::File(file, _) = &entry.from else {
+            return Ok(());
+        };
+        let items = self.sources.items_in(KEY, "engines", file);
+        let items = items.ok_or_else(|| self.wrong(entry, "must be a list of engines"))?;
+        for (from, value) in items {
+            let wrong =
+                |what: &str| Failure::usage(format!("{from}: {KEY}.{}: {what}", entry.name));
+            match value {
+                // Whoever does not need it should not be kept from working.
+                Err(failure) => {
+                    warnings.push(format!("{}: the engine is left out", failure.message));
+                }
+                Ok(value) => self
+                    .web
+                    .engines
+                    .push(engine(&value).map_err(|what| wrong(&what))?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One engine: its name, or a map with its kind. Values are not repeated: they may be
+/// keys.
+fn engine(value: &Value) -> Result<Engine, String> {
+    let kinds = || Kind::ALL.map(Kind::name).join(", ");
+    let empty = Map::new();
+    let (kind, map) = match value {
+        Value::String(name) => (Some(name.as_str()), &empty),
+        Value::Object(map) => (map.get("kind").and_then(Value::as_str), map),
+        _ => (None, &empty),
+    };
+    let known = ["kind", "base_url", "key", "api_key"];
+    if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(format!(
+            "there is no \"{other}\" in an engine; there are: {}",
+            known.join(", ")
+        ));
+    }
+    let kind =
+        kind.ok_or_else(|| format!("an engine is a name or a map with a kind: {}", kinds()))?;
+    let kind = Kind::by_name(kind.trim()).ok_or_else(|| {
+        let near = closest(kind, Kind::ALL.map(|kind| kind.name().to_owned()), 1);
+        match near.first() {
+            Some(near) => format!("there is no such engine; did you mean \"{near}\"?"),
+            None => format!("there is no such engine; there are: {}", kinds()),
+        }
+    })?;
+    let text = |key: &str| match map.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(format!("{key} must be text")),
+    };
+    let key = text("key")?.or(text("api_key")?).map(Secret::new);
+    Engine::new(kind, text("base_url")?, key)
+}

@@ -1,0 +1,540 @@
+//! From elements to text, in the order of the document.
+
+use super::table::{self, Table};
+use super::tag::Tag;
+use super::tree::{Name, Tree};
+use super::writer::{MOST, Mark, Writer, is_unseen};
+use url::Url;
+
+/// The longest language of a block of code that is named.
+const LONGEST_LANGUAGE: usize = 20;
+
+/// Addresses longer than that are left out; their text stays.
+const LONGEST_LINK: usize = 2000;
+
+/// Puts parts of a page into words.
+pub(super) struct Renderer<'a> {
+    tree: &'a Tree,
+    base: &'a Url,
+    /// Which nodes are left out.
+    skip: &'a [bool],
+    /// Where text goes: the page, and within it the cell that is being read.
+    writers: Vec<Writer>,
+    /// The elements that are open, and what to do at their ends.
+    open: Vec<(usize, End)>,
+    lists: Vec<Option<u64>>,
+    tables: Vec<Table>,
+}
+
+/// What the end of an element means.
+enum End {
+    Nothing,
+    Line,
+    Block,
+    /// A block whose lines began with something.
+    Prefixed,
+    /// An item of a list, or a term.
+    Item,
+    List,
+    Around(Mark, &'static str),
+    Before(Mark, &'static str),
+    Link(Mark, usize),
+    Table,
+    Row,
+    Cell(usize),
+    Quote,
+}
+
+impl<'a> Renderer<'a> {
+    pub(super) fn new(tree: &'a Tree, base: &'a Url, skip: &'a [bool]) -> Self {
+        Self {
+            tree,
+            base,
+            skip,
+            writers: vec![Writer::new()],
+            open: Vec::new(),
+            lists: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
+    /// Adds a node with all that is in it.
+    pub(super) fn node(&mut self, node: usize) {
+        self.writer().block();
+        let end = self.tree.within(node).end;
+        let mut at = node;
+        while at < end {
+            self.close_before(at);
+            at = self.enter(at).max(at + 1);
+            if self.writers.first().is_some_and(Writer::is_full) {
+                break;
+            }
+        }
+        self.close_before(usize::MAX);
+        self.writer().block();
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.writers.truncate(1);
+        self.writers.pop().map(Writer::finish).unwrap_or_default()
+    }
+
+    fn writer(&mut self) -> &mut Writer {
+        if self.writers.is_empty() {
+            self.writers.push(Writer::new());
+        }
+        let last = self.writers.len() - 1;
+        &mut self.writers[last]
+    }
+
+    fn close_before(&mut self, at: usize) {
+        while let Some((end, _)) = self.open.last()
+            && *end <= at
+        {
+            if let Some((_, what)) = self.open.pop() {
+                self.leave(what);
+            }
+        }
+    }
+
+    /// Begins a node, and says where to go on.
+    fn enter(&mut self, node: usize) -> usize {
+        let end = self.tree.within(node).end;
+        let Some(tag) = self.tree.tag(node) else {
+            if let Some(text) = self.tree.text_of(node) {
+                self.writer().text(text);
+            }
+            return end;
+        };
+        let is_skipped = self.skip.get(node).copied().unwrap_or_default();
+        if is_skipped || tag.is_silent() || self.tree.classes(node).any(is_line_number) {
+            return end;
+        }
+        let what = match tag {
+            Tag::Br => {
+                self.writer().line();
+                return end;
+            }
+            Tag::Hr => {
+                self.writer().block();
+                self.writer().exact("---");
+                self.writer().block();
+                return end;
+            }
+            Tag::Img => {
+                self.image(node);
+                return end;
+            }
+            Tag::Math => match self.tree.attribute(node, Name::Alttext) {
+                Some(text) => {
+                    self.writer().text(text);
+                    return end;
+                }
+                None => End::Nothing,
+            },
+            Tag::Pre | Tag::Xmp | Tag::Listing | Tag::Plaintext => {
+                self.code_block(node);
+                return end;
+            }
+            Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt => {
+                self.code(node);
+                return end;
+            }
+            Tag::A => self.link(node),
+            Tag::Strong | Tag::B => End::Around(self.writer().mark(), "**"),
+            Tag::Em | Tag::I => End::Around(self.writer().mark(), "*"),
+            Tag::Del | Tag::S | Tag::Strike => End::Around(self.writer().mark(), "~~"),
+            Tag::Q => End::Around(self.writer().mark(), "\""),
+            Tag::Rt => {
+                let text = self.tree.plain_text(node);
+                self.writer().exact(&format!("({text})"));
+                return end;
+            }
+            Tag::Sup => {
+                let text = self.tree.plain_text(node);
+                let mark = if text.starts_with(char::is_alphanumeric) {
+                    "^"
+                } else {
+                    ""
+                };
+                End::Before(self.writer().mark(), mark)
+            }
+            Tag::Ul | Tag::Ol | Tag::Menu => self.list(node, tag),
+            Tag::Li => self.item(),
+            Tag::Dt => {
+                self.writer().line();
+                End::Line
+            }
+            Tag::Dd => {
+                self.writer().line();
+                self.writer().push(Some(": ".to_owned()), " ", 2);
+                End::Item
+            }
+            Tag::Blockquote => {
+                self.writer().block();
+                self.writer().push(None, "> ", 1);
+                End::Quote
+            }
+            Tag::Table => self.table(node),
+            Tag::Tr if self.in_table() => {
+                if let Some(table) = self.tables.last_mut() {
+                    table.row();
+                }
+                End::Row
+            }
+            Tag::Td | Tag::Th if self.in_table() => {
+                self.writers.push(Writer::new());
+                End::Cell(node)
+            }
+            _ if tag.heading().is_some() => {
+                let marks = "#".repeat(tag.heading().unwrap_or(1)) + " ";
+                self.writer().block();
+                self.writer().push(Some(marks), "", 0);
+                End::Prefixed
+            }
+            Tag::Tr | Tag::Summary | Tag::Figcaption | Tag::Caption => {
+                self.writer().line();
+                End::Line
+            }
+            Tag::Div | Tag::Td | Tag::Th => {
+                self.writer().line();
+                End::Line
+            }
+            _ if tag.is_block() => {
+                self.writer().block();
+                End::Block
+            }
+            _ => End::Nothing,
+        };
+        self.open.push((end, what));
+        node + 1
+    }
+
+    fn leave(&mut self, what: End) {
+        match what {
+            End::Nothing => {}
+            End::Line => self.writer().line(),
+            End::Block => self.writer().block(),
+            End::Prefixed | End::Quote => {
+                self.writer().pop();
+                self.writer().block();
+            }
+            End::Item => {
+                self.writer().pop();
+                self.writer().line();
+            }
+            End::List => {
+                self.lists.pop();
+                if self.lists.is_empty() {
+                    self.writer().block();
+                } else {
+                    self.writer().line();
+                }
+            }
+            End::Around(mark, around) => {
+                if let Some(marked) = self.writer().marked(mark)
+                    && !marked.text().contains('\n')
+                {
+                    marked.surround(around, around);
+                }
+            }
+            End::Before(mark, before) => {
+                if let Some(marked) = self.writer().marked(mark) {
+                    marked.surround(before, "");
+                }
+            }
+            End::Link(mark, node) => self.end_of_link(mark, node),
+            End::Row => {
+                if let Some(table) = self.tables.last_mut() {
+                    table.end_row();
+                }
+            }
+            End::Cell(node) => self.end_of_cell(node),
+            End::Table => self.end_of_table(),
+        }
+    }
+
+    fn image(&mut self, node: usize) {
+        let alt = self.tree.attribute(node, Name::Alt).unwrap_or_default();
+        let alt = match alt.trim() {
+            "" => self.tree.attribute(node, Name::Title).unwrap_or_default(),
+            alt => alt,
+        };
+        let alt: Vec<&str> = alt.split_whitespace().collect();
+        if !alt.is_empty() {
+            let text = format!("[Image: {}]", alt.join(" "));
+            self.writer().text(&text);
+        }
+    }
+
+    fn list(&mut self, node: usize, tag: Tag) -> End {
+        if self.lists.is_empty() {
+            self.writer().block();
+        } else {
+            self.writer().line();
+        }
+        let first = self.tree.attribute(node, Name::Start);
+        let first = first.and_then(|start| start.trim().parse().ok());
+        self.lists
+            .push((tag == Tag::Ol).then(|| first.unwrap_or(1)));
+        End::List
+    }
+
+    fn item(&mut self) -> End {
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "- ".to_owned(),
+        };
+        let width = mark.len();
+        self.writer().line();
+        self.writer().push(Some(mark), " ", width);
+        End::Item
+    }
+
+    /// Lines of code, as they are.
+    fn code_block(&mut self, node: usize) {
+        let mut code = String::new();
+        let mut at = node + 1;
+        let end = self.tree.within(node).end;
+        while at < end {
+            let left_out = self.tree.classes(at).any(is_line_number)
+                || matches!(
+                    self.tree.tag(at),
+                    Some(Tag::Button | Tag::Script | Tag::Style)
+                );
+            if left_out {
+                at = self.tree.within(at).end;
+                continue;
+            }
+            match (self.tree.tag(at), self.tree.text_of(at)) {
+                (Some(Tag::Br), _) => code.push('\n'),
+                (_, Some(text)) => code.push_str(text),
+                _ => {}
+            }
+            at += 1;
+        }
+        let code: String = code
+            .replace("\r\n", "\n")
+            .chars()
+            .filter(|c| !is_unseen(*c))
+            .map(|c| if c == '\u{a0}' { ' ' } else { c })
+            .collect();
+        let code = code.trim_end().trim_start_matches('\n');
+        if code.is_empty() {
+            return;
+        }
+        let fence = "`".repeat(longest_run(code).max(2) + 1);
+        let language = self.language(node).unwrap_or_default();
+        let writer = self.writer();
+        writer.block();
+        writer.exact(&format!("{fence}{language}"));
+        writer.lines(code);
+        writer.lines(&fence);
+        writer.block();
+    }
+
+    /// The language that a class of the block, of what it is in or of what is in it
+    /// names.
+    fn language(&self, node: usize) -> Option<String> {
+        let inner = self
+            .tree
+            .within(node)
+            .find(|inner| self.tree.tag(*inner) == Some(Tag::Code));
+        let parent = self.tree.nodes.get(node).map(|node| node.parent);
+        let above = parent.and_then(|parent| self.tree.nodes.get(parent).map(|node| node.parent));
+        let mut classes = [Some(node), inner, parent, above]
+            .into_iter()
+            .flatten()
+            .flat_map(|node| self.tree.classes(node));
+        let mut name = "";
+        while let Some(class) = classes.next() {
+            let prefixes = ["language-", "lang-", "highlight-source-", "highlight-"];
+            if class == "brush:" {
+                name = classes.next().unwrap_or_default();
+            } else if let Some(rest) = prefixes.iter().find_map(|front| class.strip_prefix(front)) {
+                name = rest;
+            } else {
+                continue;
+            }
+            break;
+        }
+        let name = name.trim_end_matches(';');
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '-' | '_');
+        let is_name = name.len() <= LONGEST_LANGUAGE
+            && name.chars().all(fits)
+            && !matches!(name, "" | "default" | "none" | "plaintext");
+        is_name.then(|| name.to_owned())
+    }
+
+    /// Code within a line.
+    fn code(&mut self, node: usize) {
+        let code = self.tree.plain_text(node);
+        let code: String = code.chars().filter(|c| !is_unseen(*c)).collect();
+        if code.trim().is_empty() {
+            return;
+        }
+        let text = match longest_run(&code) {
+            0 => format!("`{code}`"),
+            run => {
+                let fence = "`".repeat(run + 1);
+                format!("{fence} {code} {fence}")
+            }
+        };
+        // Blanks at its ends are blanks between words.
+        let all = self.tree.all_text(node);
+        if all.starts_with(char::is_whitespace) {
+            self.writer().text(" ");
+        }
+        // What all of it leads to is kept.
+        let link = self.tree.within(node).find(|inner| {
+            self.tree.tag(*inner) == Some(Tag::A) && self.tree.plain_text(*inner) == code
+        });
+        match link.and_then(|link| self.address(link)) {
+            Some(address) => self.writer().exact(&format!("[{text}]({address})")),
+            None => self.writer().exact(&text),
+        }
+        if all.ends_with(char::is_whitespace) {
+            self.writer().text(" ");
+        }
+    }
+
+    fn link(&mut self, node: usize) -> End {
+        // The sign beside a heading by which one links to it.
+        let is_sign = self
+            .tree
+            .attribute(node, Name::Href)
+            .is_some_and(|href| href.contains('#'))
+            && matches!(
+                self.tree.plain_text(node).as_str(),
+                "¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "Anchor" | "Permalink"
+            );
+        if is_sign {
+            // Its text is written in a place that nobody reads.
+            self.writers.push(Writer::new());
+            return End::Cell(usize::MAX);
+        }
+        match self.address(node) {
+            Some(_) => End::Link(self.writer().mark(), node),
+            None => End::Nothing,
+        }
+    }
+
+    /// Where a link leads; nothing for places on the same page and for what is no
+    /// address of the web.
+    fn address(&self, node: usize) -> Option<Url> {
+        let href = self.tree.attribute(node, Name::Href)?.trim();
+        if href.is_empty() || href.starts_with('#') || href.len() > LONGEST_LINK {
+            return None;
+        }
+        let url = self.base.join(href).ok()?;
+        matches!(url.scheme(), "http" | "https" | "mailto").then_some(url)
+    }
+
+    fn end_of_link(&mut self, mark: Mark, node: usize) {
+        let Some(address) = self.address(node) else {
+            return;
+        };
+        let Some(marked) = self.writer().marked(mark) else {
+            return;
+        };
+        let text = marked.text();
+        if is_same(text, &address) {
+            marked.replace(address.as_str());
+        } else if text.contains('\n') {
+            marked.surround("", &format!(" ({address})"));
+        } else {
+            marked.surround("[", &format!("]({})", in_brackets(&address)));
+        }
+    }
+
+    fn in_table(&self) -> bool {
+        // A cell may hold what looks like a row, and it would be nobody's.
+        let innermost = self.open.iter().rev().find_map(|(_, what)| match what {
+            End::Table => Some(true),
+            End::Cell(_) => Some(false),
+            _ => None,
+        });
+        innermost == Some(true)
+    }
+
+    fn table(&mut self, node: usize) -> End {
+        self.writer().block();
+        if !table::is_data(self.tree, node) {
+            return End::Block;
+        }
+        self.tables.push(Table::default());
+        End::Table
+    }
+
+    fn end_of_cell(&mut self, node: usize) {
+        if self.writers.len() < 2 {
+            return;
+        }
+        let text = self.writers.pop().map(Writer::finish).unwrap_or_default();
+        if node == usize::MAX {
+            return;
+        }
+        let span = |name| {
+            let given = self.tree.attribute(node, name)?;
+            given.trim().parse::<usize>().ok()
+        };
+        let (columns, rows) = (span(Name::Colspan), span(Name::Rowspan));
+        if let Some(table) = self.tables.last_mut() {
+            table.cell(&text, columns.unwrap_or(1), rows.unwrap_or(1));
+        }
+    }
+
+    fn end_of_table(&mut self) {
+        let Some(table) = self.tables.pop() else {
+            return;
+        };
+        self.writer().block();
+        for line in table.lines(MOST) {
+            self.writer().lines(&line);
+        }
+        self.writer().block();
+    }
+}
+
+/// Whether a text says nothing that the address does not.
+fn is_same(text: &str, address: &Url) -> bool {
+    let bare = |text: &str| {
+        let text = text.trim().trim_end_matches('/');
+        let text = text.strip_prefix("mailto:").unwrap_or(text);
+        let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+        text.strip_prefix("www.").unwrap_or(text).to_owned()
+    };
+    bare(text) == bare(address.as_str())
+}
+
+/// An address within round brackets.
+fn in_brackets(address: &Url) -> String {
+    address.as_str().replace('(', "%28").replace(')', "%29")
+}
+
+fn is_line_number(class: &str) -> bool {
+    matches!(
+        class,
+        "linenos"
+            | "linenodiv"
+            | "lineno"
+            | "line-number"
+            | "line-numbers-rows"
+            | "gutter"
+            | "blob-num"
+    )
+}
+
+fn longest_run(code: &str) -> usize {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in code.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}

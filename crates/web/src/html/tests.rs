@@ -1,0 +1,235 @@
+//! What pages of all shapes become; whole pages are in `tests/fixtures`.
+
+use super::text;
+use std::time::{Duration, Instant};
+
+fn main(html: &str) -> String {
+    let text = text(
+        html,
+        &"https://example.org/a/b".parse().expect("an address"),
+    );
+    assert_eq!(text.rest, "", "{html}");
+    text.main
+}
+
+#[test]
+fn blanks_and_breaks() {
+    for (html, wanted) in [
+        ("", ""),
+        ("a", "a"),
+        ("  a \n b\t\t<b> c</b>d", "a b **c**d"),
+        ("a<br>b<br/>c", "a\nb\nc"),
+        ("<p>a<p>b</p>c", "a\n\nb\n\nc"),
+        ("<div>a</div><div>b</div>", "a\nb"),
+        ("<p>a</p>\n\n\n<p> </p><p>b</p>", "a\n\nb"),
+        ("a&nbsp;b &lt;i&gt; &copy; &#x41; &amp", "a b <i> © A &"),
+        ("a<!-- <p>b -->c", "ac"),
+        ("a<hr>b", "a\n\n---\n\nb"),
+        ("x<sup>2</sup>", "x^2"),
+        ("so\u{ad}ft\u{200b}er \u{202e}x\u{e0041}", "softer x"),
+        ("a\u{0}b\u{1b}[31mc", "ab[31mc"),
+        ("<del>a</del> <q>b</q> <s> </s>", "~~a~~ \"b\""),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+#[test]
+fn links_are_whole_and_worth_it() {
+    for (html, wanted) in [
+        ("<a href=c>x</a>", "[x](https://example.org/a/c)"),
+        (
+            "<a href='/c?d=1&amp;e=2'> x </a>y",
+            "[x](https://example.org/c?d=1&e=2) y",
+        ),
+        ("<a href='//other.org'>x</a>", "[x](https://other.org/)"),
+        (
+            "<base href='https://other.org/z/'><a href=c>x</a>",
+            "[x](https://other.org/z/c)",
+        ),
+        ("<a href='#x'>x</a>", "x"),
+        ("<a href='javascript:x()'>x</a>", "x"),
+        ("<a name=x>x</a>", "x"),
+        ("<a href=c></a>y", "y"),
+        (
+            "<a href='https://x.org/'>https://x.org</a>",
+            "https://x.org/",
+        ),
+        (
+            "<a href='c(d)'>x</a>",
+            "[x](https://example.org/a/c%28d%29)",
+        ),
+        (
+            "<a href=c><img alt=y src=z></a>",
+            "[[Image: y]](https://example.org/a/c)",
+        ),
+        (
+            "<a href=c><p>x</p><p>y</p></a>",
+            "x\n\ny (https://example.org/a/c)",
+        ),
+        (
+            "<a href=c>x<a href=d>y</a>",
+            "[x](https://example.org/a/c)[y](https://example.org/a/d)",
+        ),
+        (
+            "<code><a href=c>x</a></code>",
+            "[`x`](https://example.org/a/c)",
+        ),
+        ("<h2>x <a href='#x'>¶</a></h2>", "## x"),
+        ("<img alt=''><img src=x><img alt=' a\n b '>", "[Image: a b]"),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+#[test]
+fn code_keeps_its_shape() {
+    for (html, wanted) in [
+        ("<pre>\n  a\n\n    b  \n</pre>", "```\n  a\n\n    b\n```"),
+        ("<pre>a<br>b</pre>", "```\na\nb\n```"),
+        ("<pre>\ta\r\n\tb</pre>", "```\n\ta\n\tb\n```"),
+        ("<pre>a ``` b</pre>", "````\na ``` b\n````"),
+        (
+            "<pre class='language-rust'><code>x</code></pre>",
+            "```rust\nx\n```",
+        ),
+        ("<pre> </pre>", ""),
+        ("a <code> b </code>c", "a `b` c"),
+        ("<code>a`b</code>", "`` a`b ``"),
+        (
+            "<ul><li>x<pre>a\n b</pre>y</ul>",
+            "- x\n\n  ```\n  a\n   b\n  ```\n\n  y",
+        ),
+        ("<pre>a<span class=lineno>1</span>b</pre>", "```\nab\n```"),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+#[test]
+fn lists_and_quotations_nest() {
+    for (html, wanted) in [
+        (
+            "<ul><li>a<li>b<ul><li>c</ul><li>d</ul>e",
+            "- a\n- b\n  - c\n- d\n\ne",
+        ),
+        ("<ol start=9><li>a</li><li>b</li></ol>", "9. a\n10. b"),
+        ("<ol><li><p>a</p><p>b</p></li></ol>", "1. a\n\n   b"),
+        ("<li>a<li>b", "- a\n- b"),
+        (
+            "x<blockquote>a<blockquote>b</blockquote></blockquote>",
+            "x\n\n> a\n>\n> > b",
+        ),
+        ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n: b\nc\n: d"),
+        ("<ul><li></li><li>a</li></ul>", "- a"),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+#[test]
+fn tables_of_data_stay_tables() {
+    for (html, wanted) in [
+        (
+            "<table><tr><th>a<th>b<tr><td>1|2<td>3</table>x",
+            "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n\nx",
+        ),
+        (
+            "<table><tr><td rowspan=2>a<td>b<tr><td>c</table>",
+            "| a | b |\n| --- | --- |\n| a | c |",
+        ),
+        (
+            "<table><tr><td colspan=2>a<tr><td>b<td>c</table>",
+            "| a |  |\n| --- | --- |\n| b | c |",
+        ),
+        ("<table><tr><td>a<td>b</table>", "a\nb"),
+        ("<table><tr><td>a<tr><td>b</table>", "a\nb"),
+        (
+            "<table role=presentation><tr><td>a<td>b<tr><td>c<td>d</table>",
+            "a\nb\nc\nd",
+        ),
+        (
+            "<table><tr><td><table><tr><td>a<td>b<tr><td>c<td>d</table><td>e<tr><td>f<td>g</table>",
+            "| a | b |\n| --- | --- |\n| c | d |\n\ne\nf\ng",
+        ),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+#[test]
+fn what_nobody_sees_is_not_read() {
+    for html in [
+        "a<p hidden>b</p>",
+        "a<p style='Display : None'>b</p>",
+        "a<p aria-hidden=true>b</p>",
+        "a<script>document.write('<p>b</p>')</script>",
+        "a<style>b</style><template><p>b</p></template><svg><text>b</text></svg>",
+        "a<noscript><p>b</noscript><iframe>b</iframe><button>b</button><select><option>b</select>",
+        "<title>b</title>a",
+    ] {
+        let read = main(html);
+        assert!(!read.replace("# b\n\n", "").contains('b'), "{html}: {read}");
+        assert!(read.ends_with('a'), "{html}: {read}");
+    }
+}
+
+#[test]
+fn pages_that_are_wrong_are_read_all_the_same() {
+    for (html, wanted) in [
+        ("<p>a</div></b></table>b", "ab"),
+        ("<b>a<p>b</b>c</p>", "a\n\nb\n\nc"),
+        ("<a href=x", ""),
+        ("<p title='a", ""),
+        ("</p></p>a", "a"),
+        ("<html><html><body><body>a</html>b", "ab"),
+        ("<td>a<td>b", "a\nb"),
+        ("<ul>a</ul>", "a"),
+        ("a<![CDATA[b]]>c<?php d ?>e", "ace"),
+        ("<svg/>a<foo/>b", "ab"),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+/// However deep, and however much it could become: bounded in time and in size, on a
+/// small stack.
+#[test]
+fn bombs_are_bounded() {
+    let many = 20_000;
+    let row = "<tr><td>x<td>y";
+    let bombs = [
+        "<div>".repeat(many) + "end",
+        "<b><i><a href=x>".repeat(many) + "end",
+        "<blockquote>".repeat(many) + &"<p>x".repeat(many) + "end",
+        "<ul><li>".repeat(many) + "end",
+        "<table><tr><td>".repeat(many) + "end",
+        "<li>".repeat(400) + &"</ul></li></td>".repeat(100_000) + "end",
+        format!("<table><tr><td rowspan=65000>{}", "x".repeat(80)) + &row.repeat(many * 5),
+        "<table>".to_owned() + &"<tr><td colspan=1000>x<td>y".repeat(many),
+        "<pre><pre>".repeat(many) + "end",
+        "<p".to_owned() + &" class=x".repeat(many) + ">end",
+        "&amp;".repeat(many * 10),
+        "<".repeat(many * 10),
+    ];
+    let read = move || {
+        for bomb in bombs {
+            let begun = Instant::now();
+            let url = "https://example.org/".parse().expect("an address");
+            let read = text(&bomb, &url);
+            let took = begun.elapsed();
+            // This is a build without optimisation; the real one is measured in bench/.
+            assert!(took < Duration::from_secs(10), "{took:?}");
+            assert!(read.main.len() + read.rest.len() < 20 << 20);
+            if bomb.ends_with("end") {
+                assert!(read.main.contains("end") || read.rest.contains("end"));
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    thread
+        .spawn(read)
+        .expect("a thread")
+        .join()
+        .expect("an end");
+}
