@@ -179,7 +179,7 @@ pub(crate) enum Command {
         verbatim_doc_comment,
         args_conflicts_with_subcommands = true,
         disable_help_subcommand = true,
-        after_help = "Examples:\n  haft mcp\n  haft mcp --preset readonly\n  haft mcp list"
+        after_help = "Examples:\n  haft mcp\n  haft mcp list"
     )]
     Mcp {
         #[command(subcommand)]

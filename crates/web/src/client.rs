@@ -337,9 +337,11 @@ fn collect(headers: &[Header]) -> Result<HeaderMap, HttpError> {
             Header::Credential(name, value) => {
                 (Ok(HeaderName::from_static(name)), value.expose(), true)
             }
-            Header::Named(name, value) => {
-                (HeaderName::from_bytes(name.as_bytes()), value.expose(), true)
-            }
+            Header::Named(name, value) => (
+                HeaderName::from_bytes(name.as_bytes()),
+                value.expose(),
+                true,
+            ),
         };
         let name = name.map_err(|_| HttpError::Invalid {
             reason: "a header has a name that no header may have",

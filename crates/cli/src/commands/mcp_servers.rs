@@ -41,7 +41,10 @@ fn reached(server: &Server, settings: &Settings) -> String {
                 Value::Array(all) => all.iter().skip(1).collect(),
                 _ => Vec::new(),
             };
-            for word in given.into_iter().chain(written["args"].as_array().unwrap_or(&none)) {
+            for word in given
+                .into_iter()
+                .chain(written["args"].as_array().unwrap_or(&none))
+            {
                 let word = match word {
                     Value::String(word) => word.clone(),
                     other => other.to_string(),
@@ -52,7 +55,9 @@ fn reached(server: &Server, settings: &Settings) -> String {
             words.join(" ")
         }
         How::Address { url, .. } => {
-            let key = ["url", "uri"].into_iter().find_map(|key| written[key].as_str());
+            let key = ["url", "uri"]
+                .into_iter()
+                .find_map(|key| written[key].as_str());
             redact::text("url", key.unwrap_or(url))
         }
     }

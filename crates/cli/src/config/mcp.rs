@@ -199,13 +199,17 @@ impl Reader<'_> {
             None | Some(Value::Null) => None,
             Some(Value::String(given)) => {
                 let known = TYPES.iter().find(|(name, _)| name == given);
-                let (_, kind) = known.ok_or_else(|| self.wrong("type must be stdio, http or sse"))?;
+                let (_, kind) =
+                    known.ok_or_else(|| self.wrong("type must be stdio, http or sse"))?;
                 Some(*kind)
             }
             Some(_) => return Err(self.wrong("type must be stdio, http or sse")),
         };
         let is_given = |key: &&str| map.get(*key).is_some_and(|value| !value.is_null());
-        let ways: Vec<&str> = ["command", "url", "uri"].into_iter().filter(is_given).collect();
+        let ways: Vec<&str> = ["command", "url", "uri"]
+            .into_iter()
+            .filter(is_given)
+            .collect();
         match (ways.as_slice(), kind) {
             (["command"], None | Some(Kind::Stdio)) => {
                 self.not(map, &["headers"], "a server with a command")?;

@@ -129,7 +129,9 @@ fn item(server: &Configured, settings: &Settings) -> Item {
             (shown, files, meant)
         }
         How::Address { url, .. } => {
-            let key = ["url", "uri"].into_iter().find(|key| written[*key] != Value::Null);
+            let key = ["url", "uri"]
+                .into_iter()
+                .find(|key| written[*key] != Value::Null);
             let shown = key.map(|key| as_text(&written[key])).unwrap_or_default();
             remarks.push("haft itself connects there, whatever commands may do".to_owned());
             (shown, Vec::new(), url.clone())
@@ -185,9 +187,7 @@ fn remote(server: &Configured, check: Option<Check>, settings: &Settings) -> Opt
             }
         }
         // It was checked when it was read.
-        How::Address { url, headers, wire } => {
-            Reach::address(url, headers.clone(), *wire).ok()?
-        }
+        How::Address { url, headers, wire } => Reach::address(url, headers.clone(), *wire).ok()?,
     };
     let mut remote = Remote::new(server.name.clone(), reach);
     if let Some(timeout) = server.timeout {
@@ -243,7 +243,11 @@ fn identity(server: &Configured, settings: &Settings) -> String {
         hash.update(folder.as_os_str().as_encoded_bytes());
     }
     let digest = hash.finalize();
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// A small file of haft's own that nobody else may read.

@@ -6,9 +6,7 @@ use super::plugin::{LOG, Programs, clean};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Exec};
-use haft_ops::executor::{
-    Conversation, Disk, Input, Keep, Program, Prompts, Streams, When,
-};
+use haft_ops::executor::{Conversation, Disk, Input, Keep, Program, Prompts, Streams, When};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,10 +24,8 @@ pub trait Source: Send + Sync {
 
     /// Which tools it has. Asked before the first call that could need one, and again
     /// whenever [`Source::changes`] wakes. `programs` is how programs are run here.
-    fn tools<'a>(
-        &'a self,
-        programs: Option<&'a Programs>,
-    ) -> BoxFuture<'a, Result<Brought, Error>>;
+    fn tools<'a>(&'a self, programs: Option<&'a Programs>)
+    -> BoxFuture<'a, Result<Brought, Error>>;
 
     /// Wakes when it has other tools than it had.
     fn changes(&self) -> Option<watch::Receiver<u64>> {
@@ -164,11 +160,7 @@ impl Sourced {
 
     /// Puts its tools in the place of those it had, each under a name that is its own,
     /// and says what is wrong.
-    pub(crate) fn take_in(
-        &self,
-        tools: &crate::Tools,
-        met: Result<Brought, Error>,
-    ) -> Vec<String> {
+    pub(crate) fn take_in(&self, tools: &crate::Tools, met: Result<Brought, Error>) -> Vec<String> {
         let label = self.source.label();
         let (brought, mut problems) = match met {
             Ok(Brought { tools, problems }) => (tools, problems),

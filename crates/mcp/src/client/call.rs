@@ -50,8 +50,8 @@ pub(super) struct Call<'a> {
 impl Call<'_> {
     /// Makes it.
     pub(super) async fn make(&self, connection: &Connection) -> Outcome {
-        let mut params = CallToolRequestParams::new(self.tool.to_owned())
-            .with_arguments(self.arguments.clone());
+        let mut params =
+            CallToolRequestParams::new(self.tool.to_owned()).with_arguments(self.arguments.clone());
         for _ in 0..ROUNDS {
             let result = match self.once(connection, params.clone()).await {
                 Ok(result) => result,
@@ -141,7 +141,10 @@ impl Call<'_> {
         };
         let schema = serde_json::to_value(requested_schema).unwrap_or_default();
         let Some(content) = implied(&schema) else {
-            tracing::info!(server = self.server, "a question that takes more than a yes was declined");
+            tracing::info!(
+                server = self.server,
+                "a question that takes more than a yes was declined"
+            );
             return declined;
         };
         let asked = haft::ops::text::decode::visible(message);
@@ -237,8 +240,12 @@ mod tests {
             "properties": { "sure": { "type": "boolean" }, "size": { "type": "string", "default": "small" }, "note": { "type": "string" } },
             "required": ["sure"],
         });
-        assert_eq!(implied(&schema), Some(json!({ "sure": true, "size": "small" })));
-        let written = json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] });
+        assert_eq!(
+            implied(&schema),
+            Some(json!({ "sure": true, "size": "small" }))
+        );
+        let written =
+            json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] });
         assert_eq!(implied(&written), None);
         assert_eq!(implied(&json!({})), Some(json!({})));
     }

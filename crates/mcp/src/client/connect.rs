@@ -285,7 +285,9 @@ async fn last_words(running: &Running, over: Option<Over>) -> (Option<Exit>, Str
         let mut end = running.end();
         let ended = tokio::time::timeout(BY_ITSELF, end.wait_for(Option::is_some)).await;
         if let Ok(Ok(ended)) = ended {
-            let ended = ended.as_ref().and_then(|ended| ended.as_ref().as_ref().ok());
+            let ended = ended
+                .as_ref()
+                .and_then(|ended| ended.as_ref().as_ref().ok());
             status = ended.map(|finished| finished.status);
         }
     }

@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn events_are_read_however_they_are_cut() {
-        let text = ": hello\r\nevent: endpoint\r\ndata: /a\r\n\r\ndata:1\ndata: 2\nid: 7\n\n\ndata: late";
+        let text =
+            ": hello\r\nevent: endpoint\r\ndata: /a\r\n\r\ndata:1\ndata: 2\nid: 7\n\n\ndata: late";
         let wanted = [
             (Some("endpoint".into()), Some("/a".into()), None),
             (None, Some("1\n2".into()), Some("7".into())),

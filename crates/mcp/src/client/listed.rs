@@ -269,8 +269,14 @@ mod tests {
         assert_eq!(names(&second), ["my_server_c"]);
         assert_eq!(second.changed[0].0, "a");
         assert_eq!(second.changed[0].1.description, "reads");
-        let all = whole.tools.iter().map(|tool| (tool.own.clone(), tool.seen()));
-        kept.store(&all.chain([("b".to_owned(), first.tools[1].seen())]).collect());
+        let all = whole
+            .tools
+            .iter()
+            .map(|tool| (tool.own.clone(), tool.seen()));
+        kept.store(
+            &all.chain([("b".to_owned(), first.tools[1].seen())])
+                .collect(),
+        );
         let (third, _) = listed(&[tool("a", "reads, and sends"), tool("b", "other")]);
         assert_eq!(names(&third), ["my_server_a"]);
         assert_eq!(third.changed[0].0, "b");

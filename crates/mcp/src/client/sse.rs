@@ -139,7 +139,11 @@ mod tests {
             goes("http://127.0.0.1:8080/m").as_deref(),
             Some("http://127.0.0.1:8080/m")
         );
-        for bad in ["http://127.0.0.1:9090/m", "//evil.example/m", "https://127.0.0.1:8080/m"] {
+        for bad in [
+            "http://127.0.0.1:9090/m",
+            "//evil.example/m",
+            "https://127.0.0.1:8080/m",
+        ] {
             assert_eq!(goes(bad), None, "{bad}");
         }
     }

@@ -31,7 +31,9 @@ pub(super) fn run(shared: &Shared, args: &List) -> Result<Exit, Failure> {
     }
     if known.is_empty() {
         if !settings.quiet {
-            output::note("there are no MCP servers; `tools: { mcp: { NAME: { command: …, args: […] } } }` in haft.yaml adds one");
+            output::note(
+                "there are no MCP servers; `tools: { mcp: { NAME: { command: …, args: […] } } }` in haft.yaml adds one",
+            );
         }
         return Ok(Exit::Done);
     }

@@ -26,7 +26,10 @@ pub(super) async fn run(
             "MCP server {} wants you to sign in, and nobody is here",
             server.name()
         ))
-        .hint(format!("run `haft mcp test {}` at a terminal", server.name())));
+        .hint(format!(
+            "run `haft mcp test {}` at a terminal",
+            server.name()
+        )));
     }
     let failed = |what: &dyn std::fmt::Display| {
         Failure::failed(format!("MCP server {}: no sign-in: {what}", server.name()))

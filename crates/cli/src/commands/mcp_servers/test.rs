@@ -4,6 +4,7 @@ use super::{reached, sign_in};
 use crate::args::Shared;
 use crate::args::mcp_servers::Test;
 use crate::config::Settings;
+use crate::config::mcp::label;
 use crate::exit::{Exit, Failure};
 use crate::external::servers::{self, Server};
 use crate::output::Paint;
@@ -23,12 +24,12 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     let server = find(&settings, &args.name)?;
     let how = reached(&server, &settings);
     if let Some(item) = &server.waits {
-        return Err(Failure::failed(format!(
-            "{} is this folder's, and not trusted",
-            item.name
-        ))
-        .hint("`haft trust` shows what it would run"));
+        return Err(
+            Failure::failed(format!("{} is this folder's, and not trusted", item.name))
+                .hint("`haft trust` shows what it would run"),
+        );
     }
+    let is_program = server.configured.how.program().is_some();
     let remote = RemoteServer::new(server.remote).map_err(|error| {
         Failure::usage(format!("MCP server {}: {error}", server.configured.name))
     })?;
@@ -38,7 +39,7 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     signals::block_on(async {
         let mut signals = Signals::listen()?;
         tokio::select! {
-            tested = tested(&settings, &remote, args) => tested,
+            tested = tested(&settings, &remote, is_program, args) => tested,
             exit = signals.next() => Ok(exit),
         }
     })
@@ -46,8 +47,13 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
 
 fn find(settings: &Settings, name: &str) -> Result<Server, Failure> {
     let all = servers::all(settings);
-    let names: Vec<String> = all.iter().map(|server| server.configured.name.clone()).collect();
-    let found = all.into_iter().find(|server| server.configured.name == name);
+    let names: Vec<String> = all
+        .iter()
+        .map(|server| server.configured.name.clone())
+        .collect();
+    let found = all
+        .into_iter()
+        .find(|server| server.configured.name == name);
     found.ok_or_else(|| {
         let near = closest(name, names.iter().cloned(), 1);
         let meant = near.first();
@@ -67,6 +73,7 @@ fn find(settings: &Settings, name: &str) -> Result<Server, Failure> {
 async fn tested(
     settings: &Settings,
     remote: &Arc<RemoteServer>,
+    is_program: bool,
     args: &Test,
 ) -> Result<Exit, Failure> {
     let runtime = session::build(settings, Offer::Preset)?;
@@ -78,7 +85,7 @@ async fn tested(
     }
     let report = match found {
         Ok(report) => report,
-        Err(unreached) => return failed(&unreached.to_string(), args),
+        Err(unreached) => return failed(&unreached.to_string(), is_program, args),
     };
     if args.json {
         output::json(&as_json(&report))?;
@@ -102,13 +109,19 @@ async fn tested(
     Ok(Exit::Failed)
 }
 
-fn failed(words: &str, args: &Test) -> Result<Exit, Failure> {
+fn failed(words: &str, is_program: bool, args: &Test) -> Result<Exit, Failure> {
     if args.json {
         output::json(&json!({ "good": false, "problem": words }))?;
         return Ok(Exit::Failed);
     }
-    Err(Failure::failed(words)
-        .hint(format!("what a server says to stderr: `haft plugin log mcp-{}`", args.name)))
+    let failure = Failure::failed(words);
+    Err(match is_program {
+        true => failure.hint(format!(
+            "what it said to stderr: `haft plugin log mcp-{}`",
+            label(&args.name)
+        )),
+        false => failure,
+    })
 }
 
 fn verdict(report: &Report) -> Exit {
@@ -172,15 +185,25 @@ fn change(name: &str, was: &Seen, is: &Seen, style: Paint) -> String {
         }
         out.push_str(&format!("    {what}\n"));
         for line in was.lines() {
-            out.push_str(&format!("      {}\n", style.red(&format!("- {}", on_a_line(line)))));
+            out.push_str(&format!(
+                "      {}\n",
+                style.red(&format!("- {}", on_a_line(line)))
+            ));
         }
         for line in is.lines() {
-            out.push_str(&format!("      {}\n", style.green(&format!("+ {}", on_a_line(line)))));
+            out.push_str(&format!(
+                "      {}\n",
+                style.green(&format!("+ {}", on_a_line(line)))
+            ));
         }
     };
     part("description", &was.description, &is.description);
     let pretty = |schema: &Value| format!("{schema:#}");
-    part("parameters", &pretty(&was.parameters), &pretty(&is.parameters));
+    part(
+        "parameters",
+        &pretty(&was.parameters),
+        &pretty(&is.parameters),
+    );
     out
 }
 
@@ -188,9 +211,10 @@ fn as_json(report: &Report) -> Value {
     let tools = report.tools.iter().map(|(own, tool)| {
         json!({ "name": tool.name, "own_name": own, "description": tool.description, "parameters": tool.parameters })
     });
-    let changed = report.changed.iter().map(|(name, was, is)| {
-        json!({ "own_name": name, "was": was, "is": is })
-    });
+    let changed = report
+        .changed
+        .iter()
+        .map(|(name, was, is)| json!({ "own_name": name, "was": was, "is": is }));
     json!({
         "good": !report.tools.is_empty() && report.changed.is_empty(),
         "server": report.server.as_ref().map(|(name, version)| json!({ "name": name, "version": version })),
