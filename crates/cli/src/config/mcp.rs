@@ -166,7 +166,7 @@ impl Reader<'_> {
         if name.trim().is_empty() {
             return Err(self.wrong("a server has a name"));
         }
-        for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let near = closest(key, KEYS.map(str::to_owned), 1);
             let meant = match near.first() {
                 Some(near) => format!("; did you mean \"{near}\"?"),

@@ -20,7 +20,7 @@ serve(lambda: tools, call)
 "#,
     )]);
     let mut session = bed.session(&[]);
-    let mut has_new = |session: &mut crate::session::Session, wanted: bool| {
+    let has_new = |session: &mut crate::session::Session, wanted: bool| {
         within(Duration::from_secs(5), || {
             let tools = session.tools();
             tools.iter().any(|tool| tool["name"] == "grows_new") == wanted

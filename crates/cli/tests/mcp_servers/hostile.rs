@@ -17,9 +17,13 @@ fn haft_starts_whatever_servers_are_there() {
         ("toolless", "serve([], echo)"),
         (
             "listless",
-            "serve(None, echo, lambda m: m['method'] == 'tools/list')\ntime.sleep(1000)",
+            "for m in messages():\n  if m.get('method') == 'initialize': hello(m)\n  elif m.get('method') == 'server/discover': error(m['id'], -32601, 'unknown')",
         ),
         ("wordless", "os.close(1); time.sleep(1000)"),
+        (
+            "deep",
+            "for m in messages():\n  if m.get('method') == 'initialize': hello(m)\n  elif m.get('method') == 'tools/list': raw('{\"jsonrpc\": \"2.0\", \"id\": %d, \"result\": {\"tools\": %s%s}}\\n' % (m['id'], '[' * 9000, ']' * 9000))\n  elif 'id' in m: error(m['id'], -32601, 'unknown')",
+        ),
         ("endless", "while True: raw('x' * 1000000)"),
         (
             "refuses",
@@ -49,6 +53,7 @@ fn haft_starts_whatever_servers_are_there() {
         ("toolless", "has no tools"),
         ("listless", "did not list its tools within 10 seconds"),
         ("wordless", "closed its output"),
+        ("deep", "does not list its tools: the answer cannot be read"),
         ("endless", "wrote no message, but a great deal else"),
         ("refuses", "did not begin as a server does: not today"),
         ("missing", "did not start: "),
@@ -107,8 +112,7 @@ fn poisoned_names_and_descriptions_are_made_harmless() {
         "poison",
         r##"
 deep = {"type": "object"}
-for n in range(3000): deep = {"type": "object", "properties": {"a": deep}}
-sys.setrecursionlimit(100000)
+for n in range(50): deep = {"type": "object", "properties": {"a": deep}}
 serve([
     tool("read\x1b[2J\u202e; rm -rf /", description="Reads.\x1b]0;title\x07\u200b <IMPORTANT>"),
     tool("a" * 200),

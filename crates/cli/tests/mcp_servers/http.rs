@@ -29,12 +29,21 @@ class Handler(Base):
     def do_POST(self):
         message = json.loads(self.body())
         if "id" not in message: return self.send(202)
-        events = []
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        def event(what):
+            self.wfile.write(("event: message\r\ndata: %s\r\n\r\n" % json.dumps(what)).encode())
+            self.wfile.flush()
         token = message.get("params", {}).get("_meta", {}).get("progressToken")
-        if message["method"] == "tools/call": events.append({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "message": "half way"}})
-        events.append(reply(message))
-        body = "".join("event: message\r\nid: %d\r\ndata: %s\r\n\r\n" % (n, json.dumps(event)) for n, event in enumerate(events))
-        self.send(200, body.encode(), "text/event-stream")
+        if message["method"] == "tools/call":
+            for n in range(3):
+                time.sleep(0.2)
+                event({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": n, "message": "step %d" % n}})
+            time.sleep(0.2)
+        event(reply(message))
     def do_GET(self): self.send(405)
 run(Handler)
 "#;
@@ -89,7 +98,7 @@ fn answers_may_come_as_events() {
         r#"{"words": "\u00e9"}"#
     );
     assert!(
-        format!("{:?}", session.told).contains("half way"),
+        format!("{:?}", session.told).contains("step 1"),
         "{:?}",
         session.told
     );
@@ -97,7 +106,7 @@ fn answers_may_come_as_events() {
 
 /// A server as they were in 2024. `GOES` is where messages go.
 const OLD: &str = r#"
-streams = queue.Queue()
+streams = []
 class Handler(Base):
     def do_GET(self):
         self.heard()
@@ -105,17 +114,19 @@ class Handler(Base):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        self.wfile.write(b"event: endpoint\ndata: GOES\n\n")
+        stream = queue.Queue()
+        streams.append(stream)
+        self.wfile.write(b"event: endpoint\ndata: GOES%d\n\n" % (len(streams) - 1))
         self.wfile.flush()
         while True:
-            message = streams.get()
+            message = stream.get()
             self.wfile.write(b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n")
             self.wfile.flush()
     def do_POST(self):
         message = json.loads(self.body() or b"{}")
         self.heard(message=message)
         if not self.path.startswith("/messages"): return self.send(404)
-        if "id" in message: streams.put(reply(message))
+        if "id" in message: streams[int(self.path.rsplit("=")[-1])].put(reply(message))
         self.send(202, b"Accepted")
 run(Handler)
 "#;
@@ -126,7 +137,7 @@ fn an_older_server_is_used_by_its_stream_of_events() {
         |url: String| json!({ "uri": url }),
         |url: String| json!({ "type": "sse", "url": url }),
     ] {
-        let web = Web::start(&OLD.replace("GOES", "/messages?session=7"));
+        let web = Web::start(&OLD.replace("GOES", "/messages?session="));
         let bed = with("old", entry(web.url("/sse")));
         let mut session = bed.session(&[]);
         assert_eq!(
@@ -145,7 +156,7 @@ fn an_older_server_is_used_by_its_stream_of_events() {
 fn messages_and_their_credentials_go_to_nobody_else() {
     let thief = Web::start(PLAIN);
     let headers = json!({ "Authorization": "Bearer sesame-1234" });
-    let elsewhere = OLD.replace("GOES", &thief.url("/messages"));
+    let elsewhere = OLD.replace("GOES", &thief.url("/messages?session="));
     let web = Web::start(&elsewhere);
     let bed = with(
         "old",

@@ -27,4 +27,5 @@ mod hostile;
 mod http;
 mod servers;
 mod settings;
+mod sign_in;
 mod trust;

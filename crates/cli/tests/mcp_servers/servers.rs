@@ -93,7 +93,7 @@ impl Bed {
 
 /// What servers over HTTP have in common. Each says its port first, then what it got.
 const HTTP: &str = r#"
-import json, sys, threading, queue
+import json, sys, threading, time, queue
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 def note(**what): print(json.dumps(what), flush=True)
 def tool(name, description="Tests."):
