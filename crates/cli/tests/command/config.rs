@@ -244,14 +244,14 @@ fn the_value_of_a_variable_is_never_shown() {
 #[test]
 fn keys_of_later_versions_are_taken_and_named_once() {
     let scratch = Scratch::new();
-    scratch.file("haft.yaml", "model: m\nprovider: anthropic\nmax_cost: 1.5\ntools:\n  mcp: {a: {command: x}}\n  web: {enabled: true}\nskills: []\nmax_turns: 3\n");
+    scratch.file("haft.yaml", "model: m\nprovider: anthropic\nmax_cost: 1.5\ntools:\n  web: {enabled: true}\nskills: []\nmax_turns: 3\n");
     scratch.user("subagents: []\n");
     let ended = scratch.haft(&["tools"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let lines: Vec<&str> = ended.err.lines().collect();
     assert_eq!(
         lines,
-        ["haft.yaml: not used by this version: tools.mcp, tools.web"],
+        ["haft.yaml: not used by this version: tools.web"],
         "{ended:?}"
     );
     assert_eq!(scratch.haft(&["tools", "--quiet"]).err, "");
@@ -333,6 +333,6 @@ fn init_writes_once_and_every_line_of_it_is_valid() {
     scratch.file("haft.yaml", used);
     assert_eq!(
         scratch.shown("log", &[], &[]),
-        (json!("warn"), "haft.yaml:24".to_owned())
+        (json!("warn"), "haft.yaml:25".to_owned())
     );
 }

@@ -53,6 +53,7 @@ run(Handler)
 /// Runs a command at a terminal, and says what stands there so far.
 struct Terminal {
     child: std::process::Child,
+    reading: Option<std::thread::JoinHandle<()>>,
     shown: Arc<Mutex<String>>,
 }
 
@@ -74,14 +75,18 @@ impl Terminal {
         let mut out = child.stdout.take().unwrap();
         let shown = Arc::new(Mutex::new(String::new()));
         let seen = Arc::clone(&shown);
-        std::thread::spawn(move || {
+        let reading = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = out.read(&mut buffer) {
                 let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
                 seen.lock().unwrap().push_str(&text);
             }
         });
-        Self { child, shown }
+        Self {
+            child,
+            reading: Some(reading),
+            shown,
+        }
     }
 
     fn shown(&self) -> String {
@@ -91,7 +96,7 @@ impl Terminal {
     fn wait(&mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         // The last of it may still be on its way.
-        std::thread::sleep(Duration::from_millis(100));
+        self.reading.take().unwrap().join().unwrap();
         (code, self.shown())
     }
 }
@@ -156,7 +161,7 @@ fn a_person_signs_in_once_and_it_is_renewed_by_itself() {
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
-    // Old by now: another one is fetched, and nobody is asked.
+    // Once it is old another one is fetched, and nobody is asked.
     std::thread::sleep(Duration::from_millis(1_100));
     assert_eq!(
         bed.said("web_echo", &json!({ "words": "a" })),
