@@ -2,8 +2,9 @@
 
 use crate::bed::Bed;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// What every server begins with. `serve` answers what a server has to; a test gives it
 /// tools and what a call does.
@@ -134,7 +135,7 @@ def run(handler):
 pub(crate) struct Web {
     child: Child,
     pub(crate) port: u16,
-    heard: std::sync::Arc<std::sync::Mutex<Vec<Value>>>,
+    heard: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Web {
@@ -147,8 +148,8 @@ impl Web {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let port = lines.next().unwrap().unwrap().parse().unwrap();
-        let heard: std::sync::Arc<std::sync::Mutex<Vec<Value>>> = std::sync::Arc::default();
-        let hears = std::sync::Arc::clone(&heard);
+        let heard: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let hears = Arc::clone(&heard);
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if let Ok(value) = serde_json::from_str(&line) {
@@ -173,5 +174,61 @@ impl Drop for Web {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Runs a command at a terminal, and says what stands there so far.
+pub(crate) struct Terminal {
+    child: std::process::Child,
+    reading: Option<std::thread::JoinHandle<()>>,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    pub(crate) fn run(bed: &Bed, args: &str) -> Self {
+        let haft = env!("CARGO_BIN_EXE_haft");
+        let mut child = Command::new("script")
+            .args(["-qec", &format!("{haft} {args}"), "/dev/null"])
+            .current_dir(bed.work(""))
+            .env_clear()
+            .env("HOME", bed.path("home"))
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("TERM", "dumb")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let shown = Arc::new(Mutex::new(String::new()));
+        let seen = Arc::clone(&shown);
+        let reading = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = out.read(&mut buffer) {
+                let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
+                seen.lock().unwrap().push_str(&text);
+            }
+        });
+        Self {
+            child,
+            reading: Some(reading),
+            shown,
+        }
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        self.shown.lock().unwrap().clone()
+    }
+
+    pub(crate) fn type_in(&mut self, text: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        input.write_all(text.as_bytes()).unwrap();
+    }
+
+    pub(crate) fn wait(&mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        // The last of it may still be on its way.
+        self.reading.take().unwrap().join().unwrap();
+        (code, self.shown())
     }
 }

@@ -1,13 +1,11 @@
 //! Servers that want the person to sign in (OAuth), at a terminal and after it.
 
 use crate::bed::{Bed, within};
-use crate::servers::Web;
+use crate::servers::{Terminal, Web};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A server and who signs people in to it. A token is good for a second. `ISSUER` says
@@ -49,57 +47,6 @@ class Handler(Base):
         self.send(404)
 run(Handler)
 "#;
-
-/// Runs a command at a terminal, and says what stands there so far.
-struct Terminal {
-    child: std::process::Child,
-    reading: Option<std::thread::JoinHandle<()>>,
-    shown: Arc<Mutex<String>>,
-}
-
-impl Terminal {
-    fn run(bed: &Bed, args: &str) -> Self {
-        let haft = env!("CARGO_BIN_EXE_haft");
-        let mut child = Command::new("script")
-            .args(["-qec", &format!("{haft} {args}"), "/dev/null"])
-            .current_dir(bed.work(""))
-            .env_clear()
-            .env("HOME", bed.path("home"))
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("TERM", "dumb")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut out = child.stdout.take().unwrap();
-        let shown = Arc::new(Mutex::new(String::new()));
-        let seen = Arc::clone(&shown);
-        let reading = std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(read @ 1..) = out.read(&mut buffer) {
-                let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
-                seen.lock().unwrap().push_str(&text);
-            }
-        });
-        Self {
-            child,
-            reading: Some(reading),
-            shown,
-        }
-    }
-
-    fn shown(&self) -> String {
-        self.shown.lock().unwrap().clone()
-    }
-
-    fn wait(&mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().unwrap().code();
-        // The last of it may still be on its way.
-        self.reading.take().unwrap().join().unwrap();
-        (code, self.shown())
-    }
-}
 
 fn with(url: &str) -> Bed {
     let bed = Bed::new();
