@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
 use haft_mcp::client::{Reach, Wire};
 use haft_web::Secret;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ impl Reader<'_> {
         if name.trim().is_empty() {
             return Err(self.wrong("a server has a name"));
         }
-        for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let near = closest(key, KEYS.map(str::to_owned), 1);
             let meant = match near.first() {
                 Some(near) => format!("; did you mean \"{near}\"?"),
@@ -336,6 +336,29 @@ impl Reader<'_> {
         }
         Ok(environment)
     }
+}
+
+/// What an editor knows of a server.
+pub(super) fn schema() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    json!({
+        "type": "object",
+        "properties": {
+            "command": { "description": "The program that is the server", "anyOf": [{ "type": "string" }, texts] },
+            "args": texts,
+            "env": { "description": "Variables it sees beside the usual ones", "anyOf": [map, texts] },
+            "cwd": { "description": "The folder it runs in", "type": "string" },
+            "url": { "description": "Where it is, over streamable HTTP", "type": "string" },
+            "uri": { "description": "Where it is, over streamable HTTP or events", "type": "string" },
+            "headers": map,
+            "type": { "enum": TYPES.map(|(name, _)| name) },
+            "timeout": { "description": "Seconds a call may go without a sign of life", "type": "number" },
+            "tools": { "description": "The only tools that are taken of it", "type": "array", "items": { "type": "string" } },
+            "enabled": { "type": "boolean" },
+        },
+        "additionalProperties": false,
+    })
 }
 
 /// The name of a file for something of a server.

@@ -1,7 +1,7 @@
 //! The JSON Schema of `haft.yaml`, for editors that complete and check it.
 
 use super::keys::{KEYS, Key, Kind, SECTION};
-use super::policy;
+use super::{mcp, policy};
 use serde_json::{Map, Value, json};
 
 /// The schema, from the list of keys.
@@ -55,6 +55,9 @@ fn property(key: &Key) -> Value {
         Kind::Texts => ("array", vec![("items", json!({ "type": "string" }))]),
         Kind::List => ("array", Vec::new()),
         Kind::Rules => ("array", vec![("items", policy::schema())]),
+        Kind::Map if key.name == "tools.mcp" => {
+            ("object", vec![("additionalProperties", mcp::schema())])
+        }
         Kind::Map => ("object", Vec::new()),
         Kind::Anything => ("", Vec::new()),
     };

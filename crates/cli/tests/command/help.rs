@@ -13,6 +13,8 @@ const COMMANDS: &[&[&str]] = &[
     &["why"],
     &["tools"],
     &["mcp"],
+    &["mcp", "list"],
+    &["mcp", "test"],
     &["init"],
     &["config"],
     &["config", "show"],
@@ -100,7 +102,12 @@ fn every_example_works() {
         std::fs::write(logs.join("weather.log"), "started\n").unwrap();
         sessions_in(&scratch);
         // Who answers where a model is asked.
-        scratch.user("provider: replay\nreplay: session.jsonl\n");
+        let server = scratch.home("docs.py");
+        std::fs::write(&server, SERVER).unwrap();
+        scratch.user(&format!(
+            "provider: replay\nreplay: session.jsonl\ntools:\n  mcp:\n    docs: {{ command: python3, args: [{}] }}\n",
+            server.display()
+        ));
         let config = scratch.home(".config/haft/session.jsonl");
         std::fs::write(config, RECORDING).unwrap();
         let help = help(command);
@@ -119,6 +126,20 @@ fn every_example_works() {
         }
     }
 }
+
+/// The server that examples name.
+const SERVER: &str = r#"
+import json, sys
+for line in iter(sys.stdin.readline, ""):
+    asked = json.loads(line)
+    known = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "docs", "version": "1"}},
+        "tools/list": {"tools": [{"name": "search", "inputSchema": {"type": "object"}}]},
+    }
+    if "id" not in asked: continue
+    answer = {"result": known[asked["method"]]} if asked["method"] in known else {"error": {"code": -32601, "message": "unknown"}}
+    print(json.dumps(dict(answer, jsonrpc="2.0", id=asked["id"])), flush=True)
+"#;
 
 const RECORDING: &str = concat!(
     r#"{"type":"session","version":1,"id":"k3f9","model":"recorded"}"#,

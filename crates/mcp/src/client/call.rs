@@ -63,7 +63,9 @@ impl Call<'_> {
                 ServerResult::CallToolResult(result) => {
                     return Outcome::Answered(serde_json::to_value(result).unwrap_or_default());
                 }
-                ServerResult::CustomResult(result) => return Outcome::Answered(result.0),
+                ServerResult::CustomResult(result) if result.0.is_object() => {
+                    return Outcome::Answered(result.0);
+                }
                 ServerResult::InputRequiredResult(asked) => {
                     let answers = self.answers(asked.input_requests.unwrap_or_default()).await;
                     params.input_responses = (!answers.is_empty()).then_some(answers);

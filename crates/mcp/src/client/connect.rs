@@ -139,19 +139,27 @@ impl Way<'_> {
         let over = Arc::new(OnceLock::new());
         let transport = Stdio::new(talk.input, talk.output, Arc::clone(&over));
         let served = tokio::time::timeout(patience, self.serve(transport)).await;
-        let how = match served {
-            Ok(Ok((desk, service))) => {
-                return Ok(Connection::new(desk, service, Some(talk.running), over));
-            }
-            Ok(Err(error)) => format!("did not begin as a server does: {}", begun(&error)),
+        let is_broken = matches!(
+            served,
+            Ok(Err(ClientInitializeError::TransportError { .. }))
+        );
+        let how = match &served {
+            Ok(Ok(_)) => String::new(),
+            Ok(Err(error)) => format!("did not begin as a server does: {}", begun(error)),
             Err(_) => format!("did not answer within {} seconds", patience.as_secs()),
         };
-        let (status, last) = last_words(&talk.running, over.get().copied()).await;
-        let how = match (over.get(), status) {
+        if let Ok(Ok((desk, service))) = served {
+            return Ok(Connection::new(desk, service, Some(talk.running), over));
+        }
+        // One that has ended may be noticed by what it did not read.
+        let over = over.get().copied();
+        let seen = over.or_else(|| is_broken.then_some(Over::Ended));
+        let (status, last) = last_words(&talk.running, seen).await;
+        let how = match (over, status) {
             (Some(Over::Babbling), _) => "wrote no message, but a great deal else".to_owned(),
-            (Some(Over::Ended), Some(exit)) => format!("exited at its start ({})", said(exit)),
+            (_, Some(exit)) => format!("exited at its start ({})", said(exit)),
             (Some(Over::Ended), None) => "closed its output at its start".to_owned(),
-            (None, _) => how,
+            (None, None) => how,
         };
         Err(format!("{how}{last}").into())
     }
@@ -377,9 +385,8 @@ impl Connection {
         let mut bytes = 0;
         let mut cursor = None;
         for _ in 0..MOST_PAGES {
-            let mut request = ListToolsRequest::default();
-            request.params = Some(PaginatedRequestParams::default().with_cursor(cursor.take()));
-            let request = ClientRequest::ListToolsRequest(request);
+            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
             let result = match self.peer.send_request(request).await {
                 Ok(ServerResult::ListToolsResult(list)) => serde_json::to_value(list),
                 // One tool that is not as it should be does not spoil the others.

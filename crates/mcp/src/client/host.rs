@@ -234,10 +234,8 @@ impl RemoteServer {
 
     /// What it has is this now; whoever offers its tools is told if that is news.
     fn learn(&self, raw: Vec<Value>) {
-        let mut known = lock(&self.known);
-        if known.as_ref() != Some(&raw) {
-            *known = Some(raw);
-            drop(known);
+        let before = lock(&self.known).replace(raw.clone());
+        if before.is_some_and(|before| before != raw) {
             self.changes.send_modify(|changes| *changes += 1);
         }
     }

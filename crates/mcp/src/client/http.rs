@@ -136,7 +136,7 @@ impl Http {
         }
         for (name, value) in more {
             if let Ok(value) = value.to_str() {
-                let value = Secret::new(value.to_owned());
+                let value = Secret::new(value);
                 headers.push(Header::Named(name.as_str().to_owned(), value));
             }
         }

@@ -69,7 +69,8 @@ pub(super) fn take(remote: &Remote, raw: &[Value]) -> Taken {
         {
             continue;
         }
-        bytes += tool.to_string().len();
+        let defined = definition(remote, own, tool);
+        bytes += defined.as_ref().map_or(0, size);
         if taken.tools.len() >= MOST || bytes > MOST_BYTES {
             taken.problems.push(format!(
                 "has {} tools; those after the first {} are left out, as they are more than {MOST} or larger than {} MB together",
@@ -79,7 +80,7 @@ pub(super) fn take(remote: &Remote, raw: &[Value]) -> Taken {
             ));
             break;
         }
-        match definition(remote, own, tool) {
+        match defined {
             Ok(_) if taken.tools.iter().any(|other| other.own == own) => {
                 let shown = shown(own);
                 taken.problems.push(format!("has two tools named {shown}"));
@@ -103,6 +104,10 @@ pub(super) fn take(remote: &Remote, raw: &[Value]) -> Taken {
     }
     taken.tools.sort_by(|one, other| one.own.cmp(&other.own));
     taken
+}
+
+fn size(definition: &Definition) -> usize {
+    definition.description.len() + definition.parameters.to_string().len()
 }
 
 fn definition(remote: &Remote, own: &str, tool: &Value) -> Result<Definition, String> {

@@ -7,8 +7,9 @@ use rmcp::model::{
     ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::service::RoleClient;
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -31,8 +32,8 @@ pub(super) struct Sieve {
     queue: VecDeque<ServerJsonRpcMessage>,
     /// The question for the newest protocol, until it is answered.
     asked: Option<(RequestId, Instant)>,
-    /// The one that was given up: its answer is late.
-    given_up: Option<RequestId>,
+    /// The requests that are not answered: what answers another one is for nobody.
+    open: HashSet<RequestId>,
     news: (Instant, u32),
 }
 
@@ -41,16 +42,18 @@ impl Sieve {
         Self {
             queue: VecDeque::new(),
             asked: None,
-            given_up: None,
+            open: HashSet::new(),
             news: (Instant::now(), 0),
         }
     }
 
     /// A message goes out.
     pub(super) fn sent(&mut self, message: &ClientJsonRpcMessage) {
-        if let JsonRpcMessage::Request(request) = message
-            && matches!(request.request, ClientRequest::DiscoverRequest(_))
-        {
+        let JsonRpcMessage::Request(request) = message else {
+            return;
+        };
+        self.open.insert(request.id.clone());
+        if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
             self.asked = Some((request.id.clone(), Instant::now() + PATIENCE));
         }
     }
@@ -78,16 +81,20 @@ impl Sieve {
         };
         tokio::time::sleep_until(until).await;
         self.asked = None;
-        self.given_up = Some(id.clone());
+        // Should it come after all, it is late.
+        self.open.remove(&id);
         let unknown = ErrorData::invalid_request("the server does not answer it", None);
         ServerJsonRpcMessage::error(unknown, Some(id))
     }
 
     fn is_heard(&mut self, message: &ServerJsonRpcMessage) -> bool {
         let id = match message {
-            JsonRpcMessage::Response(response) => Some(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
-            JsonRpcMessage::Request(_) => None,
+            JsonRpcMessage::Response(response) => &response.id,
+            JsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => id,
+                None => return false,
+            },
+            JsonRpcMessage::Request(_) => return true,
             JsonRpcMessage::Notification(news) => {
                 let is_for_us = matches!(
                     news.notification,
@@ -99,12 +106,10 @@ impl Sieve {
                 return is_for_us && self.has_room();
             }
         };
-        if let (Some(id), Some((asked, _))) = (id, &self.asked)
-            && id == asked
-        {
+        if self.asked.as_ref().is_some_and(|(asked, _)| asked == id) {
             self.asked = None;
         }
-        id.is_none() || id != self.given_up.as_ref()
+        self.open.remove(id)
     }
 
     fn has_room(&mut self) -> bool {
@@ -127,9 +132,20 @@ pub(super) fn messages(text: &[u8]) -> impl Iterator<Item = ServerJsonRpcMessage
     let many = match serde_json::from_str(&text) {
         Ok(Value::Array(many)) => many,
         Ok(one @ Value::Object(_)) => vec![one],
-        _ => Vec::new(),
+        Ok(_) => Vec::new(),
+        // What is nested too deeply to be read may still be somebody's answer.
+        Err(_) => serde_json::from_str(&text)
+            .map(|envelope: Envelope| json!({ "id": envelope.id }))
+            .into_iter()
+            .collect(),
     };
     many.into_iter().filter_map(message)
+}
+
+/// As much of a message as can always be read.
+#[derive(Deserialize)]
+struct Envelope {
+    id: Value,
 }
 
 fn message(value: Value) -> Option<ServerJsonRpcMessage> {

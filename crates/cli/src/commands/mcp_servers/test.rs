@@ -4,6 +4,7 @@ use super::{reached, sign_in};
 use crate::args::Shared;
 use crate::args::mcp_servers::Test;
 use crate::config::Settings;
+use crate::config::mcp::label;
 use crate::exit::{Exit, Failure};
 use crate::external::servers::{self, Server};
 use crate::output::Paint;
@@ -28,6 +29,7 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
                 .hint("`haft trust` shows what it would run"),
         );
     }
+    let is_program = server.configured.how.program().is_some();
     let remote = RemoteServer::new(server.remote).map_err(|error| {
         Failure::usage(format!("MCP server {}: {error}", server.configured.name))
     })?;
@@ -37,7 +39,7 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     signals::block_on(async {
         let mut signals = Signals::listen()?;
         tokio::select! {
-            tested = tested(&settings, &remote, args) => tested,
+            tested = tested(&settings, &remote, is_program, args) => tested,
             exit = signals.next() => Ok(exit),
         }
     })
@@ -71,6 +73,7 @@ fn find(settings: &Settings, name: &str) -> Result<Server, Failure> {
 async fn tested(
     settings: &Settings,
     remote: &Arc<RemoteServer>,
+    is_program: bool,
     args: &Test,
 ) -> Result<Exit, Failure> {
     let runtime = session::build(settings, Offer::Preset)?;
@@ -82,7 +85,7 @@ async fn tested(
     }
     let report = match found {
         Ok(report) => report,
-        Err(unreached) => return failed(&unreached.to_string(), args),
+        Err(unreached) => return failed(&unreached.to_string(), is_program, args),
     };
     if args.json {
         output::json(&as_json(&report))?;
@@ -106,15 +109,19 @@ async fn tested(
     Ok(Exit::Failed)
 }
 
-fn failed(words: &str, args: &Test) -> Result<Exit, Failure> {
+fn failed(words: &str, is_program: bool, args: &Test) -> Result<Exit, Failure> {
     if args.json {
         output::json(&json!({ "good": false, "problem": words }))?;
         return Ok(Exit::Failed);
     }
-    Err(Failure::failed(words).hint(format!(
-        "what a server says to stderr: `haft plugin log mcp-{}`",
-        args.name
-    )))
+    let failure = Failure::failed(words);
+    Err(match is_program {
+        true => failure.hint(format!(
+            "what it said to stderr: `haft plugin log mcp-{}`",
+            label(&args.name)
+        )),
+        false => failure,
+    })
 }
 
 fn verdict(report: &Report) -> Exit {

@@ -1,0 +1,141 @@
+//! How servers are written down: what people paste works, and a mistake is named.
+
+use crate::bed::Bed;
+use crate::servers::ECHO;
+use serde_json::{Value, json};
+
+#[test]
+fn what_people_paste_is_understood() {
+    let bed = Bed::new();
+    bed.server("echo", ECHO);
+    let program = bed.path("plugins/echo").to_string_lossy().into_owned();
+    for entry in [
+        json!({ "command": program }),
+        json!({ "type": "stdio", "command": program, "args": [], "env": {} }),
+        json!({ "command": [program, "--flag"], "timeout": 30, "enabled": true }),
+        json!({ "command": "python3", "args": [program] }),
+        json!({ "command": program, "cwd": bed.path("work") }),
+    ] {
+        bed.configure(&json!({ "tools": { "mcp": { "e": entry } } }));
+        assert!(bed.names().0.contains(&"e_echo".to_owned()), "{entry}");
+    }
+    bed.configure(
+        &json!({ "tools": { "mcp": { "e": { "command": program, "enabled": false } } } }),
+    );
+    assert!(!bed.names().0.contains(&"e_echo".to_owned()));
+}
+
+#[test]
+fn a_mistake_is_named_with_its_place() {
+    let bed = Bed::new();
+    for (entry, wanted) in [
+        (
+            json!({ "comand": "x" }),
+            "there is no \"comand\" here; did you mean \"command\"?",
+        ),
+        (
+            json!({ "command": "x", "header": {} }),
+            "did you mean \"headers\"?",
+        ),
+        (json!({}), "it has neither a command nor a url"),
+        (
+            json!({ "command": "x", "url": "http://a/" }),
+            "more than one of command, url and uri",
+        ),
+        (
+            json!({ "url": "ftp://a/" }),
+            "an address begins with http:// or https://",
+        ),
+        (
+            json!({ "url": "http://me:pw@a/" }),
+            "does not belong in an address",
+        ),
+        (
+            json!({ "url": "http://a/", "args": [] }),
+            "a server with an address has no args",
+        ),
+        (
+            json!({ "command": "x", "type": "http" }),
+            "its type is for another kind of server",
+        ),
+        (
+            json!({ "command": "x", "type": "pigeon" }),
+            "type must be stdio, http or sse",
+        ),
+        (
+            json!({ "command": "x", "timeout": "soon" }),
+            "timeout must be a number of seconds",
+        ),
+        (
+            json!({ "command": "x", "args": "y" }),
+            "args must be a list",
+        ),
+        (json!("x"), "a server is a map"),
+    ] {
+        bed.configure(&json!({ "tools": { "mcp": { "e": entry } } }));
+        let ran = bed.haft(&["tools"]);
+        assert_eq!(ran.code, Some(2), "{entry}: {ran:?}");
+        assert!(
+            ran.err.contains("haft.yaml:1: tools.mcp.e: ") && ran.err.contains(wanted),
+            "{entry}: {}",
+            ran.err
+        );
+        assert!(!ran.err.contains("pw"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_variable_that_is_not_set_leaves_out_that_server_alone() {
+    let bed = Bed::new();
+    bed.server("echo", ECHO);
+    let mut needs = bed.entry("echo");
+    needs["env"] = json!({ "KEY": "${NOT_SET}" });
+    bed.configure(&json!({ "tools": { "mcp": { "needs": needs, "fine": bed.entry("echo") } } }));
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"fine_echo".to_owned()) && !names.contains(&"needs_echo".to_owned()));
+    assert!(
+        beside.contains("NOT_SET") && beside.contains("the MCP server is left out"),
+        "{beside}"
+    );
+}
+
+#[test]
+fn only_the_tools_that_are_listed_are_taken() {
+    let bed = Bed::new();
+    bed.server("many", "serve([tool('a'), tool('b'), tool('c')], echo)");
+    let mut entry = bed.entry("many");
+    entry["tools"] = json!(["c", "a", "d"]);
+    bed.configure(&json!({ "tools": { "mcp": { "many": entry } } }));
+    let (names, beside) = bed.names();
+    let ours: Vec<&String> = names
+        .iter()
+        .filter(|name| name.starts_with("many_"))
+        .collect();
+    assert_eq!(ours, ["many_a", "many_c"]);
+    assert!(
+        beside.contains("MCP server many has no tool \"d\""),
+        "{beside}"
+    );
+}
+
+#[test]
+fn rules_hold_for_the_tools_of_servers() {
+    let bed = Bed::serving(&[("echo", ECHO)]);
+    let mut config: Value = serde_json::from_str(
+        &std::fs::read_to_string(bed.path("home/.config/haft/haft.yaml")).unwrap(),
+    )
+    .unwrap();
+    config["policy"] = json!([{ "deny": "echo_echo" }]);
+    bed.configure(&config);
+    let denied = bed.call("echo_echo", &json!({}));
+    assert!(denied.is_error, "{denied:?}");
+    config["policy"] = json!([{ "ask": "*", "effect": "execute" }]);
+    bed.configure(&config);
+    assert!(bed.call("echo_echo", &json!({})).is_error);
+    let calls = bed.got("echo");
+    assert!(
+        !calls
+            .iter()
+            .any(|message| message["method"] == "tools/call")
+    );
+}

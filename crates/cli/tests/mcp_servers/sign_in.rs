@@ -1,0 +1,192 @@
+//! Servers that want the person to sign in (OAuth), at a terminal and after it.
+
+use crate::bed::{Bed, within};
+use crate::servers::{Terminal, Web};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+/// A server and who signs people in to it. A token is good for a second. `ISSUER` says
+/// where the other is.
+const GUARDED: &str = r#"
+import urllib.parse, secrets
+tokens, codes, state = {}, {}, {"n": 0}
+class Handler(Base):
+    def do_POST(self):
+        body = self.body()
+        here = "http://" + self.headers["host"]
+        if self.path == "/register":
+            asked = json.loads(body)
+            self.heard(registered=asked)
+            return self.send(201, json.dumps(dict(asked, client_id="client-7")).encode())
+        if self.path == "/token":
+            form = dict(urllib.parse.parse_qsl(body.decode()))
+            self.heard(form=form)
+            if form.get("grant_type") == "authorization_code":
+                if form.get("code") != "code-1" or not form.get("code_verifier"): return self.send(400, b'{"error": "invalid_grant"}')
+            elif form.get("refresh_token") != "refresh-%d" % state["n"]: return self.send(400, b'{"error": "invalid_grant"}')
+            state["n"] += 1
+            tokens["token"] = "access-%d-sesame" % state["n"]
+            return self.send(200, json.dumps({"access_token": tokens["token"], "token_type": "Bearer", "expires_in": 1, "refresh_token": "refresh-%d" % state["n"]}).encode())
+        message = json.loads(body)
+        self.heard(message=message)
+        if self.headers.get("authorization") != "Bearer " + tokens.get("token", "?"):
+            return self.send(401, www_authenticate='Bearer resource_metadata="%s/.well-known/oauth-protected-resource"' % here)
+        if "id" not in message: return self.send(202)
+        self.send(200, json.dumps(reply(message)).encode())
+    def do_GET(self):
+        here = "http://" + self.headers["host"]
+        self.heard()
+        if self.path.startswith("/.well-known/oauth-protected-resource"):
+            return self.send(200, json.dumps({"resource": here + "/mcp", "authorization_servers": [ISSUER or here]}).encode())
+        if self.path.startswith("/.well-known/oauth-authorization-server"):
+            return self.send(200, json.dumps({"issuer": here, "authorization_endpoint": here + "/authorize", "token_endpoint": here + "/token",
+                "registration_endpoint": here + "/register", "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"]}).encode())
+        self.send(404)
+run(Handler)
+"#;
+
+fn with(url: &str) -> Bed {
+    let bed = Bed::new();
+    bed.configure(&json!({ "tools": { "mcp": { "web": { "url": url } } } }));
+    bed
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_person_signs_in_once_and_it_is_renewed_by_itself() {
+    let web = Web::start(&GUARDED.replace("ISSUER", "None"));
+    let bed = with(&web.url("/mcp"));
+    let mut terminal = Terminal::run(&bed, "mcp test web");
+    let find = |shown: &str| {
+        let line = shown.lines().find(|line| line.contains("/authorize?"))?;
+        url::Url::parse(line.trim()).ok()
+    };
+    assert!(
+        within(Duration::from_secs(15), || find(&terminal.shown())
+            .is_some()),
+        "{}",
+        terminal.shown()
+    );
+    let asked = find(&terminal.shown()).unwrap();
+    let query: std::collections::HashMap<String, String> =
+        asked.query_pairs().into_owned().collect();
+    assert_eq!(
+        (&*query["client_id"], &*query["code_challenge_method"]),
+        ("client-7", "S256")
+    );
+    let back = url::Url::parse(&query["redirect_uri"]).unwrap();
+    assert_eq!(back.host_str(), Some("127.0.0.1"));
+    let address = format!("127.0.0.1:{}", back.port().unwrap());
+    // What is not the answer is not taken for it.
+    assert!(get(&address, "/favicon.ico").starts_with("HTTP/1.1 404"));
+    let answer = get(
+        &address,
+        &format!("{}?code=code-1&state={}", back.path(), query["state"]),
+    );
+    assert!(answer.contains("You are signed in"), "{answer}");
+    let (code, shown) = terminal.wait();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("good: 1 tool"), "{shown}");
+
+    let folder = bed.path("home/.local/state/haft/mcp-auth");
+    let file = std::fs::read_dir(&folder)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
+    // Once it is old another one is fetched, and nobody is asked.
+    std::thread::sleep(Duration::from_millis(1_100));
+    assert_eq!(
+        bed.said("web_echo", &json!({ "words": "a" })),
+        r#"{"words": "a"}"#
+    );
+    let forms: Vec<Value> = web
+        .heard()
+        .iter()
+        .map(|heard| heard["form"].clone())
+        .filter(|form| !form.is_null())
+        .collect();
+    assert_eq!(forms[0]["grant_type"], "authorization_code");
+    assert!(
+        forms
+            .iter()
+            .any(|form| form["grant_type"] == "refresh_token"),
+        "{forms:?}"
+    );
+    // No log, at any level, has a token.
+    let traced = bed.call_with(&["--log", "trace"], "web_echo", &json!({ "words": "b" }));
+    assert!(
+        !traced.beside.contains("sesame") && !traced.beside.contains("refresh-"),
+        "{}",
+        traced.beside
+    );
+}
+
+#[test]
+fn an_answer_to_another_question_is_refused() {
+    let web = Web::start(&GUARDED.replace("ISSUER", "None"));
+    let bed = with(&web.url("/mcp"));
+    let mut terminal = Terminal::run(&bed, "mcp test web");
+    let find = |shown: &str| {
+        shown
+            .lines()
+            .find(|line| line.contains("/authorize?"))
+            .map(str::to_owned)
+    };
+    assert!(
+        within(Duration::from_secs(15), || find(&terminal.shown())
+            .is_some()),
+        "{}",
+        terminal.shown()
+    );
+    let asked = url::Url::parse(find(&terminal.shown()).unwrap().trim()).unwrap();
+    let back = asked
+        .query_pairs()
+        .find(|(name, _)| name == "redirect_uri")
+        .unwrap()
+        .1
+        .into_owned();
+    let back = url::Url::parse(&back).unwrap();
+    let address = format!("127.0.0.1:{}", back.port().unwrap());
+    get(
+        &address,
+        &format!("{}?code=code-1&state=forged", back.path()),
+    );
+    let (code, shown) = terminal.wait();
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("no sign-in"), "{shown}");
+    assert!(
+        !web.heard().iter().any(|heard| heard["form"].is_object()),
+        "no token was asked for"
+    );
+}
+
+#[test]
+fn where_a_server_sends_people_is_its_word_and_guarded() {
+    let private = Web::start(&GUARDED.replace("ISSUER", "None"));
+    let issuer = format!("{:?}", private.url(""));
+    let web = Web::start(&GUARDED.replace("ISSUER", &issuer));
+    let bed = with(&web.url("/mcp"));
+    let (code, shown) = Terminal::run(&bed, "mcp test web").wait();
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("no sign-in"), "{shown}");
+    assert_eq!(
+        private.heard(),
+        Vec::<Value>::new(),
+        "another place of this machine was reached"
+    );
+}
