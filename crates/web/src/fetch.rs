@@ -17,6 +17,7 @@ use crate::client::{
     ACCEPTED, Client, Header, HttpError, MAX_REDIRECTS, Method, Origin, Reach, Redirects, Request,
     Response, Url, retry_after,
 };
+use address::shown;
 use cache::{Kept, Terms};
 use page::{Raw, Read};
 use std::time::{Duration, Instant};
@@ -207,7 +208,10 @@ impl Fetcher {
             self.client.permits(&next, Origin::Anybody)?;
             let is_same = next.host_str() == url.host_str();
             if !is_same && !next.host_str().is_some_and(|host| (ask.may_reach)(host)) {
-                return Err(Trouble::Elsewhere { url, to: next });
+                return Err(Trouble::Elsewhere {
+                    place: shown(&url),
+                    to: Box::new(next),
+                });
             }
             seen.push(next.clone());
             url = next;
@@ -309,7 +313,7 @@ async fn take(response: Response, url: Url) -> Result<Raw, Trouble> {
     if (200..300).contains(&status) && status != 202 {
         return match media::of(&raw.bytes, &raw.content_type) {
             media::Media::Binary(what) if raw.cut => Err(Trouble::NotText {
-                url: raw.url,
+                place: shown(&raw.url),
                 what,
                 bytes: declared.unwrap_or(raw.bytes.len() as u64),
             }),
@@ -320,7 +324,7 @@ async fn take(response: Response, url: Url) -> Result<Raw, Trouble> {
     let kept_out = page::keeps_out(&beginning).filter(|_| status != 404);
     if let Some(what) = kept_out.or(is_challenge.then_some("a captcha")) {
         return Err(Trouble::Blocked {
-            url: raw.url,
+            place: shown(&raw.url),
             status,
             what,
         });
@@ -333,7 +337,7 @@ async fn take(response: Response, url: Url) -> Result<Raw, Trouble> {
         move || page::excerpt(&raw)
     });
     Err(Trouble::Status {
-        url: raw.url,
+        place: shown(&raw.url),
         status,
         line,
         excerpt: excerpt.await.unwrap_or_default(),

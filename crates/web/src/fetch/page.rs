@@ -1,6 +1,7 @@
 //! From a body to what a model reads of it; and whether it is the page that was asked
 //! for at all.
 
+use super::address::shown;
 use super::media::{self, Media};
 use super::{Trouble, charset, json};
 use crate::html::{self, Name, Page, Tag};
@@ -73,13 +74,13 @@ pub(super) fn keeps_out(html: &str) -> Option<&'static str> {
 pub(super) fn read(raw: &Raw) -> Result<Read, Trouble> {
     if raw.bytes.is_empty() {
         return Err(Trouble::Empty {
-            url: raw.url.clone(),
+            place: shown(&raw.url),
             status: raw.status,
         });
     }
     match media::of(&raw.bytes, &raw.content_type) {
         Media::Binary(what) => Err(Trouble::NotText {
-            url: raw.url.clone(),
+            place: shown(&raw.url),
             what,
             bytes: raw.bytes.len() as u64,
         }),
@@ -109,7 +110,7 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
         && let Some(what) = keeps_out(&html)
     {
         return Err(Trouble::Blocked {
-            url: raw.url.clone(),
+            place: shown(&raw.url),
             status: raw.status,
             what,
         });
@@ -117,13 +118,13 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
     if all < A_SHELL {
         if let Some(to) = page.forwards_to().filter(|to| *to != raw.url) {
             return Err(Trouble::Elsewhere {
-                url: raw.url.clone(),
-                to,
+                place: shown(&raw.url),
+                to: Box::new(to),
             });
         }
         if needs_scripts(&page) {
             return Err(Trouble::NeedsJavaScript {
-                url: raw.url.clone(),
+                place: shown(&raw.url),
             });
         }
     }

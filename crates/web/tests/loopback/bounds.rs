@@ -155,11 +155,7 @@ async fn bodies_without_end_are_cut() {
     let reply = fetch(&reaching(&server), &server.base()).await;
     let text = read(&reply);
     assert!(text.starts_with("xxxx") && text.len() < 60_000);
-    assert!(
-        text.contains("[The page is larger than 5MB"),
-        "{}",
-        &text[text.len() - 400..]
-    );
+    assert!(text.contains("[The page is larger than 5MB"));
     assert_eq!(reply.details()["outcome"], "too_large");
 }
 
