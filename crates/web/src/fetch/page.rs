@@ -12,7 +12,7 @@ use url::Url;
 const A_PAGE: usize = 1500;
 
 /// A page with less text than that may be one that its scripts have yet to make.
-const A_SHELL: usize = 200;
+const A_SHELL: usize = 150;
 
 /// How much of the page of an error is repeated.
 const EXCERPT: usize = 600;
@@ -36,6 +36,8 @@ pub(super) struct Read {
     pub(super) text: String,
     /// Where the first of these ends.
     pub(super) main: usize,
+    /// Whether it is only the beginning.
+    pub(super) is_cut: bool,
 }
 
 /// Words that only pages have which keep programs out, and what those are.
@@ -98,13 +100,19 @@ fn whole(text: String) -> Read {
         title: None,
         main: text.len(),
         text,
+        is_cut: false,
     }
 }
 
 fn of_html(raw: &Raw) -> Result<Read, Trouble> {
     let html = charset::decode(&raw.bytes, &raw.content_type);
     let page = Page::parse(&html, &raw.url);
-    let html::Text { title, main, rest } = page.text();
+    let html::Text {
+        title,
+        main,
+        rest,
+        is_cut,
+    } = page.text();
     let all = main.len() + rest.len();
     if all < A_PAGE
         && let Some(what) = keeps_out(&html)
@@ -122,7 +130,7 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
                 to: Box::new(to),
             });
         }
-        if needs_scripts(&page) {
+        if needs_scripts(&page, all == 0) {
             return Err(Trouble::NeedsJavaScript {
                 place: shown(&raw.url),
             });
@@ -133,6 +141,7 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
         main: main.len(),
         text: main,
         title,
+        is_cut,
     };
     if read.text.is_empty() && rest.is_empty() {
         read.text = match &read.title {
@@ -154,8 +163,8 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
     Ok(read)
 }
 
-/// Whether a page without text is one that its scripts would fill.
-fn needs_scripts(page: &Page) -> bool {
+/// Whether a page with next to no text is one that its scripts would fill.
+fn needs_scripts(page: &Page, is_empty: bool) -> bool {
     let tree = page.tree();
     let has_scripts = tree.elements(Tag::Script).next().is_some();
     let says_so = tree.elements(Tag::Noscript).any(|node| {
@@ -170,7 +179,7 @@ fn needs_scripts(page: &Page) -> bool {
             "root" | "app" | "__next" | "__nuxt" | "___gatsby" | "svelte" | "app-root" | "main-app"
         )
     });
-    says_so || (has_scripts && (has_root || tree.elements(Tag::P).next().is_none()))
+    says_so || (has_scripts && (has_root || is_empty))
 }
 
 /// How the page begins that came with an error.
