@@ -61,8 +61,6 @@ pub(crate) struct Settings {
     pub(crate) files: files::Files,
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) web: web::Web,
-    /// Whether it was the project alone that chose a preset with the web tools.
-    pub(crate) web_by_project: bool,
     pub(crate) plugins: Vec<plugins::Configured>,
     /// MCP servers whose tools a session has.
     pub(crate) mcp: Vec<mcp::Configured>,
@@ -189,8 +187,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
     let files = files::load(&sources, text(&toolset), &mut warnings, &mut shown)?;
     let channels = channels::load(&sources, &mut warnings, &mut shown)?;
-    let web = web::load(&sources, home, &mut warnings, &mut shown)?;
-    let web_by_project = web_by_project(&sources, text(&toolset))?;
+    let mut web = web::load(&sources, home, &mut warnings, &mut shown)?;
+    web.by_project = web_by_project(&sources, text(&toolset))?;
     let plugins = plugins::load(&sources, &flags.plugin, &current, &mut warnings)?;
     if !plugins.is_empty() {
         let labels: Vec<&str> = plugins.iter().map(|plugin| plugin.label.as_str()).collect();
@@ -238,7 +236,6 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         files,
         channels,
         web,
-        web_by_project,
         plugins,
         mcp,
         model,

@@ -188,7 +188,7 @@ fn with_web(
     for tool in haft_web::tools(fetcher, searcher) {
         builder = builder.own_tool(tool, listed);
     }
-    if settings.web_by_project && !settings.web.enabled && offer == Offer::Preset {
+    if settings.web.by_project && !settings.web.enabled && offer == Offer::Preset {
         let reason =
             "the project's haft.yaml offers the web tools, and yours does not (tools.web.enabled)";
         builder = builder.ask_first(reason, haft::Effect::Network);

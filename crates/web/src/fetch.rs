@@ -17,6 +17,7 @@ use crate::client::{
     ACCEPTED, Client, Header, HttpError, MAX_REDIRECTS, Method, Origin, Reach, Redirects, Request,
     Response, Url, retry_after,
 };
+use address::shown;
 use cache::{Kept, Terms};
 use page::{Raw, Read};
 use std::time::{Duration, Instant};
@@ -207,7 +208,10 @@ impl Fetcher {
             self.client.permits(&next, Origin::Anybody)?;
             let is_same = next.host_str() == url.host_str();
             if !is_same && !next.host_str().is_some_and(|host| (ask.may_reach)(host)) {
-                return Err(Trouble::Elsewhere { url, to: next });
+                return Err(Trouble::Elsewhere {
+                    place: shown(&url),
+                    to: Box::new(next),
+                });
             }
             seen.push(next.clone());
             url = next;
@@ -288,39 +292,45 @@ fn terms(response: &Response, kept: Option<&Kept>) -> Terms {
 }
 
 /// Takes what an answer holds, unless it is an error.
-async fn take(response: Response, url: Url) -> Result<Raw, Trouble> {
+async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     let (status, line) = (response.status, response.status_line());
     let wait = response.header("retry-after").and_then(retry_after);
     let is_challenge = response.header("cf-mitigated").is_some();
     let content_type = response.header("content-type").unwrap_or_default();
     let content_type = content_type.to_owned();
-    // What says of itself that it is no text is not read to its end.
-    let declared = response
-        .header("content-length")
-        .and_then(|length| length.parse::<u64>().ok());
+    let mut bytes = Vec::new();
+    // What says of itself that it is no text is not read to its end, if it begins so.
+    if media::is_said_binary(&content_type) && response.header("content-encoding").is_none() {
+        let declared = response.header("content-length");
+        let declared = declared.and_then(|length| length.parse::<u64>().ok());
+        bytes = response.chunk().await?.unwrap_or_default().to_vec();
+        if let media::Media::Binary(what) = media::of(&bytes, &content_type) {
+            return Err(Trouble::NotText {
+                place: shown(&url),
+                what,
+                bytes: declared.unwrap_or(bytes.len() as u64),
+            });
+        }
+    }
     let body = response.body().await?;
+    bytes.extend_from_slice(&body.bytes);
     let raw = Raw {
         url,
         status,
         content_type,
-        bytes: body.bytes,
+        bytes,
         cut: body.cut,
     };
     if (200..300).contains(&status) && status != 202 {
-        return match media::of(&raw.bytes, &raw.content_type) {
-            media::Media::Binary(what) if raw.cut => Err(Trouble::NotText {
-                url: raw.url,
-                what,
-                bytes: declared.unwrap_or(raw.bytes.len() as u64),
-            }),
-            _ => Ok(raw),
-        };
+        return Ok(raw);
     }
     let beginning = String::from_utf8_lossy(&raw.bytes);
-    let kept_out = page::keeps_out(&beginning).filter(|_| status != 404);
+    // Any page may have a captcha in a form of its own.
+    let may_be = matches!(status, 202 | 401 | 403 | 405 | 406 | 418 | 429 | 503);
+    let kept_out = page::keeps_out(&beginning).filter(|_| may_be);
     if let Some(what) = kept_out.or(is_challenge.then_some("a captcha")) {
         return Err(Trouble::Blocked {
-            url: raw.url,
+            place: shown(&raw.url),
             status,
             what,
         });
@@ -333,7 +343,7 @@ async fn take(response: Response, url: Url) -> Result<Raw, Trouble> {
         move || page::excerpt(&raw)
     });
     Err(Trouble::Status {
-        url: raw.url,
+        place: shown(&raw.url),
         status,
         line,
         excerpt: excerpt.await.unwrap_or_default(),
@@ -344,11 +354,16 @@ async fn take(response: Response, url: Url) -> Result<Raw, Trouble> {
 /// Puts a page into words, on a thread that may take its time.
 async fn finish(raw: Raw, hops: usize, from: Source) -> Result<Fetched, Trouble> {
     let work = move || {
-        let Read { title, text, main } = page::read(&raw)?;
+        let Read {
+            title,
+            text,
+            main,
+            is_cut,
+        } = page::read(&raw)?;
         Ok(Fetched {
             media_type: media::essence(&raw.content_type),
             bytes: raw.bytes.len(),
-            is_cut: raw.cut,
+            is_cut: is_cut || raw.cut,
             url: raw.url,
             hops,
             title,

@@ -18,6 +18,9 @@ pub(crate) use writer::is_unseen;
 use render::Renderer;
 use url::Url;
 
+/// The longest title, in characters.
+const LONGEST_TITLE: usize = 300;
+
 /// A page in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text {
@@ -27,6 +30,8 @@ pub struct Text {
     pub main: String,
     /// What stands around that: navigation, header, footer.
     pub rest: String,
+    /// Whether there is more on the page than was read: it is all tags.
+    pub is_cut: bool,
 }
 
 /// A page, before it is put into words.
@@ -55,7 +60,13 @@ impl Page {
 
     pub(crate) fn title(&self) -> Option<String> {
         let title = self.tree.elements(Tag::Title).next()?;
-        Some(self.tree.plain_text(title)).filter(|title| !title.is_empty())
+        let title: String = self.tree.plain_text(title);
+        let title: String = title
+            .chars()
+            .filter(|c| !is_unseen(*c))
+            .take(LONGEST_TITLE)
+            .collect();
+        Some(title).filter(|title| !title.is_empty())
     }
 
     /// Where the page sends whoever reads it, in place of something to read.
@@ -104,6 +115,7 @@ impl Page {
             title,
             main,
             rest: rest.finish(),
+            is_cut: tree.is_cut(),
         }
     }
 }

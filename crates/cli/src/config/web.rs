@@ -35,6 +35,8 @@ pub(crate) struct Web {
     pub(crate) deny: Entries,
     /// Whether the tools are there whatever the toolset and the preset.
     pub(crate) enabled: bool,
+    /// Whether it was the project alone that chose a preset with them.
+    pub(crate) by_project: bool,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) proxy: Option<Secret>,
 }

@@ -5,7 +5,11 @@ use serde::de::IgnoredAny;
 
 const INDENT: &str = "  ";
 
-/// The document with line breaks and indentation; nothing if it is none.
+/// More does not come out: a short document that nests deeply has a lot of indentation.
+const MOST_BYTES: usize = 8 << 20;
+
+/// The document with line breaks and indentation; nothing if it is none, or one that
+/// would grow too much.
 pub(super) fn pretty(text: &str) -> Option<String> {
     let text = text.trim();
     serde_json::from_str::<IgnoredAny>(text).ok()?;
@@ -13,6 +17,9 @@ pub(super) fn pretty(text: &str) -> Option<String> {
     let mut depth = 0usize;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        if out.len() > MOST_BYTES {
+            return None;
+        }
         match c {
             '"' => {
                 out.push(c);
@@ -76,6 +83,8 @@ mod tests {
         }
         // Deeper than the reader goes: it is passed on as it is.
         assert_eq!(pretty(&"[".repeat(100_000)), None);
+        let wide = "[".repeat(100) + &"1,".repeat(100_000) + "1" + &"]".repeat(100);
+        assert_eq!(pretty(&wide), None);
         let deep = "[".repeat(100) + &"]".repeat(100);
         assert!(pretty(&deep).is_some());
     }

@@ -18,6 +18,22 @@ pub(super) fn essence(content_type: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
+/// Whether a server says that a body is not for reading.
+pub(super) fn is_said_binary(content_type: &str) -> bool {
+    let essence = essence(content_type);
+    match essence.split_once('/') {
+        Some(("image", kind)) => kind != "svg+xml",
+        Some(("audio" | "video" | "font", _)) => true,
+        Some(("application", kind)) => {
+            matches!(
+                kind,
+                "pdf" | "zip" | "gzip" | "octet-stream" | "x-tar" | "wasm" | "zstd"
+            )
+        }
+        _ => false,
+    }
+}
+
 /// Tells what a body is. Servers are wrong about it often enough that what is there
 /// counts for more.
 pub(super) fn of(bytes: &[u8], content_type: &str) -> Media {

@@ -1,6 +1,7 @@
 //! From a body to what a model reads of it; and whether it is the page that was asked
 //! for at all.
 
+use super::address::shown;
 use super::media::{self, Media};
 use super::{Trouble, charset, json};
 use crate::html::{self, Name, Page, Tag};
@@ -11,7 +12,7 @@ use url::Url;
 const A_PAGE: usize = 1500;
 
 /// A page with less text than that may be one that its scripts have yet to make.
-const A_SHELL: usize = 200;
+const A_SHELL: usize = 150;
 
 /// How much of the page of an error is repeated.
 const EXCERPT: usize = 600;
@@ -35,6 +36,8 @@ pub(super) struct Read {
     pub(super) text: String,
     /// Where the first of these ends.
     pub(super) main: usize,
+    /// Whether it is only the beginning.
+    pub(super) is_cut: bool,
 }
 
 /// Words that only pages have which keep programs out, and what those are.
@@ -73,13 +76,13 @@ pub(super) fn keeps_out(html: &str) -> Option<&'static str> {
 pub(super) fn read(raw: &Raw) -> Result<Read, Trouble> {
     if raw.bytes.is_empty() {
         return Err(Trouble::Empty {
-            url: raw.url.clone(),
+            place: shown(&raw.url),
             status: raw.status,
         });
     }
     match media::of(&raw.bytes, &raw.content_type) {
         Media::Binary(what) => Err(Trouble::NotText {
-            url: raw.url.clone(),
+            place: shown(&raw.url),
             what,
             bytes: raw.bytes.len() as u64,
         }),
@@ -97,19 +100,25 @@ fn whole(text: String) -> Read {
         title: None,
         main: text.len(),
         text,
+        is_cut: false,
     }
 }
 
 fn of_html(raw: &Raw) -> Result<Read, Trouble> {
     let html = charset::decode(&raw.bytes, &raw.content_type);
     let page = Page::parse(&html, &raw.url);
-    let html::Text { title, main, rest } = page.text();
+    let html::Text {
+        title,
+        main,
+        rest,
+        is_cut,
+    } = page.text();
     let all = main.len() + rest.len();
     if all < A_PAGE
         && let Some(what) = keeps_out(&html)
     {
         return Err(Trouble::Blocked {
-            url: raw.url.clone(),
+            place: shown(&raw.url),
             status: raw.status,
             what,
         });
@@ -117,13 +126,13 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
     if all < A_SHELL {
         if let Some(to) = page.forwards_to().filter(|to| *to != raw.url) {
             return Err(Trouble::Elsewhere {
-                url: raw.url.clone(),
-                to,
+                place: shown(&raw.url),
+                to: Box::new(to),
             });
         }
-        if needs_scripts(&page) {
+        if needs_scripts(&page, all == 0) {
             return Err(Trouble::NeedsJavaScript {
-                url: raw.url.clone(),
+                place: shown(&raw.url),
             });
         }
     }
@@ -132,6 +141,7 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
         main: main.len(),
         text: main,
         title,
+        is_cut,
     };
     if read.text.is_empty() && rest.is_empty() {
         read.text = match &read.title {
@@ -153,8 +163,8 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
     Ok(read)
 }
 
-/// Whether a page without text is one that its scripts would fill.
-fn needs_scripts(page: &Page) -> bool {
+/// Whether a page with next to no text is one that its scripts would fill.
+fn needs_scripts(page: &Page, is_empty: bool) -> bool {
     let tree = page.tree();
     let has_scripts = tree.elements(Tag::Script).next().is_some();
     let says_so = tree.elements(Tag::Noscript).any(|node| {
@@ -169,7 +179,7 @@ fn needs_scripts(page: &Page) -> bool {
             "root" | "app" | "__next" | "__nuxt" | "___gatsby" | "svelte" | "app-root" | "main-app"
         )
     });
-    says_so || (has_scripts && (has_root || tree.elements(Tag::P).next().is_none()))
+    says_so || (has_scripts && (has_root || is_empty))
 }
 
 /// How the page begins that came with an error.

@@ -1,7 +1,6 @@
 //! What can come of fetching a page beside the page. Each has a name, says what
 //! happened to what, and what to try next.
 
-use super::address::shown;
 use crate::client::{HttpError, words};
 use haft_ops::text::size::size;
 use std::time::Duration;
@@ -23,53 +22,53 @@ pub enum Trouble {
     #[error("{0}")]
     NoAnswer(HttpError),
     /// A page that is there for people only.
-    #[error("blocked: {} answered HTTP {status} with {what}", shown(.url))]
+    #[error("blocked: {} answered HTTP {status} with {what}", .place)]
     Blocked {
-        /// Where.
-        url: Url,
+        /// Where, without its query.
+        place: String,
         /// The status.
         status: u16,
         /// What it shows instead, `a captcha`.
         what: &'static str,
     },
     /// A page that is made by its scripts.
-    #[error("needs JavaScript: {} has nothing to read without it", shown(.url))]
+    #[error("needs JavaScript: {} has nothing to read without it", .place)]
     NeedsJavaScript {
-        /// Where.
-        url: Url,
+        /// Where, without its query.
+        place: String,
     },
     /// A page that leads to a host that the rules do not simply allow, or that says
     /// itself where to go on.
-    #[error("redirected elsewhere: {} leads to {to}", shown(.url))]
+    #[error("redirected elsewhere: {} leads to {to}", .place)]
     Elsewhere {
-        /// Where from.
-        url: Url,
+        /// Where from, without its query.
+        place: String,
         /// Where to.
-        to: Url,
+        to: Box<Url>,
     },
     /// Something that is not for reading.
-    #[error("not text: {} is {what} ({})", shown(.url), size(*.bytes))]
+    #[error("not text: {} is {what} ({})", .place, size(*.bytes))]
     NotText {
-        /// Where.
-        url: Url,
+        /// Where, without its query.
+        place: String,
         /// What it is, `a PDF document`.
         what: String,
         /// How large it is, as far as that is known.
         bytes: u64,
     },
     /// Nothing at all.
-    #[error("empty: {} answered HTTP {status} with 0 bytes", shown(.url))]
+    #[error("empty: {} answered HTTP {status} with 0 bytes", .place)]
     Empty {
-        /// Where.
-        url: Url,
+        /// Where, without its query.
+        place: String,
         /// The status.
         status: u16,
     },
     /// An error of the server's.
-    #[error("HTTP {line}: {}{}", shown(.url), said(.excerpt))]
+    #[error("HTTP {line}: {}{}", .place, said(.excerpt))]
     Status {
-        /// Where.
-        url: Url,
+        /// Where, without its query.
+        place: String,
         /// The status.
         status: u16,
         /// The status with its usual words.

@@ -50,7 +50,7 @@ pub(super) struct Found {
 
 /// Weighs a page.
 pub(super) fn find(tree: &Tree) -> Found {
-    let hidden: Vec<bool> = (0..tree.nodes.len())
+    let hidden: Vec<bool> = (0..tree.count())
         .map(|node| is_hidden(tree, node))
         .collect();
     let weights = Weights::of(tree, &hidden);
@@ -83,16 +83,16 @@ pub(super) fn find(tree: &Tree) -> Found {
 /// How much there is to read in each element.
 struct Weights {
     /// Bytes of text.
-    text: Vec<usize>,
+    text: Vec<u32>,
     /// Those of them that are links.
-    linked: Vec<usize>,
+    linked: Vec<u32>,
     /// How many headings of the first order.
-    titles: Vec<usize>,
+    titles: Vec<u32>,
 }
 
 impl Weights {
     fn of(tree: &Tree, hidden: &[bool]) -> Self {
-        let count = tree.nodes.len();
+        let count = tree.count();
         let mut weights = Self {
             text: vec![0; count],
             linked: vec![0; count],
@@ -114,7 +114,7 @@ impl Weights {
                 _ => {}
             }
             if let Some(text) = tree.text_of(at) {
-                let length = text.trim().len();
+                let length = u32::try_from(text.trim().len()).unwrap_or(u32::MAX);
                 add(&mut weights.text, at, length);
                 if at < links_until {
                     add(&mut weights.linked, at, length);
@@ -123,7 +123,7 @@ impl Weights {
             at += 1;
         }
         for at in (1..count).rev() {
-            let parent = tree.nodes.get(at).map_or(0, |node| node.parent);
+            let parent = tree.parent(at);
             for all in [&mut weights.text, &mut weights.linked, &mut weights.titles] {
                 let own = all.get(at).copied().unwrap_or_default();
                 add(all, parent, own);
@@ -133,16 +133,16 @@ impl Weights {
     }
 
     fn text(&self, node: usize) -> usize {
-        self.text.get(node).copied().unwrap_or_default()
+        self.text.get(node).copied().unwrap_or_default() as usize
     }
 
     /// Text that leads nowhere else.
     fn prose(&self, node: usize) -> usize {
         self.text(node)
-            .saturating_sub(self.linked.get(node).copied().unwrap_or_default())
+            .saturating_sub(self.linked.get(node).copied().unwrap_or_default() as usize)
     }
 
-    fn titles(&self, node: usize) -> usize {
+    fn titles(&self, node: usize) -> u32 {
         self.titles.get(node).copied().unwrap_or_default()
     }
 
@@ -152,7 +152,7 @@ impl Weights {
     }
 
     fn main(&self, tree: &Tree, body: usize) -> usize {
-        let named = (0..tree.nodes.len())
+        let named = (0..tree.count())
             .filter(|node| {
                 tree.tag(*node) == Some(Tag::Main)
                     || tree.attribute(*node, Name::Role) == Some("main")
@@ -234,9 +234,9 @@ impl Weights {
     }
 }
 
-fn add(all: &mut [usize], at: usize, more: usize) {
+fn add(all: &mut [u32], at: usize, more: u32) {
     if let Some(own) = all.get_mut(at) {
-        *own += more;
+        *own = own.saturating_add(more);
     }
 }
 

@@ -344,9 +344,9 @@ impl<'a> Renderer<'a> {
             .tree
             .within(node)
             .find(|inner| self.tree.tag(*inner) == Some(Tag::Code));
-        let parent = self.tree.nodes.get(node).map(|node| node.parent);
-        let above = parent.and_then(|parent| self.tree.nodes.get(parent).map(|node| node.parent));
-        let mut classes = [Some(node), inner, parent, above]
+        let parent = self.tree.parent(node);
+        let above = self.tree.parent(parent);
+        let mut classes = [Some(node), inner, Some(parent), Some(above)]
             .into_iter()
             .flatten()
             .flat_map(|node| self.tree.classes(node));

@@ -11,6 +11,10 @@ use std::ops::Range;
 /// Elements within elements beyond that are taken for neighbours, as browsers do.
 const DEEPEST: usize = 400;
 
+/// A page of the size that is fetched has a tenth of that. One that is all tags could
+/// have many more.
+const MOST_NODES: usize = 1_000_000;
+
 /// Attributes of one element beyond that are not kept.
 const MOST_ATTRIBUTES: usize = 64;
 
@@ -64,14 +68,14 @@ type Piece = Range<u32>;
 #[derive(Debug)]
 pub(crate) struct Node {
     /// The element it is in; itself for the first.
-    pub(crate) parent: usize,
+    parent: u32,
     /// The number of the first node that is not in it.
-    pub(crate) end: usize,
-    pub(crate) kind: Kind,
+    end: u32,
+    kind: Kind,
 }
 
 #[derive(Debug)]
-pub(crate) enum Kind {
+enum Kind {
     /// An element, and which attributes are its own.
     Element(Tag, Range<u32>),
     Text(Piece),
@@ -80,10 +84,12 @@ pub(crate) enum Kind {
 /// A page.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    pub(crate) nodes: Vec<Node>,
+    nodes: Vec<Node>,
     attributes: Vec<(Name, Piece)>,
     /// All text and all values of attributes.
     text: String,
+    /// Whether there was more than is kept of a page.
+    is_cut: bool,
 }
 
 impl Tree {
@@ -104,9 +110,24 @@ impl Tree {
         }
     }
 
+    /// How many nodes there are.
+    pub(crate) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether it is only the beginning of the page.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// The element that a node is in.
+    pub(crate) fn parent(&self, node: usize) -> usize {
+        self.nodes.get(node).map_or(0, |node| node.parent as usize)
+    }
+
     /// The nodes within one, itself not among them.
     pub(crate) fn within(&self, node: usize) -> Range<usize> {
-        let end = self.nodes.get(node).map_or(node, |node| node.end);
+        let end = self.nodes.get(node).map_or(node, |node| node.end as usize);
         (node + 1)..end.max(node + 1)
     }
 
@@ -153,7 +174,7 @@ impl Tree {
 
     /// The elements of a kind, in order.
     pub(crate) fn elements(&self, wanted: Tag) -> impl Iterator<Item = usize> {
-        (0..self.nodes.len()).filter(move |node| self.tag(*node) == Some(wanted))
+        (0..self.count()).filter(move |node| self.tag(*node) == Some(wanted))
     }
 
     fn piece(&self, piece: &Piece) -> Option<&str> {
@@ -264,18 +285,26 @@ impl Callback<Infallible, ()> for Events<'_> {
 
 impl Builder {
     fn text(&mut self, value: &[u8]) {
-        let piece = self.tree.keep(value);
-        self.node(Kind::Text(piece));
+        if self.has_room() {
+            let piece = self.tree.keep(value);
+            self.node(Kind::Text(piece));
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        let has_room = self.tree.nodes.len() < MOST_NODES;
+        self.tree.is_cut |= !has_room;
+        has_room
     }
 
     fn node(&mut self, kind: Kind) -> usize {
-        let number = self.tree.nodes.len();
+        let at = self.tree.nodes.len();
         self.tree.nodes.push(Node {
-            parent: self.open.last().map_or(0, |(parent, _)| *parent),
-            end: number + 1,
+            parent: self.open.last().map_or(0, |(parent, _)| number(*parent)),
+            end: number(at + 1),
             kind,
         });
-        number
+        at
     }
 
     fn open(&mut self, tag: Tag) {
@@ -299,7 +328,7 @@ impl Builder {
         let end = self.tree.nodes.len();
         if let Some((node, tag)) = self.open.pop() {
             if let Some(node) = self.tree.nodes.get_mut(node) {
-                node.end = end;
+                node.end = number(end);
             }
             if let Some(count) = self.counts.get_mut(tag as usize) {
                 *count = count.saturating_sub(1);
@@ -313,7 +342,7 @@ impl Builder {
             Select, Table, Tbody, Td, Tfoot, Th, Thead, Tr, Ul,
         };
         // A page may hold pages: their frame says nothing.
-        if matches!(tag, Html | Body) && self.is_open(tag) {
+        if matches!(tag, Html | Body) && self.is_open(tag) || !self.has_room() {
             return;
         }
         match tag {
@@ -395,7 +424,7 @@ impl Builder {
         let end = self.tree.nodes.len();
         for (node, _) in self.open.drain(..) {
             if let Some(node) = self.tree.nodes.get_mut(node) {
-                node.end = end;
+                node.end = number(end);
             }
         }
         self.tree

@@ -118,9 +118,8 @@ impl Writer {
 
     /// Text whose blanks mean nothing but an end of a word.
     pub(super) fn text(&mut self, text: &str) {
-        let mut words = text.split(is_blank).peekable();
         let mut is_first = true;
-        while let Some(word) = words.next() {
+        for word in text.split(is_blank) {
             if !is_first {
                 self.blank = true;
             }

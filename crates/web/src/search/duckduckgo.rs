@@ -49,7 +49,7 @@ pub(super) fn read(answer: &Answer) -> Result<Vec<Hit>, Why> {
         let Some(url) = target(&answer.url, href) else {
             continue;
         };
-        let until = links.get(at + 1).copied().unwrap_or(tree.nodes.len());
+        let until = links.get(at + 1).copied().unwrap_or(tree.count());
         let snippet = (*link..until).find(|node| tree.has_class(*node, "result-snippet"));
         let snippet = snippet.map(|node| tree.plain_text(node));
         hits.extend(hit(
@@ -77,7 +77,7 @@ fn is_sponsored(tree: &Tree, link: usize) -> bool {
         if tree.has_class(node, "result-sponsored") {
             return true;
         }
-        node = tree.nodes.get(node).map_or(0, |node| node.parent);
+        node = tree.parent(node);
     }
     false
 }

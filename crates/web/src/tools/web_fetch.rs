@@ -85,10 +85,7 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
     text.push_str(part.trim_end());
     let mut notes = Vec::new();
     if fetched.is_cut {
-        notes.push(format!(
-            "[The page is larger than {}: only its beginning was fetched. Look for a page about a part of it]",
-            format_size(fetch::MOST_BYTES as u64)
-        ));
+        notes.push("[The page is too large: only its beginning was read. Look for a page about a part of it]".to_owned());
     }
     let mut path = None;
     if window.is_cut {

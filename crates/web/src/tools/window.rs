@@ -55,7 +55,8 @@ mod tests {
         let text = "# A\n\none two\n\nthree\n\n# B\n\nfour\nfive six";
         let part = |offset, most| {
             let window = window(text, text.len(), offset, most).expect("a part");
-            &text[window.start..window.end]
+            text.get(window.start..window.end)
+                .expect("whole characters")
         };
         assert_eq!(part(0, 30), "# A\n\none two\n\nthree\n\n");
         assert_eq!(part(21, 100), "# B\n\nfour\nfive six");
@@ -70,7 +71,8 @@ mod tests {
         let text = "main\n\nrest";
         let part = |offset| {
             let window = window(text, 6, offset, 100).expect("a part");
-            &text[window.start..window.end]
+            text.get(window.start..window.end)
+                .expect("whole characters")
         };
         assert_eq!((part(0), part(6)), ("main\n\n", "rest"));
     }
@@ -83,7 +85,7 @@ mod tests {
             let (mut all, mut offset) = (String::new(), 0);
             while let Some(part) = window(&text, main, offset, most) {
                 prop_assert!(part.start == offset && part.end - part.start <= most);
-                all.push_str(&text[part.start..part.end]);
+                all.push_str(text.get(part.start..part.end).expect("whole characters"));
                 if part.end == text.len() {
                     break;
                 }

@@ -119,10 +119,13 @@ pub(crate) fn duckduckgo(base: &str) -> Engine {
     Engine::new(Kind::DuckDuckGo, Some(base), None).expect("an engine")
 }
 
+/// A name, and what it means each time.
+type Meaning = (String, Vec<Vec<IpAddr>>);
+
 /// Names that mean what a test says: each time the next answer, the last one for ever.
 #[derive(Clone, Default)]
 pub(crate) struct Book {
-    answers: Arc<Mutex<Vec<(String, Vec<Vec<IpAddr>>)>>>,
+    answers: Arc<Mutex<Vec<Meaning>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 

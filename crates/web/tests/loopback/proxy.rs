@@ -5,8 +5,6 @@ use crate::bed::{Bed, Book, failure, fetch, html, read};
 use crate::http_server::Server;
 use crate::tls::certified;
 use haft_web::Secret;
-use haft_web::client::Settings;
-use haft_web::guard::Entries;
 
 fn through(proxy: &Server, allow: &[&str]) -> Bed {
     let mut bed = Bed::allowing(allow);
@@ -100,12 +98,8 @@ async fn the_newer_protocol_is_spoken() {
             body.send_data(text.into(), true).expect("a body");
         }
     });
-    let mut bed = Bed::default();
-    bed.settings = Settings {
-        allow: Entries::parse(["localhost"]).expect("entries"),
-        ca_file: Some(certified.authority.clone()),
-        ..Settings::default()
-    };
+    let mut bed = Bed::allowing(&["localhost"]);
+    bed.settings.ca_file = Some(certified.authority.clone());
     let reply = fetch(&bed.session(), &format!("https://localhost:{port}/x")).await;
     assert_eq!(read(&reply), "HTTP/2.0 /x");
 }
