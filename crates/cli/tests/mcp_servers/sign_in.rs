@@ -180,7 +180,8 @@ fn where_a_server_sends_people_is_its_word_and_guarded() {
     let private = Web::start(&GUARDED.replace("ISSUER", "None"));
     let issuer = format!("{:?}", private.url(""));
     let web = Web::start(&GUARDED.replace("ISSUER", &issuer));
-    let bed = with(&web.url("/mcp"));
+    // The person named this host, and no other.
+    let bed = with(&web.url("/mcp").replace("127.0.0.1", "localhost"));
     let (code, shown) = Terminal::run(&bed, "mcp test web").wait();
     assert_eq!(code, Some(1), "{shown}");
     assert!(shown.contains("no sign-in"), "{shown}");
