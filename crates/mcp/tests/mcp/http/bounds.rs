@@ -211,3 +211,24 @@ fn many_sessions_make_many_calls_without_an_error() {
         }
     });
 }
+
+#[test]
+fn who_does_not_read_is_not_waited_for() {
+    let bed = Bed::within(|limits| limits.stalled = Duration::from_millis(300));
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    let text = "x".repeat(15 << 20);
+    let body = call(1, "echo", json!({ "text": text })).to_string();
+    let mut stream = client.connect();
+    let head = client.head("POST", "/mcp", Some(body.len()));
+    stream
+        .write_all((head + &body).as_bytes())
+        .expect("it listens");
+    // It writes what fits between the two, and then nobody reads for far too long.
+    let mut first = [0];
+    std::io::Read::read_exact(&mut stream, &mut first).expect("an answer begins");
+    std::thread::sleep(Duration::from_secs(2));
+    let mut rest = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+    assert!(rest.len() < text.len(), "{} bytes", rest.len());
+    assert_eq!(client.call(2, "echo", json!({}))["id"], 2);
+}
