@@ -82,11 +82,7 @@ impl Client {
 }
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "its arguments and its figures"
-)]
+#[expect(clippy::print_stdout, reason = "its figures")]
 async fn main() -> Result<(), Failed> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [address, token, clients, calls, pause, read] = arguments.as_slice() else {

@@ -71,10 +71,12 @@ pub(crate) async fn run(
     let cancel = context.ct.child_token();
     // Only a call that may have to be made again is remembered.
     let again = matches!(asking, Asking::Again(_)).then(|| arguments.clone());
-    let call = Call::new(&name, arguments)
-        .id(context.id.to_string())
-        .cancel(cancel.clone());
-    let mut call = answers.given_to(call);
+    let mut call = answers.given_to(Call::new(&name, arguments).cancel(cancel.clone()));
+    // Where several clients share a session, its records and outputs tell them apart by
+    // ids that it gives itself.
+    if !link.is_shared {
+        call = call.id(context.id.to_string());
+    }
     if let Some(approver) = asking.approver() {
         call = call.approver(approver);
     }

@@ -44,12 +44,24 @@ pub(crate) struct Link {
     pub(crate) running: Arc<Semaphore>,
     budget: Arc<Semaphore>,
     batches: AtomicBool,
+    /// Whether others use the same session of tools, with ids of their own.
+    pub(crate) is_shared: bool,
     fault: Mutex<Option<ServeError>>,
 }
 
 impl Link {
     pub(crate) fn new() -> Self {
+        Self::of(false)
+    }
+
+    /// One of several whose calls are of one session.
+    pub(crate) fn shared() -> Self {
+        Self::of(true)
+    }
+
+    fn of(is_shared: bool) -> Self {
         Self {
+            is_shared,
             ended: CancellationToken::new(),
             broken: CancellationToken::new(),
             closing: CancellationToken::new(),

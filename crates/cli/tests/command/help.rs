@@ -2,6 +2,8 @@
 
 use crate::call::on_a_terminal;
 use crate::scratch::{Ended, Scratch};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -112,16 +114,33 @@ fn every_example_works() {
         std::fs::write(config, RECORDING).unwrap();
         let help = help(command);
         for example in examples(&help) {
-            let output = Command::new("/bin/sh")
-                .args(["-c", example])
+            // A server over HTTP goes on until it is told; its port may be taken here.
+            let is_server = example.contains("--http");
+            let run = match is_server {
+                true => format!("exec {}", example.replace("--http 8080", "--http 0")),
+                false => example.to_owned(),
+            };
+            let mut child = Command::new("/bin/sh")
+                .args(["-c", &run])
                 .current_dir(scratch.work(""))
                 .env_clear()
                 .env("HOME", scratch.home(""))
                 .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
                 .stdin(Stdio::null())
-                .output()
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
                 .unwrap();
-            let ended = Ended::from(output);
+            if is_server {
+                let mut first = String::new();
+                let mut stdout = BufReader::new(child.stdout.take().unwrap());
+                stdout.read_line(&mut first).unwrap();
+                assert!(first.starts_with("{\"url\":"), "{example}: {first}");
+                kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+                assert_eq!(child.wait().unwrap().code(), Some(143), "{example}");
+                continue;
+            }
+            let ended = Ended::from(child.wait_with_output().unwrap());
             assert_eq!(ended.code, Some(0), "{example}: {ended:?}");
         }
     }

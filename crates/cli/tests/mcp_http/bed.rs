@@ -149,6 +149,13 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A number of seconds that no other test sleeps for, by which a process is found.
 pub(crate) fn mark() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -153,3 +153,38 @@ fn plugins_are_started_once_for_all() {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     assert!(client.post(&list).text().contains("another thing"));
 }
+
+#[test]
+fn clients_without_sessions_are_told_apart_though_all_count_from_one() {
+    let bed = Bed::new();
+    let server = bed.serve(&FREE);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let client = server.client.alone("tools/call", Some("bash"));
+            scope.spawn(move || {
+                let command = format!("sleep 0.3; echo mark-{number}");
+                let message = call(1, "bash", json!({ "command": command }));
+                let reply = client.post(&stateless(message, json!({}))).message();
+                let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+                assert_eq!(text.trim(), format!("mark-{number}"));
+            });
+        }
+    });
+    drop(server.end(Signal::TERM));
+    let recorded = bed.recorded();
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
+    let exported = bed.haft(&["sessions", "export", recorded[0]["id"].as_str().unwrap()]);
+    let lines = String::from_utf8(exported.stdout).unwrap();
+    let calls: Vec<Value> = lines
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(calls.len(), 8);
+    for call in calls {
+        let asked = call["arguments"].to_string();
+        let (_, mark) = asked.split_once("echo ").unwrap();
+        let mark = mark.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        assert!(call["reply"].to_string().contains(mark), "{call}");
+    }
+}

@@ -67,7 +67,10 @@ pub(super) struct Made<'a> {
 impl Session {
     /// Makes a session, and the work that it is: it lasts until it ends.
     pub(super) fn begin(made: Made<'_>) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
-        let link = Arc::new(Link::new());
+        let link = Arc::new(match made.span {
+            Span::Many => Link::new(),
+            Span::One => Link::shared(),
+        });
         let (inbox, messages) = mpsc::unbounded_channel();
         let session = Arc::new(Self {
             id: made.id,

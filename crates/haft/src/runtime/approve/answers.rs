@@ -237,3 +237,57 @@ async fn changed_arguments_do_not_wait_for_calls_behind_them() {
     let replies = replies.expect("they wait for each other");
     assert!(replies.iter().all(|reply| !reply.is_error()));
 }
+
+#[tokio::test]
+async fn what_was_allowed_for_a_session_is_not_for_another() {
+    let always = person(|_| Some(Answer::Always));
+    let first = bench(|builder| builder.approver(Arc::clone(&always) as Arc<dyn Approver>));
+    let run = async |runtime: &Runtime| {
+        let reply = runtime.call("run", json!({ "command": "make" })).await;
+        assert!(!reply.is_error(), "{}", reply.text());
+        always.asked.lock().unwrap().len()
+    };
+    assert_eq!(run(&first.runtime).await, 1);
+    assert_eq!(run(&first.runtime).await, 1, "it was allowed from now on");
+    let other = first.runtime.sibling(crate::Sibling::default()).unwrap();
+    assert_eq!(run(&other).await, 2, "and is asked about here");
+    assert_eq!(run(&other).await, 2);
+    let denied = other.call("run", json!({ "command": "rm x" })).await;
+    assert!(denied.text().contains("denies it"));
+}
+
+#[tokio::test]
+async fn a_call_may_bring_whom_to_ask() {
+    let nobody = bench(|builder| builder);
+    let own = person(|_| Some(Answer::Approve));
+    let call = Call::new("run", json!({ "command": "make" }));
+    let reply = nobody.runtime.run(call.clone()).await;
+    assert!(reply.text().contains("nobody is there"), "{}", reply.text());
+    let asks = call.approver(Arc::clone(&own) as Arc<dyn Approver>);
+    assert!(!nobody.runtime.run(asks.clone()).await.is_error());
+    let question = own.asked.lock().unwrap()[0].clone();
+    assert!(
+        question.reason().contains("haft.yaml:3 asks first"),
+        "{}",
+        question.reason()
+    );
+    // Before whom the session would ask, and also for what it calls itself.
+    let sessions = person(|_| Some(Answer::Reject { reason: None }));
+    let inner = FromSchema::new(
+        "outer",
+        "Calls another.",
+        json!({ "type": "object", "properties": {} }),
+        Effect::Pure,
+        |_, cx: Context| async move { Ok(cx.call_tool("run", json!({ "command": "make" })).await) },
+    );
+    let both = bench(|builder| {
+        let builder = builder.approver(Arc::clone(&sessions) as Arc<dyn Approver>);
+        builder.any_tool(Arc::new(inner.unwrap()))
+    });
+    assert!(!both.runtime.run(asks).await.is_error());
+    let outer = Call::new("outer", json!({})).approver(Arc::clone(&own) as Arc<dyn Approver>);
+    let reply = both.runtime.run(outer).await;
+    assert!(!reply.is_error(), "{}", reply.text());
+    assert_eq!(own.asked.lock().unwrap().len(), 3);
+    assert!(sessions.asked.lock().unwrap().is_empty());
+}

@@ -211,3 +211,34 @@ fn many_sessions_make_many_calls_without_an_error() {
         }
     });
 }
+
+#[test]
+fn who_does_not_read_is_not_waited_for() {
+    let bed = Bed::within(|limits| limits.stalled = Duration::from_millis(300));
+    let line = format!("{}\n", "x".repeat(1000));
+    std::fs::write(bed.bench.dir.path().join("a.txt"), line.repeat(45)).expect("a file");
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    // Far more answers than fit between the two.
+    const MANY: usize = 1000;
+    let body = call(1, "read", json!({ "path": "a.txt" })).to_string();
+    let head = client.head("POST", "/mcp", Some(body.len()));
+    let mut stream = client.connect();
+    stream
+        .write_all((head + &body).repeat(MANY).as_bytes())
+        .expect("it listens");
+    let mut all = vec![0];
+    std::io::Read::read_exact(&mut stream, &mut all).expect("an answer begins");
+    // Until nothing more comes, and far longer than it waits.
+    std::thread::sleep(Duration::from_secs(4));
+    let begun = Instant::now();
+    let _ = std::io::Read::read_to_end(&mut stream, &mut all);
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "it was closed before"
+    );
+    let answers = String::from_utf8_lossy(&all)
+        .matches("HTTP/1.1 200")
+        .count();
+    assert!((1..MANY).contains(&answers), "{answers}");
+    assert_eq!(client.call(2, "echo", json!({}))["id"], 2);
+}
