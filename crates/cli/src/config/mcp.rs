@@ -4,6 +4,7 @@
 use super::plugins::{Environment, located};
 use super::sources::{Listed, Origin, Sources};
 use super::{Shown, joined};
+use crate::env;
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
 use haft_mcp::client::{Reach, Wire};
@@ -107,6 +108,12 @@ pub(crate) fn load(
             from: &origin,
         };
         if let Some(mut server) = reader.server(&name, &value)? {
+            if server.how.is_haft_again() {
+                warnings.push(format!(
+                    "{origin}: tools.mcp.{name} is haft itself, which would start itself without end: the MCP server is left out (`--config FILE` among its args gives it other settings)"
+                ));
+                continue;
+            }
             server.is_project = is_project;
             server.written = written;
             from.push(origin);
@@ -374,6 +381,26 @@ pub(crate) fn label(name: &str) -> String {
 }
 
 impl How {
+    /// Whether it is this very program with the settings that name it.
+    fn is_haft_again(&self) -> bool {
+        let Self::Program {
+            program, arguments, ..
+        } = self
+        else {
+            return false;
+        };
+        let real = |path: &Path| haft::ops::scope::real(path);
+        let itself = real(&env::itself());
+        let folders = env::paths("PATH");
+        let is_it = match program.is_absolute() {
+            true => itself.is_some() && real(program) == itself,
+            false => folders
+                .iter()
+                .any(|folder| itself.is_some() && real(&folder.join(program)) == itself),
+        };
+        is_it && !arguments.iter().any(|word| word.starts_with("--config"))
+    }
+
     /// The program, where it is one.
     pub(crate) fn program(&self) -> Option<&Path> {
         match self {

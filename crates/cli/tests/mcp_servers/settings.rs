@@ -139,3 +139,29 @@ fn rules_hold_for_the_tools_of_servers() {
             .any(|message| message["method"] == "tools/call")
     );
 }
+
+#[test]
+fn haft_is_a_server_of_haft_but_not_of_itself() {
+    let bed = Bed::new();
+    let haft = env!("CARGO_BIN_EXE_haft");
+    bed.configure(
+        &json!({ "tools": { "mcp": { "again": { "command": haft, "args": ["mcp"] } } } }),
+    );
+    let (names, beside) = bed.names();
+    assert!(!names.iter().any(|name| name.starts_with("again_")));
+    assert!(
+        beside.contains("would start itself without end"),
+        "{beside}"
+    );
+    let other = bed.file("work/other.yaml", "sandbox: off\n");
+    let args = json!(["mcp", "--config", other, "--preset", "all"]);
+    bed.configure(&json!({ "tools": { "mcp": { "again": { "command": haft, "args": args } } } }));
+    bed.file("work/hello.txt", "hello\n");
+    let text = bed.said("again_read", &json!({ "path": "hello.txt" }));
+    assert_eq!(text, "hello");
+    let report = bed.done(&["mcp", "test", "again"]).out;
+    assert!(
+        report.contains("protocol 2026-07-28"),
+        "the newest there is: {report}"
+    );
+}

@@ -23,7 +23,8 @@ pub trait Source: Send + Sync {
     fn label(&self) -> String;
 
     /// Which tools it has. Asked before the first call that could need one, and again
-    /// whenever [`Source::changes`] wakes. `programs` is how programs are run here.
+    /// whenever [`Source::changes`] wakes; a tool whose definition is the same then is
+    /// the one it was. `programs` is how programs are run here.
     fn tools<'a>(&'a self, programs: Option<&'a Programs>)
     -> BoxFuture<'a, Result<Brought, Error>>;
 
@@ -174,13 +175,17 @@ impl Sourced {
                 held.contains(name) || tools.get(name).is_some() && !before.contains(name)
             };
             let name = free(&wanted, is_taken);
-            if name == wanted {
-                tools.replace(tool);
+            let tool = if name == wanted {
+                tool
             } else {
                 problems.push(format!(
                     "{label}: its tool \"{wanted}\" is called \"{name}\" here, because there is one of that name"
                 ));
-                tools.replace(Arc::new(Renamed::new(tool, &name)));
+                Arc::new(Renamed::new(tool, &name))
+            };
+            let now = tools.get(&name);
+            if now.is_none_or(|now| now.definition() != tool.definition()) {
+                tools.replace(tool);
             }
             held.push(name);
         }

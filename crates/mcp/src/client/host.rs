@@ -51,11 +51,17 @@ pub struct RemoteServer {
     programs: OnceLock<Option<Programs>>,
     slot: Mutex<Slot>,
     /// The list as it was last seen.
-    known: Latch<Option<Vec<Value>>>,
+    known: Latch<Option<Arc<Known>>>,
     /// Whether the server says that it is another one now.
     is_stale: AtomicBool,
     looked: Latch<Option<Instant>>,
     changes: watch::Sender<u64>,
+}
+
+/// A list of tools, and what can be taken of it.
+struct Known {
+    raw: Vec<Value>,
+    taken: Taken,
 }
 
 struct Slot {
@@ -234,15 +240,25 @@ impl RemoteServer {
 
     /// What it has is this now; whoever offers its tools is told if that is news.
     fn learn(&self, raw: Vec<Value>) {
-        let before = lock(&self.known).replace(raw.clone());
-        if before.is_some_and(|before| before != raw) {
+        let before = lock(&self.known).clone();
+        if before.as_ref().is_some_and(|before| before.raw == raw) {
+            return;
+        }
+        self.keep(raw);
+        if before.is_some() {
             self.changes.send_modify(|changes| *changes += 1);
         }
     }
 
-    /// The list, held to what was seen before.
-    pub(super) fn taken(&self, raw: &[Value]) -> Taken {
-        let mut taken = listed::take(&self.remote, raw);
+    fn keep(&self, raw: Vec<Value>) -> Arc<Known> {
+        let taken = listed::take(&self.remote, &raw);
+        let known = Arc::new(Known { raw, taken });
+        *lock(&self.known) = Some(Arc::clone(&known));
+        known
+    }
+
+    /// A list, held to what was seen before.
+    pub(super) fn held(&self, mut taken: Taken) -> Taken {
         if let Some(pins) = &self.remote.pins {
             taken.hold_to(&**pins);
         }
@@ -250,7 +266,7 @@ impl RemoteServer {
     }
 
     /// What it has, without reaching it where that is known.
-    async fn look(&self) -> Result<Vec<Value>, Error> {
+    async fn look(&self) -> Result<Arc<Known>, Error> {
         if self.is_stale.swap(false, Ordering::SeqCst) {
             let last = *lock(&self.looked);
             if let Some(last) = last {
@@ -262,19 +278,19 @@ impl RemoteServer {
             let raw = tokio::time::timeout(PATIENCE, connection.list()).await;
             if let Ok(Ok(raw)) = raw {
                 self.remember(&connection, &raw);
-                *lock(&self.known) = Some(raw);
+                self.keep(raw);
             }
         }
-        if let Some(raw) = lock(&self.known).clone() {
-            return Ok(raw);
+        if let Some(known) = lock(&self.known).clone() {
+            return Ok(known);
         }
         if let Some((opening, raw)) = self.remembered() {
             self.slot.lock().await.opening = opening;
-            *lock(&self.known) = Some(raw.clone());
-            return Ok(raw);
+            return Ok(self.keep(raw));
         }
         self.connection().await?;
-        Ok(lock(&self.known).clone().unwrap_or_default())
+        let known = lock(&self.known).clone();
+        Ok(known.unwrap_or_else(|| self.keep(Vec::new())))
     }
 
     pub(super) fn remember(&self, connection: &Connection, raw: &[Value]) {
@@ -311,9 +327,9 @@ impl RemoteServer {
             () = cx.cancel().cancelled() => return Err(Error::Cancelled),
         };
         // It may have become another one since it was offered.
-        let raw = lock(&self.known).clone().unwrap_or_default();
-        let now = listed::take(&self.remote, &raw);
-        if !now.tools.contains(tool) {
+        let known = lock(&self.known).clone();
+        let is_there = known.is_some_and(|known| known.taken.tools.contains(tool));
+        if !is_there {
             return Err(self.failed(format!(
                 "has changed its tool {}, or has it no more: it was not called; `haft mcp test {}` shows it",
                 listed::shown(&tool.own),
@@ -424,7 +440,7 @@ impl Source for RemoteServer {
             let Some(server) = self.itself.upgrade() else {
                 return Ok(Brought::default());
             };
-            let taken = self.taken(&self.look().await?);
+            let taken = self.held(self.look().await?.taken.clone());
             let mut problems: Vec<String> = taken
                 .problems
                 .iter()

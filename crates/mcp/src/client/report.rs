@@ -80,7 +80,7 @@ impl RemoteServer {
             Some((server.name.clone(), server.version.clone()))
         });
         let whole = listed::take(&self.remote, &raw);
-        let held = self.taken(&raw);
+        let held = self.held(whole.clone());
         connection.end().await;
         Ok(Report {
             server,
@@ -102,7 +102,7 @@ impl RemoteServer {
     #[must_use]
     pub fn recall(&self) -> Option<(usize, Vec<String>)> {
         let (_, raw) = self.remembered()?;
-        let taken = self.taken(&raw);
+        let taken = self.held(listed::take(&self.remote, &raw));
         let changed = taken.changed.iter().map(|(name, ..)| listed::shown(name));
         Some((taken.tools.len(), changed.collect()))
     }
