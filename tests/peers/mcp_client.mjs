@@ -52,7 +52,7 @@ await check("the server says who it is", () => {
 await check("the tools are listed in the same order every time", async () => {
   const names = async () => (await client.listTools()).tools.map((tool) => tool.name);
   const first = await names();
-  assert.deepEqual(first, ["read", "bash", "edit", "write", "grep", "find", "ls"]);
+  assert.deepEqual(first, ["read", "bash", "edit", "write", "grep", "find", "ls", "web_search", "web_fetch"]);
   assert.deepEqual(await names(), first);
 });
 await check("every schema is an object with described parameters", async () => {

@@ -60,7 +60,12 @@ pub(super) fn find(tree: &Tree) -> Found {
     let mut frames = Vec::new();
     let mut at = main + 1;
     while at < tree.within(main).end {
-        if left_out.get(at).copied().unwrap_or_default() {
+        // What is written as one piece has no frame in it.
+        let is_one = matches!(
+            tree.tag(at),
+            Some(Tag::Pre | Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt | Tag::Rt)
+        );
+        if is_one || left_out.get(at).copied().unwrap_or_default() {
             at = tree.within(at).end;
         } else if is_frame(tree, at) && !weights.is_content(at, main) {
             frames.push(at);

@@ -146,7 +146,7 @@ impl<'a> Renderer<'a> {
             Tag::Del | Tag::S | Tag::Strike => End::Around(self.writer().mark(), "~~"),
             Tag::Q => End::Around(self.writer().mark(), "\""),
             Tag::Rt => {
-                let text = self.tree.plain_text(node);
+                let text = self.seen_words(node);
                 self.writer().exact(&format!("({text})"));
                 return end;
             }
@@ -295,28 +295,38 @@ impl<'a> Renderer<'a> {
         End::Item
     }
 
-    /// Lines of code, as they are.
-    fn code_block(&mut self, node: usize) {
-        let mut code = String::new();
+    /// The text within a node as it is written, but for what is left out.
+    fn seen_text(&self, node: usize) -> String {
+        let mut text = String::new();
         let mut at = node + 1;
         let end = self.tree.within(node).end;
         while at < end {
-            let left_out = self.tree.classes(at).any(is_line_number)
-                || matches!(
-                    self.tree.tag(at),
-                    Some(Tag::Button | Tag::Script | Tag::Style)
-                );
-            if left_out {
+            let tag = self.tree.tag(at);
+            let is_left_out = self.skip.get(at).copied().unwrap_or_default()
+                || tag.is_some_and(Tag::is_silent)
+                || self.tree.classes(at).any(is_line_number);
+            if is_left_out {
                 at = self.tree.within(at).end;
                 continue;
             }
-            match (self.tree.tag(at), self.tree.text_of(at)) {
-                (Some(Tag::Br), _) => code.push('\n'),
-                (_, Some(text)) => code.push_str(text),
-                _ => {}
+            if tag == Some(Tag::Br) {
+                text.push('\n');
             }
+            text.push_str(self.tree.text_of(at).unwrap_or_default());
             at += 1;
         }
+        text
+    }
+
+    /// The same on one line.
+    fn seen_words(&self, node: usize) -> String {
+        let text = self.seen_text(node);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Lines of code, as they are.
+    fn code_block(&mut self, node: usize) {
+        let code = self.seen_text(node);
         let code: String = code
             .replace("\r\n", "\n")
             .chars()
@@ -372,7 +382,7 @@ impl<'a> Renderer<'a> {
 
     /// Code within a line.
     fn code(&mut self, node: usize) {
-        let code = self.tree.plain_text(node);
+        let code = self.seen_words(node);
         let code: String = code.chars().filter(|c| !is_unseen(*c)).collect();
         if code.trim().is_empty() {
             return;
@@ -385,7 +395,7 @@ impl<'a> Renderer<'a> {
             }
         };
         // Blanks at its ends are blanks between words.
-        let all = self.tree.all_text(node);
+        let all = self.seen_text(node);
         if all.starts_with(char::is_whitespace) {
             self.writer().text(" ");
         }

@@ -1,6 +1,7 @@
 //! What pages of all shapes become; whole pages are in `tests/fixtures`.
 
 use super::text;
+use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
 fn main(html: &str) -> String {
@@ -232,4 +233,33 @@ fn bombs_are_bounded() {
         .expect("a thread")
         .join()
         .expect("an end");
+}
+
+proptest! {
+    /// Whatever tags come in whatever order: there is a text, every word of the page that
+    /// is for reading is in it once, and none is in it twice.
+    #[test]
+    fn no_soup_loses_a_word(soup in proptest::collection::vec(0usize..40, 0..60)) {
+        let tags = [
+            "<p>", "</p>", "<div>", "</div>", "<ul>", "</ul>", "<li>", "</li>", "<ol>", "<table>",
+            "</table>", "<tr>", "</tr>", "<td>", "</td>", "<th rowspan=3>", "<a href=x>", "</a>",
+            "<b>", "</b>", "<pre>", "</pre>", "<code>", "</code>", "<h1>", "</h1>", "<blockquote>",
+            "</blockquote>", "<br>", "<main>", "</main>", "<nav>", "</nav>", "<article>", "<dd>",
+            "<i>", "</i>", "<footer>", "</footer>", "<span class=toc>",
+        ];
+        let mut page = String::new();
+        let mut words = Vec::new();
+        for (at, tag) in soup.iter().enumerate() {
+            page.push_str(tags[*tag]);
+            page.push_str(&format!(" word{at}x "));
+            words.push(format!("word{at}x"));
+        }
+        let read = text(&page, &"https://example.org/".parse().expect("an address"));
+        let all = format!("{}\n{}", read.main, read.rest);
+        for word in words {
+            let count = all.matches(&word).count();
+            // A cell that counts for several rows stands in each of them.
+            prop_assert!(count == 1 || (count > 1 && page.contains("rowspan")), "{count} × {word} in {all:?} of {page:?}");
+        }
+    }
 }

@@ -56,6 +56,21 @@ fn brotli(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// What a compressor makes of 64 MiB of the digit 0.
+const BROTLI_BOMB: [u8; 106] = [
+    203, 255, 255, 63, 248, 37, 96, 226, 177, 64, 32, 247, 254, 143, 255, 255, 127, 240, 75, 0,
+    196, 97, 17, 128, 238, 253, 31, 255, 255, 255, 224, 151, 0, 136, 195, 2, 0, 221, 251, 63, 254,
+    255, 255, 193, 47, 1, 16, 135, 5, 0, 186, 247, 127, 252, 255, 255, 131, 95, 2, 32, 14, 11, 0,
+    116, 239, 255, 248, 255, 255, 7, 191, 4, 64, 28, 22, 0, 232, 222, 255, 241, 255, 255, 15, 126,
+    9, 128, 56, 44, 0, 208, 189, 255, 203, 255, 255, 63, 252, 18, 0, 113, 88, 0, 160, 123, 255, 7,
+];
+
+/// What it makes of the text below.
+const BROTLI_TEXT: [u8; 44] = [
+    27, 1, 8, 248, 29, 7, 185, 153, 229, 62, 78, 111, 37, 97, 161, 158, 75, 115, 163, 91, 97, 111,
+    13, 66, 198, 146, 54, 7, 145, 202, 176, 84, 0, 7, 152, 66, 234, 130, 55, 22, 3, 232, 201, 3,
+];
+
 fn packed(encoding: &str, bytes: impl AsRef<[u8]>) -> Step {
     answer(
         "200 OK",
@@ -78,6 +93,7 @@ async fn answers_are_unpacked() {
         ("deflate", zlib(text.as_bytes())),
         ("deflate", deflate(text.as_bytes())),
         ("br", brotli(text.as_bytes())),
+        ("br", BROTLI_TEXT.to_vec()),
         ("gzip, gzip", gzip(&gzip(text.as_bytes()))),
         ("br, gzip", gzip(&brotli(text.as_bytes()))),
         ("identity", text.clone().into_bytes()),
@@ -131,6 +147,7 @@ async fn bombs_are_cut_at_the_limit() {
         ("gzip", bomb.clone()),
         ("gzip, gzip", gzip(&bomb)),
         ("deflate", zlib(&zeros)),
+        ("br", BROTLI_BOMB.to_vec()),
         ("zstd", zstd(b'0', 16 << 10)),
     ];
     for (encoding, bytes) in bombs {
