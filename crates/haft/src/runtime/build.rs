@@ -10,7 +10,7 @@ use crate::commands::Commands;
 use crate::event::{Event, EventSink};
 use crate::external::executable::Executable;
 use crate::external::plugin::{Host, Plugin};
-use crate::external::source::{Source, Sourced};
+use crate::external::source::Sourced;
 use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::registry::Duplicate;
@@ -113,7 +113,7 @@ pub struct Builder {
     commands: Option<Commands>,
     plugins: Vec<Plugin>,
     executables: Vec<Executable>,
-    sources: Vec<Arc<Sourced>>,
+    pub(super) sources: Vec<Arc<Sourced>>,
     rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
@@ -346,13 +346,6 @@ impl Builder {
     #[must_use]
     pub fn executable(mut self, executable: Executable) -> Self {
         self.executables.push(executable);
-        self
-    }
-
-    /// With the tools of something that speaks a protocol of its own.
-    #[must_use]
-    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
-        self.sources.push(Arc::new(Sourced::new(source)));
         self
     }
 

@@ -1,15 +1,24 @@
 //! Programs that are tools or bring some: they are met once, and again when their
 //! files change.
 
-use super::{Runtime, Session};
+use super::{Builder, Runtime, Session};
 use crate::external::plugin::{self, Host};
-use crate::external::source::Sourced;
+use crate::external::source::{Source, Sourced};
 use crate::{AnyTool, Error};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_millis(500);
+
+impl Builder {
+    /// With the tools of something that speaks a protocol of its own.
+    #[must_use]
+    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
+        self.sources.push(Arc::new(Sourced::new(source)));
+        self
+    }
+}
 
 impl Runtime {
     /// Starts the plugins, once, and adds their tools. What was wrong with some of
