@@ -6,7 +6,7 @@ use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
 use crate::runtime::{Answer, Call, Filled, Runtime, Session};
 use crate::state::State;
-use crate::{Access, Content, Error, Reply};
+use crate::{Access, Content, Effect, Error, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
@@ -303,6 +303,19 @@ impl Context {
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
+    }
+
+    /// Whether the rules let this call touch something that its arguments did not name.
+    /// What a person has already said yes to, the call as such, is not asked again; any
+    /// other question is a no here: the call runs already.
+    pub(crate) fn may(
+        &self,
+        effect: Effect,
+        resource: Resource,
+        paths: &[(FilePath, Access)],
+    ) -> Result<(), Error> {
+        let tool = self.within.last().map_or("", String::as_str);
+        self.runtime().may(tool, effect, resource, paths)
     }
 
     /// The session that this call is part of, to make calls of one's own.

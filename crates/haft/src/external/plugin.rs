@@ -13,6 +13,7 @@ mod remember;
 mod tool;
 
 use crate::Error;
+use crate::guest::Guest;
 use haft_ops::exec::{self, Exec, Surroundings};
 use haft_ops::executor::{Disk, Exit, Input, Keep, Program, Prompts, Streams, When};
 use message::Described;
@@ -77,6 +78,10 @@ pub struct Plugin {
     /// A number that is another one when its files have changed: then it is started
     /// anew.
     pub stamp: Option<Stamp>,
+    /// Whether it works on the files of the session from outside. Then it runs with no
+    /// network and no files but those of the system and its own, and what it asks for
+    /// is not other tools but these.
+    pub guest: Option<Guest>,
 }
 
 /// Which tools of a plugin take the place of others with their names.
@@ -130,6 +135,7 @@ impl Plugin {
             is_guest: false,
             memory: None,
             stamp: None,
+            guest: None,
         }
     }
 }
@@ -141,6 +147,9 @@ pub(crate) struct Programs {
     pub(crate) own: Arc<Surroundings>,
     /// Guests, which have it where commands do.
     pub(crate) guests: Arc<Surroundings>,
+    /// Those that reach nothing but what they ask for; and where they run.
+    pub(crate) alone: Arc<Surroundings>,
+    pub(crate) nowhere: PathBuf,
     /// Where they run.
     pub(crate) dir: PathBuf,
 }
@@ -175,10 +184,14 @@ struct Slot {
 impl Host {
     pub(crate) fn new(plugin: Plugin, programs: &Programs) -> Self {
         let protocol = plugin.protocol;
+        let (surroundings, dir) = match plugin.guest {
+            Some(_) => (&programs.alone, &programs.nowhere),
+            None => (programs.of(plugin.is_guest), &programs.dir),
+        };
         Self {
-            surroundings: Arc::clone(programs.of(plugin.is_guest)),
+            surroundings: Arc::clone(surroundings),
             plugin,
-            dir: programs.dir.clone(),
+            dir: dir.clone(),
             slot: Mutex::new(Slot {
                 process: None,
                 protocol,

@@ -286,9 +286,15 @@ impl Ground {
         let commands = commands.transpose()?;
         let mut for_plugins = places.clone();
         for_plugins.readable.extend(self.programs_read);
+        let alone = alone(&for_plugins);
         let plugins = match self.plugins {
             None => None,
             Some(own) => Some(Programs {
+                alone: Arc::new(surroundings(
+                    own.clone().with_network(Network::Off),
+                    &alone,
+                )?),
+                nowhere: alone.work_dir.clone(),
                 guests: Arc::new(surroundings(
                     own.clone().with_network(network),
                     &for_plugins,
@@ -342,6 +348,26 @@ fn route(at: &str) -> Result<PathBuf, BuildError> {
         return wrong("is where kept outputs are");
     }
     Ok(path.components().collect())
+}
+
+/// The places of programs that have no files: a scratch folder of their own, and what
+/// the system needs to start them. With the sandbox off they are kept from nothing.
+fn alone(places: &Places) -> Places {
+    let mut alone = places.clone();
+    if crate::commands::is_off(places.rules) {
+        return alone;
+    }
+    alone.rules = alone.rules.tightened(FileRules {
+        reading: Reading::RootsAndSystem,
+        writing: Writing::Nothing,
+    });
+    alone.roots.clear();
+    alone.protect.clear();
+    if let Some(temp) = &mut alone.temp {
+        temp.folder.as_mut_os_string().push("-alone");
+        alone.work_dir.clone_from(&temp.folder);
+    }
+    alone
 }
 
 /// The disk, with what killed processes left behind cleaned up.
