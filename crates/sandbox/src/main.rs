@@ -2,6 +2,7 @@
 //! run on: an MCP server on standard input and output, or the part of a session of haft
 //! that runs code.
 
+mod builtins;
 mod fetch;
 mod host;
 mod packages;

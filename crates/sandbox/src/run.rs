@@ -1,7 +1,8 @@
 //! One run of the interpreter: a script in, what it said and how it ended out.
 
 use crate::tree::Tree;
-use bashkit::hooks::{HookAction, ToolResult};
+use crate::builtins::{Yes, counts_too_far};
+use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{Bash, CPythonLimits, Error, ExecOptions, ExecutionLimits, LimitExceeded, MemoryLimits};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +14,6 @@ const GRACE: Duration = Duration::from_millis(120);
 
 /// The most that is taken of each stream, in bytes.
 const STREAM: usize = 4 << 20;
-
-/// Builtins that stop at a bound of their own and say so only where nobody may look.
-const CAPPED: [&str; 2] = ["yes", "seq"];
 
 /// Commands that are called like others and do something else: this `zip` writes and
 /// reads a format that nobody else knows.
@@ -143,15 +141,14 @@ fn interpreter(tree: &Arc<Tree>, limits: Limits, heard: &Arc<Mutex<Heard>>) -> B
         .memory_limits(MemoryLimits::new().max_total_variable_bytes(64 << 20))
         .builtin_filter(|name| !MISLEADING.contains(&name))
         .cpython_with_limits(python)
-        .after_tool(Box::new(move |result: ToolResult| {
-            if result.exit_code == 1
-                && CAPPED.contains(&result.name.as_str())
-                && (result.name == "yes" || !result.stdout.is_empty())
-            {
-                let note = format!("{}: its output was cut at a bound of its own", result.name);
-                lock(&noticing).wrong.push(note);
+        .command("yes", Yes)
+        // Not after it: that would make text of what may be none.
+        .before_tool(Box::new(move |event: ToolEvent| {
+            if event.name == "seq" && counts_too_far(&event.args) {
+                let note = "seq: it counts to 100000 at most; output truncated";
+                lock(&noticing).wrong.push(note.to_owned());
             }
-            HookAction::Continue(result)
+            HookAction::Continue(event)
         }))
         .build()
 }

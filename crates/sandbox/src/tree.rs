@@ -151,7 +151,7 @@ impl Tree {
         let modified = self.seen(path).await.ok().map_or(UNIX_EPOCH, |s| time(&s));
         let bytes: Arc<[u8]> = bytes.into();
         let mut changes = self.changes();
-        changes.take_room(bytes.len(), ROOM)?;
+        changes.take_room(path, bytes.len(), ROOM)?;
         changes.nodes.insert(
             path.to_owned(),
             Node::File {
@@ -187,7 +187,7 @@ impl Tree {
             None => self.version(path).await?,
         };
         let mut changes = self.changes();
-        changes.take_room(bytes.len(), ROOM)?;
+        changes.take_room(path, bytes.len(), ROOM)?;
         changes.count(path)?;
         changes.nodes.insert(
             path.to_owned(),
@@ -217,9 +217,8 @@ impl Tree {
         };
         let mut changes = self.changes();
         changes.count(path)?;
-        changes
-            .nodes
-            .insert(path.to_owned(), Node::Gone { was });
+        changes.take_room(path, 0, ROOM)?;
+        changes.nodes.insert(path.to_owned(), Node::Gone { was });
         Ok(())
     }
 

@@ -365,8 +365,9 @@ fn alone(places: &Places) -> Places {
     alone.protect.clear();
     if let Some(temp) = &mut alone.temp {
         temp.folder.as_mut_os_string().push("-alone");
-        alone.work_dir.clone_from(&temp.folder);
     }
+    // A program has to run somewhere: here it sees nothing that it would not anyway.
+    alone.work_dir = PathBuf::from("/usr/bin");
     alone
 }
 

@@ -41,9 +41,13 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Makes room for so many bytes.
-    pub(super) fn take_room(&mut self, bytes: usize, room: u64) -> Result<()> {
-        let taken = self.taken + bytes as u64;
+    /// Makes room for so many bytes at a path, instead of those that are there.
+    pub(super) fn take_room(&mut self, path: &Path, bytes: usize, room: u64) -> Result<()> {
+        let before = match self.nodes.get(path) {
+            Some(Node::File { bytes, .. }) => bytes.len(),
+            _ => 0,
+        };
+        let taken = (self.taken + bytes as u64).saturating_sub(before as u64);
         if taken > room {
             let problem = format!("too large: one call may use {} MiB of files", room >> 20);
             return Err(io::Error::other(problem).into());
