@@ -259,6 +259,15 @@ impl Context {
         Some(kept.ok()?.path.to_string_lossy().into_owned())
     }
 
+    /// Keeps bytes beside a reply, under a name of their own, and says where.
+    pub(crate) fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Option<String> {
+        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        let name: String = name.chars().filter(plain).take(32).collect();
+        let name = format!("{}_{name}", self.call_id);
+        let kept = self.session.spill.as_ref()?.keep_bytes(&name, bytes);
+        Some(kept.ok()?.path.to_string_lossy().into_owned())
+    }
+
     /// What confines commands, where something does.
     pub(crate) fn sandbox_request(&self) -> Option<&Request> {
         let sandbox = self.session.surroundings.as_ref()?.sandbox.as_ref()?;

@@ -56,10 +56,12 @@ pub enum Ask {
         /// The version that was seen.
         was: Option<String>,
     },
-    /// Keeps a text whole that a reply gives in part.
+    /// Keeps something whole that a reply gives in part or not at all.
     Keep {
-        /// The text.
-        text: String,
+        /// What it is, one word: each of a call has its own.
+        name: String,
+        /// Its bytes, in Base64.
+        data: String,
     },
     /// Something from the package index.
     Fetch {
@@ -176,8 +178,8 @@ impl Guest {
             Ask::Read { path } => data(cx, &path).await,
             Ask::Write { path, data, was } => write(cx, &path, &data, was.as_deref()).await,
             Ask::Remove { path, was } => remove(cx, &path, was.as_deref()).await,
-            Ask::Keep { text } => Ok(Told::Kept {
-                path: cx.keep_text(&text),
+            Ask::Keep { name, data } => decoded(&data).map(|bytes| Told::Kept {
+                path: cx.keep_bytes(&name, &bytes),
             }),
             Ask::Fetch { url } => self.fetch(cx, &url).await,
         };
@@ -215,6 +217,11 @@ fn refused(error: Error) -> Told {
         why,
         message: error.to_string(),
     }
+}
+
+fn decoded(data: &str) -> Result<Vec<u8>, Error> {
+    let decoded = STANDARD.decode(data);
+    decoded.map_err(|error| Error::failed(format!("no Base64: {error}")))
 }
 
 fn told(bytes: &[u8]) -> Told {
@@ -276,9 +283,7 @@ async fn data(cx: &Context, path: &str) -> Result<Told, Error> {
 
 async fn write(cx: &Context, path: &str, data: &str, was: Option<&str>) -> Result<Told, Error> {
     let file = allowed(cx, path, Access::Write)?;
-    let bytes = STANDARD
-        .decode(data)
-        .map_err(|error| Error::failed(format!("no Base64: {error}")))?;
+    let bytes = decoded(data)?;
     let expect = match was {
         None => Expect::Absent,
         Some(was) => unchanged(cx, &file, was).await?,

@@ -100,9 +100,10 @@ impl dyn Host + '_ {
         }
     }
 
-    /// Keeps a text whole, and says where.
-    pub(crate) async fn keep(&self, text: String) -> Option<String> {
-        match self.ask(Ask::Keep { text }).await {
+    /// Keeps something whole, and says where.
+    pub(crate) async fn keep(&self, name: &str, bytes: &[u8]) -> Option<String> {
+        let (name, data) = (name.to_owned(), STANDARD.encode(bytes));
+        match self.ask(Ask::Keep { name, data }).await {
             Told::Kept { path } => path,
             _ => None,
         }

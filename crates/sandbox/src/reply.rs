@@ -126,7 +126,7 @@ async fn stream(
     let (head, tail) = (prefix(&text, MOST / 2), suffix(&text, MOST / 2));
     let left_out = text.len() - head.len() - tail.len();
     let shown = format!("{head}\n[... {left_out} of {} bytes left out ...]\n{tail}", text.len());
-    if let Some(path) = host.keep(text.into_owned()).await {
+    if let Some(path) = host.keep(name, bytes).await {
         answer.insert(format!("{name}_path"), path.into());
     }
     (shown, true)

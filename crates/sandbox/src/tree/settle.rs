@@ -37,7 +37,8 @@ impl Tree {
                     match self.host.write(text(&path), &bytes, was).await {
                         Ok(()) => settled.written.push(text(&path)),
                         Err(refused) => {
-                            let lost = self.lost(&path, &bytes, &refused).await;
+                            let number = settled.lost.len() + 1;
+                            let lost = self.lost(number, &path, &bytes, &refused).await;
                             settled.lost.push(lost);
                         }
                     }
@@ -89,11 +90,8 @@ impl Tree {
         (all, made)
     }
 
-    async fn lost(&self, path: &Path, bytes: &[u8], refused: &Refused) -> String {
-        let kept = match std::str::from_utf8(bytes) {
-            Ok(content) => self.host.keep(content.to_owned()).await,
-            Err(_) => None,
-        };
+    async fn lost(&self, number: usize, path: &Path, bytes: &[u8], refused: &Refused) -> String {
+        let kept = self.host.keep(&format!("unsaved-{number}"), bytes).await;
         let where_to = match kept {
             Some(kept) => format!("; what the code wrote is in {kept}"),
             None => "; what the code wrote is not kept".to_owned(),
