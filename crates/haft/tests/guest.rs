@@ -157,7 +157,11 @@ async fn what_is_there_is_told_and_what_is_not_is_not() {
     assert_eq!(bed.read("/link").await.0, "one\n");
     let missing = bed.refused(Ask::Read { path: "/no".into() }).await;
     assert_eq!(missing.0, Refusal::NotFound);
-    let folder = bed.refused(Ask::Read { path: "/src".into() }).await;
+    let folder = bed
+        .refused(Ask::Read {
+            path: "/src".into(),
+        })
+        .await;
     assert_eq!(folder.0, Refusal::IsDirectory);
 }
 
@@ -191,7 +195,8 @@ async fn what_somebody_else_changed_meanwhile_stays() {
         assert_eq!(text, "mine");
         let looked = bed.version("/n.txt").await;
         assert_eq!(
-            bed.ask(write("/n.txt", "longer than mine", Some(looked.clone()))).await,
+            bed.ask(write("/n.txt", "longer than mine", Some(looked.clone())))
+                .await,
             Told::Done
         );
         for old in [read, looked] {
@@ -246,7 +251,10 @@ async fn rules_hold_for_what_code_touches() {
 async fn only_what_is_of_the_index_is_fetched() {
     let bed = Bed::new(None, Vec::new());
     let url = "https://index.example/six/".to_owned();
-    assert!(matches!(bed.ask(Ask::Fetch { url }).await, Told::Data { .. }));
+    assert!(matches!(
+        bed.ask(Ask::Fetch { url }).await,
+        Told::Data { .. }
+    ));
     let url = "https://elsewhere.example/".to_owned();
     let (_, message) = bed.refused(Ask::Fetch { url }).await;
     assert_eq!(message, "that is not from the package index");

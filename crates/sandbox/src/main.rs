@@ -94,7 +94,9 @@ fn serve(cli: Cli) -> Result<(), Box<dyn Error>> {
     // Loading the interpreter takes a while; nobody waits for it before the first call.
     let _ = threads.spawn_blocking(bashkit::warm_up);
     let done = if cli.session {
-        threads.block_on(session::serve(sandbox)).map_err(Into::into)
+        threads
+            .block_on(session::serve(sandbox))
+            .map_err(Into::into)
     } else {
         threads.block_on(over_mcp(sandbox, cli.index))
     };

@@ -147,7 +147,9 @@ pub(crate) async fn install(
         });
         let asked = |one: &Installed| {
             let asked = wanted.iter().filter_map(|wanted| parsed(wanted).ok());
-            asked.into_iter().any(|asked| asked.name.to_string() == one.name)
+            asked
+                .into_iter()
+                .any(|asked| asked.name.to_string() == one.name)
         };
         return Ok(there.filter(asked).collect());
     }

@@ -56,7 +56,10 @@ impl Said {
             }
         };
         if !ran.wrong.is_empty() {
-            message.push(format!("the answer is not complete: {}", ran.wrong.join("; ")));
+            message.push(format!(
+                "the answer is not complete: {}",
+                ran.wrong.join("; ")
+            ));
             hints.push("commands here have bounds of their own; use execute_python for as much");
         }
         message.extend(settled.lost.iter().cloned());
@@ -125,7 +128,10 @@ async fn stream(
     }
     let (head, tail) = (prefix(&text, MOST / 2), suffix(&text, MOST / 2));
     let left_out = text.len() - head.len() - tail.len();
-    let shown = format!("{head}\n[... {left_out} of {} bytes left out ...]\n{tail}", text.len());
+    let shown = format!(
+        "{head}\n[... {left_out} of {} bytes left out ...]\n{tail}",
+        text.len()
+    );
     if let Some(path) = host.keep(name, bytes).await {
         answer.insert(format!("{name}_path"), path.into());
     }

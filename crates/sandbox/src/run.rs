@@ -1,9 +1,11 @@
 //! One run of the interpreter: a script in, what it said and how it ended out.
 
-use crate::tree::Tree;
 use crate::builtins::{Yes, counts_too_far};
+use crate::tree::Tree;
 use bashkit::hooks::{HookAction, ToolEvent};
-use bashkit::{Bash, CPythonLimits, Error, ExecOptions, ExecutionLimits, LimitExceeded, MemoryLimits};
+use bashkit::{
+    Bash, CPythonLimits, Error, ExecOptions, ExecutionLimits, LimitExceeded, MemoryLimits,
+};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -174,7 +174,12 @@ fn execution(
         Value::String(name) if name == "local" => Execution::Local,
         Value::String(name) if name == "none" => Execution::None,
         Value::String(name) if is_sandbox(name) => sandbox(&given, &Map::new(), whose)?,
-        Value::Object(map) if map.get("kind").and_then(Value::as_str).is_some_and(is_sandbox) => {
+        Value::Object(map)
+            if map
+                .get("kind")
+                .and_then(Value::as_str)
+                .is_some_and(is_sandbox) =>
+        {
             sandbox(&given, map, whose)?
         }
         Value::Object(map) if map.contains_key("command") || map.contains_key("uri") => {
@@ -209,16 +214,21 @@ fn sandbox(given: &Given, map: &Map<String, Value>, whose: Whose) -> Result<Exec
     const KNOWN: [&str; 4] = ["kind", "index", "timeout", "memory_mb"];
     if let Some(other) = map.keys().find(|key| !KNOWN.contains(&key.as_str())) {
         let known = KNOWN.join(", ");
-        return Err(wrong(&format!("a sandbox has no \"{other}\"; it has: {known}")));
+        return Err(wrong(&format!(
+            "a sandbox has no \"{other}\"; it has: {known}"
+        )));
     }
-    let number = |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match map.get(name) {
+    let number = |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match map.get(name)
+    {
         None => Ok(usual),
         Some(value) => value
             .as_u64()
             .filter(|number| range.contains(number))
             .ok_or_else(|| {
                 let (least, most) = (range.start(), range.end());
-                wrong(&format!("{name} must be a whole number from {least} to {most}"))
+                wrong(&format!(
+                    "{name} must be a whole number from {least} to {most}"
+                ))
             }),
     };
     let index = match map.get("index") {

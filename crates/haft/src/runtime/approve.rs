@@ -273,8 +273,7 @@ impl Runtime {
                 };
                 let call = policy.judge(&call);
                 let said = |by: &By| call.parts.iter().any(|part| part.by == *by);
-                approval.approve == Approve::Auto
-                    || judgement.decisive().all(|part| said(&part.by))
+                approval.approve == Approve::Auto || judgement.decisive().all(|part| said(&part.by))
             }
         };
         if is_allowed {

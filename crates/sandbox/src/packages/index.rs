@@ -55,7 +55,9 @@ impl Page {
                 .hint("check the name of the package, and that the index can be reached")
         })?;
         let mut page: Self = serde_json::from_slice(&bytes).map_err(|error| {
-            Problem::new(format!("the index does not answer in JSON about {name}: {error}"))
+            Problem::new(format!(
+                "the index does not answer in JSON about {name}: {error}"
+            ))
         })?;
         page.address = Some(address);
         Ok(page)
@@ -82,7 +84,9 @@ impl Page {
             .filter(|file| !is_yanked(&file.yanked))
             .filter_map(|file| {
                 let (version, is_pure) = of_wheel(&file.filename)?;
-                wanted.contains(&version).then_some((version, is_pure, file))
+                wanted
+                    .contains(&version)
+                    .then_some((version, is_pure, file))
             })
             .collect();
         let asks_early = wanted.iter().any(|one| one.any_prerelease());
@@ -96,7 +100,11 @@ impl Page {
             return Err(self.nothing(name, wanted, &wheels));
         };
         let mut file = (*file).clone();
-        if let Some(url) = self.address.as_ref().and_then(|base| base.join(&file.url).ok()) {
+        if let Some(url) = self
+            .address
+            .as_ref()
+            .and_then(|base| base.join(&file.url).ok())
+        {
             file.url = url.to_string();
         }
         Ok(Choice {
@@ -119,7 +127,11 @@ impl Page {
             .hint("where the machine has Python, use execute with a virtual environment (execution: local): python3 -m venv .venv && .venv/bin/pip install; else do it with the standard library");
         }
         let wanted = wanted.to_string();
-        let wanted = if wanted.is_empty() { "any version".to_owned() } else { wanted };
+        let wanted = if wanted.is_empty() {
+            "any version".to_owned()
+        } else {
+            wanted
+        };
         let many = self.files.len();
         Problem::new(format!(
             "no version of {name} suits ({wanted}, Python {PYTHON}, a wheel of pure Python; the index has {many} files)"
@@ -184,7 +196,10 @@ mod tests {
         assert_eq!(build, Some(("1.0".to_owned(), true)));
         let native = of("numpy-2.0.0-cp314-cp314-manylinux_2_17_x86_64.whl");
         assert_eq!(native, Some(("2.0.0".to_owned(), false)));
-        assert_eq!(of("old-1.0-py2-none-any.whl"), Some(("1.0".to_owned(), false)));
+        assert_eq!(
+            of("old-1.0-py2-none-any.whl"),
+            Some(("1.0".to_owned(), false))
+        );
         assert_eq!(of("six-1.16.0.tar.gz"), None);
         assert_eq!(of("six.whl"), None);
     }

@@ -26,7 +26,9 @@ pub(super) fn open(bytes: &[u8]) -> Result<Wheel, String> {
     let end = end_of(bytes).ok_or("this is no zip file")?;
     let (count, start) = (number(bytes, end + 10, 2)?, number(bytes, end + 16, 4)?);
     if count > MOST_FILES {
-        return Err(format!("it has {count} files, and {MOST_FILES} are the most"));
+        return Err(format!(
+            "it has {count} files, and {MOST_FILES} are the most"
+        ));
     }
     let (mut at, mut files, mut room) = (start, Vec::new(), LARGEST);
     for _ in 0..count {
@@ -52,7 +54,11 @@ pub(super) fn open(bytes: &[u8]) -> Result<Wheel, String> {
         let content = match method {
             0 => data.to_vec(),
             8 => inflated(data, size).ok_or_else(|| format!("{name} is damaged"))?,
-            other => return Err(format!("{name} is packed in a way that is not known ({other})")),
+            other => {
+                return Err(format!(
+                    "{name} is packed in a way that is not known ({other})"
+                ));
+            }
         };
         let mut sum = flate2::Crc::new();
         sum.update(&content);
@@ -93,9 +99,14 @@ impl Wheel {
 /// Where a file of a wheel goes; nowhere if it is none that Python imports.
 fn place(name: &str) -> Result<Option<PathBuf>, String> {
     let path = Path::new(name);
-    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let is_plain = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
     if !is_plain || name.contains(['\\', '\0']) {
-        return Err(format!("a file of it would go elsewhere: {}", name.escape_default()));
+        return Err(format!(
+            "a file of it would go elsewhere: {}",
+            name.escape_default()
+        ));
     }
     let mut parts = path.components();
     let first = parts.next().map(|part| part.as_os_str().to_string_lossy());
@@ -103,7 +114,9 @@ fn place(name: &str) -> Result<Option<PathBuf>, String> {
         return Ok(Some(path.to_owned()));
     }
     // Of the other places only these two are for modules.
-    let kind = parts.next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let kind = parts
+        .next()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned());
     let is_module = matches!(kind.as_deref(), Some("purelib" | "platlib"));
     Ok(is_module.then(|| parts.as_path().to_owned()))
 }

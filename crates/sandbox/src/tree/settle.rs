@@ -43,23 +43,25 @@ impl Tree {
                         }
                     }
                 }
-                Change::Remove(path, was) => {
-                    match self.host.remove(text(&path), Some(was)).await {
-                        Ok(()) => settled.removed.push(text(&path)),
-                        Err(refused) => settled.lost.push(format!(
-                            "{} was not removed: {}",
-                            path.display(),
-                            reason(&refused)
-                        )),
-                    }
-                }
+                Change::Remove(path, was) => match self.host.remove(text(&path), Some(was)).await {
+                    Ok(()) => settled.removed.push(text(&path)),
+                    Err(refused) => settled.lost.push(format!(
+                        "{} was not removed: {}",
+                        path.display(),
+                        reason(&refused)
+                    )),
+                },
             }
         }
         let is_empty = |folder: &PathBuf| {
             let inside = |path: &String| Path::new(path).starts_with(folder);
             !settled.written.iter().any(inside)
         };
-        let empty: Vec<String> = made.iter().filter(|f| is_empty(f)).map(|f| text(f)).collect();
+        let empty: Vec<String> = made
+            .iter()
+            .filter(|f| is_empty(f))
+            .map(|f| text(f))
+            .collect();
         if !empty.is_empty() {
             settled.remarks.push(format!(
                 "folders are kept only with files in them; not kept: {}",

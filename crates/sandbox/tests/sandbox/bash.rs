@@ -13,13 +13,22 @@ fn scripts_run_over_the_same_files_as_python() {
          cat /sum; jq -n '1+1'; awk 'BEGIN { print 2 * 3 }'\n\
          python3 -c 'print(open(\"/sum\").read().strip() + \"!\")'",
     );
-    assert_eq!(answer.text("stdout"), "1+2\n2\n6\n1+2!\n", "{}", answer.json);
+    assert_eq!(
+        answer.text("stdout"),
+        "1+2\n2\n6\n1+2!\n",
+        "{}",
+        answer.json
+    );
     assert_eq!(answer.json["files_written"], json!(["/sum"]));
     let answer = server.bash("false");
     assert!(answer.is_error);
     assert_eq!(answer.json["exit_code"], 1);
     let answer = server.bash("echo \"open");
-    assert!(answer.text("message").starts_with("parse error"), "{}", answer.json);
+    assert!(
+        answer.text("message").starts_with("parse error"),
+        "{}",
+        answer.json
+    );
 }
 
 #[test]
@@ -41,7 +50,11 @@ fn wrong_answers_are_errors() {
     for command in ["seq 200000 | wc -l", "seq 200000 2>/dev/null | wc -l"] {
         let answer = server.bash(command);
         assert!(answer.is_error, "{command}: {}", answer.json);
-        assert!(answer.text("message").starts_with("the answer is not complete"));
+        assert!(
+            answer
+                .text("message")
+                .starts_with("the answer is not complete")
+        );
     }
     // These have bounds no more, or are not there.
     let answer = server.bash("yes | head -c 1000000 | wc -c");

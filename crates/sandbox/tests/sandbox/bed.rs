@@ -96,7 +96,10 @@ impl Server {
     }
 
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Answer {
-        let result = self.ask("tools/call", json!({ "name": tool, "arguments": arguments }));
+        let result = self.ask(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        );
         answer(&result)
     }
 

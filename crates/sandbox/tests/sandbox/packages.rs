@@ -101,7 +101,10 @@ fn page(files: &[(&str, &str)]) -> Vec<u8> {
 fn index() -> Index {
     let metadata = "Name: greet\nRequires-Dist: loud>=1\nRequires-Dist: missing; extra == 'more'\nRequires-Dist: missing; sys_platform == 'win32'\n\nRequires-Dist: in-the-description\n";
     let greet = zip(&[
-        ("greet/__init__.py", "import loud\ndef hello(name):\n    return loud.up('hello ' + name)\n"),
+        (
+            "greet/__init__.py",
+            "import loud\ndef hello(name):\n    return loud.up('hello ' + name)\n",
+        ),
         ("greet-2.0.dist-info/METADATA", metadata),
     ]);
     let loud = zip(&[("loud.py", "def up(text):\n    return text.upper()\n")]);
@@ -117,13 +120,22 @@ fn index() -> Index {
             ("greet-3.0.tar.gz", "00"),
         ]),
     );
-    put("/simple/loud/", page(&[("loud-1.5-py2.py3-none-any.whl", &sha256(&loud))]));
+    put(
+        "/simple/loud/",
+        page(&[("loud-1.5-py2.py3-none-any.whl", &sha256(&loud))]),
+    );
     put(
         "/simple/numpy/",
         page(&[("numpy-2.3.0-cp314-cp314-manylinux_2_17_x86_64.whl", "00")]),
     );
-    put("/simple/forged/", page(&[("forged-1.0-py3-none-any.whl", &sha256(b"another"))]));
-    put("/simple/escape/", page(&[("escape-1.0-py3-none-any.whl", &sha256(&escape))]));
+    put(
+        "/simple/forged/",
+        page(&[("forged-1.0-py3-none-any.whl", &sha256(b"another"))]),
+    );
+    put(
+        "/simple/escape/",
+        page(&[("escape-1.0-py3-none-any.whl", &sha256(&escape))]),
+    );
     put("/simple/html/", b"<!DOCTYPE html>".to_vec());
     put("/files/greet-2.0-py3-none-any.whl", greet);
     put("/files/loud-1.5-py2.py3-none-any.whl", loud.clone());
@@ -140,7 +152,10 @@ fn check(server: &mut Server, index: &Index) {
         (&["forged"], "is not what the index promised"),
         (&["escape"], "a file of it would go elsewhere"),
         (&["html"], "the index does not answer in JSON"),
-        (&["nothing"], "nothing cannot be looked up: the answer is 404 Not Found"),
+        (
+            &["nothing"],
+            "nothing cannot be looked up: the answer is 404 Not Found",
+        ),
         (&["greet>=3"], "no version of greet suits"),
         (&["../x"], "is no name of a package"),
         (&["x @ http://127.0.0.1/x.whl"], "names an address"),
@@ -148,10 +163,18 @@ fn check(server: &mut Server, index: &Index) {
     ] {
         let answer = install(packages);
         assert!(answer.is_error, "{packages:?}: {}", answer.json);
-        assert!(answer.text("message").contains(why), "{packages:?}: {}", answer.json);
+        assert!(
+            answer.text("message").contains(why),
+            "{packages:?}: {}",
+            answer.json
+        );
     }
     let native = install(&["numpy"]);
-    assert!(native.text("hint").contains("use execute with a virtual environment"));
+    assert!(
+        native
+            .text("hint")
+            .contains("use execute with a virtual environment")
+    );
     let answer = install(&["greet"]);
     assert_eq!(
         answer.json["installed"],
@@ -170,7 +193,10 @@ fn check(server: &mut Server, index: &Index) {
     assert!(!answer.is_error, "{}", answer.json);
     assert_eq!(index.asked.lock().unwrap().len(), before);
     let asked = index.asked.lock().unwrap().join(" ");
-    assert!(!asked.contains("missing") && !asked.contains("description"), "{asked}");
+    assert!(
+        !asked.contains("missing") && !asked.contains("description"),
+        "{asked}"
+    );
 }
 
 #[test]
@@ -184,7 +210,10 @@ fn packages_come_from_the_index() {
 fn a_session_fetches_for_code_that_cannot() {
     let index = index();
     let bed = Bed::new();
-    let config = format!("execution: {{ kind: sandbox, index: \"{}\" }}\n", index.address);
+    let config = format!(
+        "execution: {{ kind: sandbox, index: \"{}\" }}\n",
+        index.address
+    );
     let mut session = bed.session(&config);
     check(&mut session, &index);
     // Nothing of it is in the workspace.

@@ -19,7 +19,11 @@ fn the_last_expression_is_the_result() {
     let answer = server.python("x = 1");
     assert_eq!(answer.json.get("result"), None);
     let answer = server.python("x");
-    assert!(answer.text("stderr").ends_with("NameError: name 'x' is not defined\n"));
+    assert!(
+        answer
+            .text("stderr")
+            .ends_with("NameError: name 'x' is not defined\n")
+    );
 }
 
 #[test]
@@ -37,7 +41,11 @@ fn a_failure_is_a_traceback_of_the_code_alone() {
     let answer = server.python("x = = 2");
     assert_eq!(answer.json["exit_code"], 1);
     assert!(answer.text("stderr").contains("line 1"), "{}", answer.json);
-    assert!(answer.text("stderr").ends_with("SyntaxError: invalid syntax\n"));
+    assert!(
+        answer
+            .text("stderr")
+            .ends_with("SyntaxError: invalid syntax\n")
+    );
 
     let answer = server.python("import sys; sys.exit(3)");
     assert_eq!(answer.json["exit_code"], 3);

@@ -2,6 +2,7 @@
 
 use crate::bed::{Bed, Server};
 use serde_json::json;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const SANDBOX: &str = "execution: sandbox\n";
@@ -20,7 +21,13 @@ fn an_agent_analyses_a_table_of_the_workspace_without_python() {
     bed.file("sales.csv", "city,sum\nOslo,3\nRoma,4\nOslo,5\n");
     let mut session = bed.session(SANDBOX);
     let tools = tools(&mut session);
-    for tool in ["execute_python", "execute_bash", "install_packages", "ls", "read_file"] {
+    for tool in [
+        "execute_python",
+        "execute_bash",
+        "install_packages",
+        "ls",
+        "read_file",
+    ] {
         assert!(tools.iter().any(|name| name == tool), "{tools:?}");
     }
     assert!(!tools.contains(&"execute".to_owned()), "{tools:?}");
@@ -31,7 +38,12 @@ fn an_agent_analyses_a_table_of_the_workspace_without_python() {
          with open('/report.txt', 'w') as report:\n    for city, total in sums.most_common(): print(city, total, file=report)\n\
          dict(sums)",
     );
-    assert_eq!(answer.text("result"), "{'Oslo': 8, 'Roma': 4}", "{}", answer.json);
+    assert_eq!(
+        answer.text("result"),
+        "{'Oslo': 8, 'Roma': 4}",
+        "{}",
+        answer.json
+    );
     assert_eq!(bed.read("report.txt"), "Oslo 8\nRoma 4\n");
     let answer = session.call("read_file", json!({ "file_path": "/report.txt" }));
     assert_eq!(answer.text("content"), "     1\tOslo 8\n     2\tRoma 4");
@@ -53,9 +65,18 @@ fn every_backend_lends_its_files() {
             assert!(!session.call("write_file", made).is_error);
             let code = format!("open('{path}', 'a').write('two\\n')\nopen('{path}').read()");
             let answer = session.python(&code);
-            assert_eq!(answer.text("result"), "'one\\ntwo\\n'", "{backend}: {}", answer.json);
+            assert_eq!(
+                answer.text("result"),
+                "'one\\ntwo\\n'",
+                "{backend}: {}",
+                answer.json
+            );
             let read = session.call("read_file", json!({ "file_path": path }));
-            assert_eq!(read.text("content"), "     1\tone\n     2\ttwo", "{backend}{path}");
+            assert_eq!(
+                read.text("content"),
+                "     1\tone\n     2\ttwo",
+                "{backend}{path}"
+            );
         }
         let answer = session.bash("find / -name '*.txt' | sort; rm /scratch/c.txt");
         assert_eq!(
@@ -74,16 +95,16 @@ fn what_somebody_else_changed_meanwhile_is_not_lost() {
     let bed = Bed::new();
     bed.file("n.txt", "1");
     let mut session = bed.session(SANDBOX);
-    let code = "import time\n\
+    let code = "import os\n\
                 old = open('/n.txt').read()\n\
-                open('/begun', 'w').close()\n\
-                time.sleep(1.5)\n\
+                while 'go' not in os.listdir('/'): pass\n\
                 open('/n.txt', 'w').write(old + ' and code')";
     let call = json!({ "name": "execute_python", "arguments": { "code": code } });
+    let read = watch(&bed.work().join("n.txt"));
     session.send("tools/call", call);
-    // Changes are seen when the code is done; so the time has to tell when it has begun.
-    std::thread::sleep(Duration::from_millis(700));
+    read();
     bed.file("n.txt", "somebody else");
+    bed.file("go", "");
     let answer = session.hear();
     let answer = crate::bed::answer(&answer["result"]);
     assert!(answer.is_error, "{}", answer.json);
@@ -111,9 +132,16 @@ fn the_scope_and_the_rules_hold() {
         assert!(answer.is_error, "{path}: {}", answer.json);
         assert!(!answer.text("stdout").contains("canary"), "{}", answer.json);
     }
-    let answer = session.bash("echo x > /haft.yaml; mkdir /.git; echo x > /.git/config; echo y > /ok");
+    let answer =
+        session.bash("echo x > /haft.yaml; mkdir /.git; echo x > /.git/config; echo y > /ok");
     assert!(answer.is_error);
-    assert!(answer.text("message").contains("/haft.yaml was not written"), "{}", answer.json);
+    assert!(
+        answer
+            .text("message")
+            .contains("/haft.yaml was not written"),
+        "{}",
+        answer.json
+    );
     assert!(!bed.work().join("haft.yaml").exists());
     assert!(!bed.work().join(".git").exists());
     assert_eq!(bed.read("ok"), "y\n");
@@ -135,7 +163,10 @@ fn presets_choose_and_a_missing_program_is_told() {
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("needs the program haft-sandbox"), "{said}");
-    assert!(said.contains("cargo build --release -p haft-sandbox"), "{said}");
+    assert!(
+        said.contains("cargo build --release -p haft-sandbox"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -150,6 +181,17 @@ fn nothing_of_it_outlives_the_session() {
     while of_it.iter().any(|process| is_alive(*process)) {
         assert!(begun.elapsed() < Duration::from_secs(5), "{of_it:?}");
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits, when it is called, until a file has been read.
+fn watch(path: &Path) -> impl FnOnce() {
+    use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+    let watch = init(CreateFlags::CLOEXEC).unwrap();
+    add_watch(&watch, path, WatchFlags::CLOSE_NOWRITE).unwrap();
+    move || {
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+        Reader::new(&watch, &mut buffer).next().unwrap();
     }
 }
 
