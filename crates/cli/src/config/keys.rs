@@ -142,7 +142,7 @@ pub(crate) static KEYS: &[Key] = &[
         "execution",
         Kind::Anything,
         "local",
-        "how code is run: local or none",
+        "how code is run: local, sandbox or none",
     ),
     used(
         "tools.plugins",
