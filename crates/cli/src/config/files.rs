@@ -243,7 +243,7 @@ fn sandbox(given: &Given, map: &Map<String, Value>, whose: Whose) -> Result<Exec
     let index = index.filter(|index| matches!(index.scheme(), "http" | "https"));
     Ok(Execution::Sandbox(Sandbox {
         index: index.ok_or_else(|| wrong("index must be an http or https address"))?,
-        timeout: number("timeout", 60, 1..=3600)?,
+        timeout: number("timeout", 60, 1..=100)?,
         memory: number("memory_mb", 256, 64..=1024)?,
     }))
 }

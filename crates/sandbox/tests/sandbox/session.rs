@@ -1,11 +1,13 @@
 //! As a part of a session: its files, its rules, and nothing else.
 
 use crate::bed::{Bed, Server};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const SANDBOX: &str = "execution: sandbox\n";
+
+const NAMES: [&str; 3] = ["execute_python", "execute_bash", "install_packages"];
 
 fn tools(server: &mut Server) -> Vec<String> {
     let listed = server.ask("tools/list", json!({}));
@@ -49,6 +51,54 @@ fn an_agent_analyses_a_table_of_the_workspace_without_python() {
     assert_eq!(answer.text("content"), "     1\tOslo 8\n     2\tRoma 4");
     let answer = session.bash("grep Oslo /report.txt > /oslo.txt; ls /");
     assert_eq!(answer.text("stdout"), "oslo.txt\nreport.txt\nsales.csv\n");
+}
+
+#[test]
+fn models_see_the_same_three_tools_in_a_session_and_alone() {
+    let three = |server: &mut Server| -> Vec<Value> {
+        let listed = server.ask("tools/list", json!({}));
+        let tools = listed["tools"].as_array().unwrap().iter();
+        tools
+            .filter(|tool| NAMES.contains(&tool["name"].as_str().unwrap()))
+            .map(|tool| json!([tool["name"], tool["description"], tool["inputSchema"]]))
+            .collect()
+    };
+    let bed = Bed::new();
+    let in_session = three(&mut bed.session(SANDBOX));
+    let alone = three(&mut Server::alone(&[]));
+    assert_eq!(in_session, alone);
+    let parameters: Vec<(&str, &Value)> = alone
+        .iter()
+        .map(|tool| (tool[0].as_str().unwrap(), &tool[2]["required"]))
+        .collect();
+    assert_eq!(
+        parameters,
+        [
+            ("execute_python", &json!(["code"])),
+            ("execute_bash", &json!(["command"])),
+            ("install_packages", &json!(["packages"])),
+        ]
+    );
+}
+
+#[test]
+fn the_program_itself_is_kept_from_the_machine() {
+    let bed = Bed::new();
+    let mut session = bed.session(SANDBOX);
+    session.python("print(1)");
+    let name = |process: &u32| std::fs::read_to_string(format!("/proc/{process}/comm"));
+    let all = children(session.process());
+    let program = all
+        .iter()
+        .find(|process| name(process).is_ok_and(|name| name.trim() == "haft-sandbox"));
+    let program = program.unwrap();
+    // Its own rules, in the kernel's words: no new rights, and calls that are filtered.
+    let status = std::fs::read_to_string(format!("/proc/{program}/status")).unwrap();
+    assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    assert!(status.contains("Seccomp:\t2"), "{status}");
+    let environment = std::fs::read(format!("/proc/{program}/environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    assert!(!environment.contains("PATH="), "{environment}");
 }
 
 #[test]
