@@ -345,6 +345,7 @@ fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Pl
         is_guest: plugin.is_project,
         memory: memory(&item(plugin, settings), settings),
         stamp: Some(stamp(item(plugin, settings).pin.files)),
+        guest: None,
     }
 }
 
@@ -445,5 +446,6 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         memory: memory(&tool.item(), settings),
         // Its source is in the first line: another one is another session's.
         stamp: None,
+        guest: None,
     }
 }

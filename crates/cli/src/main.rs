@@ -16,6 +16,7 @@ mod log;
 mod output;
 mod place;
 mod record;
+mod sandbox;
 mod session;
 mod signals;
 mod text;

@@ -8,7 +8,7 @@ use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::Failure;
 use crate::record::Record;
-use crate::{external, log, output, place};
+use crate::{external, log, output, place, sandbox};
 use haft::commands::{Commands, Place};
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
@@ -140,6 +140,9 @@ fn described(
     }
     for program in external.programs {
         builder = builder.executable(program);
+    }
+    if let Some((plugin, program)) = sandbox::plugin(settings, offer)? {
+        builder = builder.add_plugin(plugin).programs_read([program]);
     }
     if let Some(reason) = place::needs_a_person(settings) {
         builder = builder.ask_first(reason, haft::Effect::Execute);

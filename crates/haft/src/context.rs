@@ -6,7 +6,7 @@ use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
 use crate::runtime::{Answer, Approver, Call, Filled, Runtime, Session};
 use crate::state::State;
-use crate::{Access, Content, Error, Reply, Resource};
+use crate::{Access, Content, Effect, Error, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
@@ -262,6 +262,15 @@ impl Context {
         Some(kept.ok()?.path.to_string_lossy().into_owned())
     }
 
+    /// Keeps bytes beside a reply, under a name of their own, and says where.
+    pub(crate) fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Option<String> {
+        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        let name: String = name.chars().filter(plain).take(32).collect();
+        let name = format!("{}_{name}", self.call_id);
+        let kept = self.session.spill.as_ref()?.keep_bytes(&name, bytes);
+        Some(kept.ok()?.path.to_string_lossy().into_owned())
+    }
+
     /// What confines commands, where something does.
     pub(crate) fn sandbox_request(&self) -> Option<&Request> {
         let sandbox = self.session.surroundings.as_ref()?.sandbox.as_ref()?;
@@ -318,6 +327,19 @@ impl Context {
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
+    }
+
+    /// Whether the rules let this call touch something that its arguments did not name.
+    /// What a person has already said yes to, the call as such, is not asked again; any
+    /// other question is a no here: the call runs already.
+    pub(crate) fn may(
+        &self,
+        effect: Effect,
+        resource: Resource,
+        paths: &[(FilePath, Access)],
+    ) -> Result<(), Error> {
+        let tool = self.within.last().map_or("", String::as_str);
+        self.runtime().may(tool, effect, resource, paths)
     }
 
     /// The session that this call is part of, to make calls of one's own.

@@ -22,6 +22,7 @@ mod context;
 mod error;
 mod event;
 mod external;
+pub mod guest;
 mod journal;
 mod limit;
 mod policy;

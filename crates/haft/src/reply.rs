@@ -170,6 +170,13 @@ impl Reply {
         }
     }
 
+    /// The same as a failure.
+    #[must_use]
+    pub fn as_error(mut self) -> Self {
+        self.is_error = true;
+        self
+    }
+
     /// A text that also ends the agent's turn.
     pub fn final_answer(text: impl Into<String>) -> Self {
         Self {

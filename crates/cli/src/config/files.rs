@@ -40,11 +40,27 @@ pub(crate) struct Namespace {
 pub(crate) enum Execution {
     /// As commands of this machine.
     Local,
+    /// In a sandbox of its own, by haft-sandbox.
+    Sandbox(Sandbox),
     /// By the tools of an MCP server.
     Server(Box<mcp::Configured>),
     /// Not at all.
     None,
 }
+
+/// How haft-sandbox runs code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sandbox {
+    /// The package index.
+    pub(crate) index: url::Url,
+    /// How many seconds a call may take.
+    pub(crate) timeout: u64,
+    /// How many MiB a call of Python may take.
+    pub(crate) memory: u64,
+}
+
+/// Python's own index.
+const INDEX: &str = "https://pypi.org/simple";
 
 const KINDS: [&str; 3] = ["filesystem", "state", "store"];
 
@@ -83,7 +99,7 @@ pub(crate) fn load(
             Whose::Project => &backend.written,
             Whose::Person => &backend.value,
         })?,
-        execution: execution(sources, toolset, warnings, shown)?,
+        execution: execution(sources, warnings, shown)?,
     };
     let is_default = matches!(files.backend, Backend::Filesystem { root: None, .. });
     if !is_default && !has_a_tree(toolset) {
@@ -138,30 +154,35 @@ fn backend_given(
 
 fn execution(
     sources: &Sources<'_>,
-    toolset: &str,
     warnings: &mut Vec<String>,
     shown: &mut Vec<Shown>,
 ) -> Result<Execution, Failure> {
     let (person, project) = sources.apart("execution")?;
     let is_projects = |given: &Given| project_says(sources, given);
     let is_none = |given: &Given| text(given) == "none";
-    let given = match (person, project) {
-        (_, Some(project)) if is_none(&project) => project,
+    let (given, whose) = match (person, project) {
+        (_, Some(project)) if is_none(&project) => (project, Whose::Project),
         (Some(person), Some(project)) => {
             warnings.push(format!(
                 "{}: execution is ignored: {} sets it",
                 project.from, person.from
             ));
-            person
+            (person, Whose::Person)
         }
-        (None, Some(project)) => project,
-        (person, None) => given_or(person, "local".into()),
+        (None, Some(project)) => (project, Whose::Project),
+        (person, None) => (given_or(person, "local".into()), Whose::Person),
     };
     let execution = match &given.value {
         Value::String(name) if name == "local" => Execution::Local,
         Value::String(name) if name == "none" => Execution::None,
-        Value::String(name) if name == "sandbox" || name == "heimdall" => {
-            unavailable(&given, toolset, warnings)
+        Value::String(name) if is_sandbox(name) => sandbox(&given, &Map::new(), whose)?,
+        Value::Object(map)
+            if map
+                .get("kind")
+                .and_then(Value::as_str)
+                .is_some_and(is_sandbox) =>
+        {
+            sandbox(&given, map, whose)?
         }
         Value::Object(map) if map.contains_key("command") || map.contains_key("uri") => {
             match mcp::of_execution(sources, &given.from, &given.value)? {
@@ -201,16 +222,48 @@ fn project_says(sources: &Sources<'_>, given: &Given) -> bool {
     folder.is_some() && folder.as_deref() == sources.project()
 }
 
-/// Whoever asks for code that is kept away from this machine must not get commands
-/// on it instead.
-fn unavailable(given: &Given, toolset: &str, warnings: &mut Vec<String>) -> Execution {
-    if has_a_tree(toolset) {
-        warnings.push(format!(
-            "{}: this version runs code as `execution: local` only: there are no execution tools",
-            given.from
-        ));
+fn is_sandbox(name: &str) -> bool {
+    name == "sandbox" || name == "heimdall"
+}
+
+/// Reads how haft-sandbox runs code.
+fn sandbox(given: &Given, map: &Map<String, Value>, whose: Whose) -> Result<Execution, Failure> {
+    let wrong = |problem: &str| Failure::usage(format!("{}: execution: {problem}", given.from));
+    const KNOWN: [&str; 4] = ["kind", "index", "timeout", "memory_mb"];
+    if let Some(other) = map.keys().find(|key| !KNOWN.contains(&key.as_str())) {
+        let known = KNOWN.join(", ");
+        return Err(wrong(&format!(
+            "a sandbox has no \"{other}\"; it has: {known}"
+        )));
     }
-    Execution::None
+    let number = |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match map.get(name)
+    {
+        None => Ok(usual),
+        Some(value) => value
+            .as_u64()
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| {
+                let (least, most) = (range.start(), range.end());
+                wrong(&format!(
+                    "{name} must be a whole number from {least} to {most}"
+                ))
+            }),
+    };
+    let index = match map.get("index") {
+        None => INDEX,
+        Some(_) if whose == Whose::Project => {
+            return Err(wrong("only your own file says where packages come from"));
+        }
+        Some(Value::String(index)) => index,
+        Some(_) => return Err(wrong("index must be an address")),
+    };
+    let index = url::Url::parse(index).ok();
+    let index = index.filter(|index| matches!(index.scheme(), "http" | "https"));
+    Ok(Execution::Sandbox(Sandbox {
+        index: index.ok_or_else(|| wrong("index must be an http or https address"))?,
+        timeout: number("timeout", 60, 1..=100)?,
+        memory: number("memory_mb", 256, 64..=1024)?,
+    }))
 }
 
 struct Reader<'a> {

@@ -266,7 +266,6 @@ fn execution_can_be_taken_away() {
     for (execution, is_there) in [
         ("local", true),
         ("none", false),
-        ("sandbox", false),
         ("{uri: \"http://127.0.0.1:9\"}", false),
     ] {
         let config = bed.config(&format!("{DEEP}execution: {execution}\n"));

@@ -14,6 +14,7 @@ mod tool;
 
 use super::source::Start;
 use crate::Error;
+use crate::guest::Guest;
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::Exit;
 use message::Described;
@@ -78,6 +79,10 @@ pub struct Plugin {
     /// A number that is another one when its files have changed: then it is started
     /// anew.
     pub stamp: Option<Stamp>,
+    /// Whether it works on the files of the session from outside. Then it runs with no
+    /// network and no files but those of the system and its own, and what it asks for
+    /// is not other tools but these.
+    pub guest: Option<Guest>,
 }
 
 /// Which tools of a plugin take the place of others with their names.
@@ -131,6 +136,7 @@ impl Plugin {
             is_guest: false,
             memory: None,
             stamp: None,
+            guest: None,
         }
     }
 }
@@ -142,6 +148,9 @@ pub struct Programs {
     pub(crate) own: Arc<Surroundings>,
     /// Guests, which have it where commands do.
     pub(crate) guests: Arc<Surroundings>,
+    /// Those that reach nothing but what they ask for; and where they run.
+    pub(crate) alone: Arc<Surroundings>,
+    pub(crate) nowhere: PathBuf,
     /// Where they run.
     pub(crate) dir: PathBuf,
 }
@@ -149,6 +158,16 @@ pub struct Programs {
 impl Programs {
     pub(crate) fn of(&self, is_guest: bool) -> &Arc<Surroundings> {
         if is_guest { &self.guests } else { &self.own }
+    }
+
+    /// For those that reach nothing but what they ask for.
+    fn alone(&self) -> Self {
+        Self {
+            own: Arc::clone(&self.alone),
+            guests: Arc::clone(&self.alone),
+            dir: self.nowhere.clone(),
+            ..self.clone()
+        }
     }
 }
 
@@ -175,8 +194,12 @@ struct Slot {
 impl Host {
     pub(crate) fn new(plugin: Plugin, programs: &Programs) -> Self {
         let protocol = plugin.protocol;
+        let programs = match plugin.guest {
+            Some(_) => programs.alone(),
+            None => programs.clone(),
+        };
         Self {
-            programs: programs.clone(),
+            programs,
             plugin,
             slot: Mutex::new(Slot {
                 process: None,

@@ -260,6 +260,51 @@ impl Runtime {
         Err(not_approved(&call.tool, &judgement, suggestion, waits, why))
     }
 
+    /// Judges one more thing that a running call is about to touch.
+    pub(crate) fn may(
+        &self,
+        tool: &str,
+        effect: Effect,
+        resource: Resource,
+        paths: &[(FilePath, Access)],
+    ) -> Result<(), Error> {
+        let approval = &self.session.approval;
+        let policy = approval.policy();
+        if policy.is_empty() {
+            return Ok(());
+        }
+        let resources = [resource];
+        let names = self.names(&resources, paths);
+        let act = Act {
+            tool,
+            effect,
+            resources: &resources,
+            work_dir: self.session.scope.work_dir(),
+            bases: &self.session.bases,
+            names: &names,
+        };
+        let judgement = policy.judge(&act);
+        let is_allowed = match judgement.verdict {
+            Verdict::Allow => true,
+            Verdict::Deny => false,
+            Verdict::Ask => {
+                let call = Act {
+                    effect: Effect::Execute,
+                    resources: &[],
+                    names: &[],
+                    ..act
+                };
+                let call = policy.judge(&call);
+                let said = |by: &By| call.parts.iter().any(|part| part.by == *by);
+                approval.approve == Approve::Auto || judgement.decisive().all(|part| said(&part.by))
+            }
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        Err(denied(tool, &judgement))
+    }
+
     /// Asks, when it is this call's turn. Anything but a yes is an error.
     pub(super) async fn ask(&self, call: &Call, question: Question) -> Result<Yes, Error> {
         let asked = Asked {

@@ -313,9 +313,15 @@ impl Ground {
         let commands = commands.transpose()?;
         let mut for_plugins = places.clone();
         for_plugins.readable.extend(self.programs_read);
+        let alone = alone(&for_plugins);
         let plugins = match self.plugins {
             None => None,
             Some(own) => Some(Programs {
+                alone: Arc::new(surroundings(
+                    own.clone().with_network(Network::Off),
+                    &alone,
+                )?),
+                nowhere: alone.work_dir.clone(),
                 guests: Arc::new(surroundings(
                     own.clone().with_network(network),
                     &for_plugins,
@@ -369,6 +375,27 @@ fn route(at: &str) -> Result<PathBuf, BuildError> {
         return wrong("is where kept outputs are");
     }
     Ok(path.components().collect())
+}
+
+/// The places of programs that have no files: a scratch folder of their own, and what
+/// the system needs to start them. With the sandbox off they are kept from nothing.
+fn alone(places: &Places) -> Places {
+    let mut alone = places.clone();
+    if crate::commands::is_off(places.rules) {
+        return alone;
+    }
+    alone.rules = alone.rules.tightened(FileRules {
+        reading: Reading::RootsAndSystem,
+        writing: Writing::Nothing,
+    });
+    alone.roots.clear();
+    alone.protect.clear();
+    if let Some(temp) = &mut alone.temp {
+        temp.folder.as_mut_os_string().push("-alone");
+    }
+    // A program has to run somewhere: here it sees nothing that it would not anyway.
+    alone.work_dir = PathBuf::from("/usr/bin");
+    alone
 }
 
 /// The disk, with what killed processes left behind cleaned up.

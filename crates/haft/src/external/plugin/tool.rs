@@ -3,6 +3,7 @@
 use super::Host;
 use super::message::{Described, Outcome};
 use super::process::{Caller, Meanwhile, Over, Process};
+use crate::guest::{Refusal, Told};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -225,6 +226,18 @@ impl Host {
                 content,
                 ..Reply::default()
             }),
+            Meanwhile::HostCall { id, params, .. } if self.plugin.guest.is_some() => {
+                let guest = self.plugin.guest.clone().unwrap_or_default();
+                let told = match serde_json::from_value(params) {
+                    Ok(ask) => guest.answer(cx, ask).await,
+                    Err(error) => Told::Refused {
+                        why: Refusal::Failed,
+                        message: format!("that is no question: {error}"),
+                    },
+                };
+                let answer = json!({ "type": "host_result", "id": id, "told": told });
+                process.say(&answer).await;
+            }
             Meanwhile::HostCall { id, name, params } => {
                 let reply = cx.call_tool(&name, params).await;
                 let answer = json!({

@@ -1,0 +1,221 @@
+//! `install_packages`, with an index on loopback.
+
+use crate::bed::{Bed, Server};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+/// An index with pages and files, and what was asked of it.
+struct Index {
+    address: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Index {
+    fn serve(pages: BTreeMap<String, Vec<u8>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/simple", listener.local_addr().unwrap());
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let noting = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::new();
+                while reader.read_line(&mut line).is_ok() && !line.ends_with("\r\n\r\n") {}
+                let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+                noting.lock().unwrap().push(path.clone());
+                let (status, body) = match pages.get(&path) {
+                    Some(body) => ("200 OK", body.as_slice()),
+                    None => ("404 Not Found", &b""[..]),
+                };
+                let head = format!(
+                    "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    body.len()
+                );
+                let mut stream = stream;
+                let _ = stream.write_all(head.as_bytes());
+                let _ = stream.write_all(body);
+            }
+        });
+        Self { address, asked }
+    }
+}
+
+/// A zip file whose files are stored as they are.
+fn zip(files: &[(&str, &str)]) -> Vec<u8> {
+    let (mut bytes, mut list) = (Vec::new(), Vec::new());
+    for (name, content) in files {
+        let mut sum = flate2::Crc::new();
+        sum.update(content.as_bytes());
+        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        common.extend(sum.sum().to_le_bytes());
+        let length = u32::try_from(content.len()).unwrap().to_le_bytes();
+        common.extend(length);
+        common.extend(length);
+        common.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        common.extend([0, 0]);
+        let at = u32::try_from(bytes.len()).unwrap();
+        bytes.extend(b"PK\x03\x04");
+        bytes.extend(&common);
+        bytes.extend(name.as_bytes());
+        bytes.extend(content.as_bytes());
+        list.extend(b"PK\x01\x02\x14\x00");
+        list.extend(&common);
+        list.extend([0; 10]);
+        list.extend(at.to_le_bytes());
+        list.extend(name.as_bytes());
+    }
+    let count = u16::try_from(files.len()).unwrap().to_le_bytes();
+    let (start, length) = (bytes.len(), list.len());
+    bytes.extend(list);
+    bytes.extend(b"PK\x05\x06\0\0\0\0");
+    bytes.extend(count);
+    bytes.extend(count);
+    bytes.extend(u32::try_from(length).unwrap().to_le_bytes());
+    bytes.extend(u32::try_from(start).unwrap().to_le_bytes());
+    bytes.extend([0, 0]);
+    bytes
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn page(files: &[(&str, &str)]) -> Vec<u8> {
+    let files: Vec<Value> = files
+        .iter()
+        .map(|(name, hash)| {
+            json!({ "filename": name, "url": format!("../../files/{name}"), "hashes": { "sha256": hash } })
+        })
+        .collect();
+    json!({ "meta": { "api-version": "1.0" }, "files": files })
+        .to_string()
+        .into_bytes()
+}
+
+/// An index with a package, what it requires, one with native code, and bad ones.
+fn index() -> Index {
+    let metadata = "Name: greet\nRequires-Dist: loud>=1\nRequires-Dist: missing; extra == 'more'\nRequires-Dist: missing; sys_platform == 'win32'\n\nRequires-Dist: in-the-description\n";
+    let greet = zip(&[
+        (
+            "greet/__init__.py",
+            "import loud\ndef hello(name):\n    return loud.up('hello ' + name)\n",
+        ),
+        ("greet-2.0.dist-info/METADATA", metadata),
+    ]);
+    let loud = zip(&[("loud.py", "def up(text):\n    return text.upper()\n")]);
+    let escape = zip(&[("../../etc/x.py", "")]);
+    let mut pages = BTreeMap::new();
+    let mut put = |path: &str, bytes: Vec<u8>| pages.insert(path.to_owned(), bytes);
+    put(
+        "/simple/greet/",
+        page(&[
+            ("greet-1.0-py3-none-any.whl", "00"),
+            ("greet-2.0-py3-none-any.whl", &sha256(&greet)),
+            ("greet-3.0rc1-py3-none-any.whl", "00"),
+            ("greet-3.0.tar.gz", "00"),
+        ]),
+    );
+    put(
+        "/simple/loud/",
+        page(&[("loud-1.5-py2.py3-none-any.whl", &sha256(&loud))]),
+    );
+    put(
+        "/simple/numpy/",
+        page(&[("numpy-2.3.0-cp314-cp314-manylinux_2_17_x86_64.whl", "00")]),
+    );
+    put(
+        "/simple/forged/",
+        page(&[("forged-1.0-py3-none-any.whl", &sha256(b"another"))]),
+    );
+    put(
+        "/simple/escape/",
+        page(&[("escape-1.0-py3-none-any.whl", &sha256(&escape))]),
+    );
+    put("/simple/html/", b"<!DOCTYPE html>".to_vec());
+    put("/files/greet-2.0-py3-none-any.whl", greet);
+    put("/files/loud-1.5-py2.py3-none-any.whl", loud.clone());
+    put("/files/forged-1.0-py3-none-any.whl", loud);
+    put("/files/escape-1.0-py3-none-any.whl", escape);
+    Index::serve(pages)
+}
+
+fn check(server: &mut Server, index: &Index) {
+    let mut install =
+        |packages: &[&str]| server.call("install_packages", json!({ "packages": packages }));
+    for (packages, why) in [
+        (&["numpy"][..], "numpy has native code"),
+        (&["forged"], "is not what the index promised"),
+        (&["escape"], "a file of it would go elsewhere"),
+        (&["html"], "the index does not answer in JSON"),
+        (
+            &["nothing"],
+            "nothing cannot be looked up: the answer is 404 Not Found",
+        ),
+        (&["greet>=3"], "no version of greet suits"),
+        (&["../x"], "is no name of a package"),
+        (&["x @ http://127.0.0.1/x.whl"], "names an address"),
+        (&[], "no package is named"),
+    ] {
+        let answer = install(packages);
+        assert!(answer.is_error, "{packages:?}: {}", answer.json);
+        assert!(
+            answer.text("message").contains(why),
+            "{packages:?}: {}",
+            answer.json
+        );
+    }
+    let native = install(&["numpy"]);
+    assert!(
+        native
+            .text("hint")
+            .contains("use execute with a virtual environment")
+    );
+    let answer = install(&["greet"]);
+    assert_eq!(
+        answer.json["installed"],
+        json!([
+            { "name": "greet", "version": "2.0", "files": 2 },
+            { "name": "loud", "version": "1.5", "files": 1 },
+        ]),
+        "{}",
+        answer.json
+    );
+    let answer = server.python("import greet\ngreet.hello('you')");
+    assert_eq!(answer.text("result"), "'HELLO YOU'", "{}", answer.json);
+    // It is there now: nobody is asked again.
+    let before = index.asked.lock().unwrap().len();
+    let answer = server.call("install_packages", json!({ "packages": ["greet"] }));
+    assert!(!answer.is_error, "{}", answer.json);
+    assert_eq!(index.asked.lock().unwrap().len(), before);
+    let asked = index.asked.lock().unwrap().join(" ");
+    assert!(
+        !asked.contains("missing") && !asked.contains("description"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn packages_come_from_the_index() {
+    let index = index();
+    let mut server = Server::alone(&["--index", &index.address]);
+    check(&mut server, &index);
+}
+
+#[test]
+fn a_session_fetches_for_code_that_cannot() {
+    let index = index();
+    let bed = Bed::new();
+    let config = format!(
+        "execution: {{ kind: sandbox, index: \"{}\" }}\n",
+        index.address
+    );
+    let mut session = bed.session(&config);
+    check(&mut session, &index);
+    // Nothing of it is in the workspace.
+    assert_eq!(std::fs::read_dir(bed.work()).unwrap().count(), 0);
+}

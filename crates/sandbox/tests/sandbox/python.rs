@@ -1,0 +1,85 @@
+//! `execute_python`.
+
+use crate::bed::Server;
+use serde_json::json;
+
+#[test]
+fn the_last_expression_is_the_result() {
+    let mut server = Server::alone(&[]);
+    let answer = server.python("import sys\nprint('out')\nprint('err', file=sys.stderr)\n6 * 7");
+    assert_eq!(
+        answer.json,
+        json!({
+            "status": "success", "stdout": "out\n", "stderr": "err\n", "exit_code": 0,
+            "result": "42", "truncated": false,
+        })
+    );
+    assert!(!answer.is_error);
+    // A statement has no value, and each call is a new interpreter.
+    let answer = server.python("x = 1");
+    assert_eq!(answer.json.get("result"), None);
+    let answer = server.python("x");
+    assert!(
+        answer
+            .text("stderr")
+            .ends_with("NameError: name 'x' is not defined\n")
+    );
+}
+
+#[test]
+fn a_failure_is_a_traceback_of_the_code_alone() {
+    let mut server = Server::alone(&[]);
+    let answer = server.python("def half(n):\n    return n / 0\nhalf(1)");
+    assert!(answer.is_error);
+    let lines: Vec<&str> = answer.text("stderr").lines().collect();
+    assert_eq!(lines[0], "Traceback (most recent call last):");
+    assert_eq!(lines[1], "  File \"<code>\", line 3, in <module>");
+    assert!(lines.contains(&"    return n / 0"));
+    assert_eq!(lines.last(), Some(&"ZeroDivisionError: division by zero"));
+    assert!(!answer.text("stderr").contains("driver"));
+
+    let answer = server.python("x = = 2");
+    assert_eq!(answer.json["exit_code"], 1);
+    assert!(answer.text("stderr").contains("line 1"), "{}", answer.json);
+    assert!(
+        answer
+            .text("stderr")
+            .ends_with("SyntaxError: invalid syntax\n")
+    );
+
+    let answer = server.python("import sys; sys.exit(3)");
+    assert_eq!(answer.json["exit_code"], 3);
+    assert_eq!(answer.json["status"], "error");
+}
+
+#[test]
+fn pictures_and_files_come_back() {
+    let mut server = Server::alone(&[]);
+    let answer = server.python(
+        "import zlib, struct\n\
+         def chunk(kind, data):\n    return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))\n\
+         rows = b''.join(b'\\0' + b'\\xff\\0\\0' * 4 for _ in range(4))\n\
+         head = struct.pack('>IIBBBBB', 4, 4, 8, 2, 0, 0, 0)\n\
+         picture = b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', head) + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b'')\n\
+         open('/tmp/images/a.png', 'wb').write(picture)\n\
+         open('/tmp/images/notes.txt', 'w').write('no picture')\n\
+         open('/kept.txt', 'w').write('kept')\n",
+    );
+    assert_eq!(answer.images, ["image/png"], "{}", answer.json);
+    assert_eq!(answer.json["files_written"], json!(["/kept.txt"]));
+    // The next call has no pictures of its own.
+    let answer = server.python("open('/kept.txt').read()");
+    assert_eq!(answer.text("result"), "'kept'");
+    assert!(answer.images.is_empty());
+}
+
+#[test]
+fn long_output_is_cut_and_says_so() {
+    let mut server = Server::alone(&[]);
+    let answer = server.python("print('ä' * 100_000)");
+    assert_eq!(answer.json["truncated"], true);
+    assert!(answer.text("stdout").len() < 50_000);
+    assert!(answer.text("stdout").contains("of 200001 bytes left out"));
+    let answer = server.python("import sys; sys.stdout.buffer.write(bytes(range(256)) * 10)");
+    assert_eq!(answer.text("stdout"), "(binary output, 2.5KB)");
+}
