@@ -7,15 +7,16 @@ use super::{Shown, joined};
 use crate::env;
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
-use haft_mcp::client::{Reach, Wire};
+use haft_mcp::client::{Identity, Reach, Wire};
 use haft_web::Secret;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The keys of a server.
-const KEYS: [&str; 11] = [
-    "command", "args", "env", "cwd", "url", "headers", "uri", "type", "timeout", "tools", "enabled",
+const KEYS: [&str; 12] = [
+    "command", "args", "env", "cwd", "url", "headers", "uri", "oauth", "type", "timeout", "tools",
+    "enabled",
 ];
 
 /// How a server may be called that is pasted from elsewhere.
@@ -66,6 +67,8 @@ pub(crate) enum How {
         url: String,
         headers: Vec<(String, Secret)>,
         wire: Wire,
+        /// As what haft signs in.
+        identity: Identity,
     },
 }
 
@@ -219,7 +222,7 @@ impl Reader<'_> {
             .collect();
         match (ways.as_slice(), kind) {
             (["command"], None | Some(Kind::Stdio)) => {
-                self.not(map, &["headers"], "a server with a command")?;
+                self.not(map, &["headers", "oauth"], "a server with a command")?;
                 self.program(map)
             }
             ([way @ ("url" | "uri")], None | Some(Kind::Http | Kind::Sse)) => {
@@ -295,7 +298,38 @@ impl Reader<'_> {
             url: url.trim().to_owned(),
             headers,
             wire,
+            identity: self.identity(map)?,
         })
+    }
+
+    /// As what haft signs in, for servers that do not let it register itself.
+    fn identity(&self, map: &Map<String, Value>) -> Result<Identity, Failure> {
+        let mut identity = Identity::default();
+        let given = match map.get("oauth") {
+            None | Some(Value::Null) => return Ok(identity),
+            Some(Value::Object(given)) => given,
+            Some(_) => return Err(self.wrong("oauth must be a map")),
+        };
+        for (name, value) in given {
+            let Value::String(text) = value else {
+                return Err(self.wrong(&format!("oauth.{name} must be text")));
+            };
+            match name.as_str() {
+                "client_id" => identity.client_id = Some(text.clone()),
+                "client_secret" => identity.client_secret = Some(Secret::new(text)),
+                "metadata_url" => identity.metadata_url = Some(text.clone()),
+                _ => {
+                    let known = "client_id, client_secret, metadata_url";
+                    return Err(self.wrong(&format!(
+                        "there is no \"{name}\" in oauth; there are: {known}"
+                    )));
+                }
+            }
+        }
+        if identity.client_secret.is_some() && identity.client_id.is_none() {
+            return Err(self.wrong("oauth.client_secret goes with a client_id"));
+        }
+        Ok(identity)
     }
 
     fn timeout(&self, map: &Map<String, Value>) -> Result<Option<Duration>, Failure> {
@@ -359,6 +393,16 @@ pub(super) fn schema() -> Value {
             "url": { "description": "Where it is, over streamable HTTP", "type": "string" },
             "uri": { "description": "Where it is, over streamable HTTP or events", "type": "string" },
             "headers": map,
+            "oauth": {
+                "description": "As what haft signs in, where it cannot register itself",
+                "type": "object",
+                "properties": {
+                    "client_id": { "type": "string" },
+                    "client_secret": { "type": "string" },
+                    "metadata_url": { "type": "string" },
+                },
+                "additionalProperties": false,
+            },
             "type": { "enum": TYPES.map(|(name, _)| name) },
             "timeout": { "description": "Seconds a call may go without a sign of life", "type": "number" },
             "tools": { "description": "The only tools that are taken of it", "type": "array", "items": { "type": "string" } },

@@ -101,6 +101,9 @@ fn item(server: &Configured, settings: &Settings) -> Item {
     if !headers.is_empty() {
         remarks.push(format!("is sent the headers: {}", headers.join(", ")));
     }
+    if let Some(client) = written["oauth"]["client_id"].as_str() {
+        remarks.push(format!("signs in as the client {client}"));
+    }
     let (shown, files, meant) = match &server.how {
         How::Program {
             program,
@@ -187,9 +190,14 @@ fn remote(server: &Configured, check: Option<Check>, settings: &Settings) -> Opt
             }
         }
         // It was checked when it was read.
-        How::Address { url, headers, wire } => Reach::address(url, headers.clone(), *wire).ok()?,
+        How::Address {
+            url, headers, wire, ..
+        } => Reach::address(url, headers.clone(), *wire).ok()?,
     };
     let mut remote = Remote::new(server.name.clone(), reach);
+    if let How::Address { identity, .. } = &server.how {
+        remote.identity = identity.clone();
+    }
     if let Some(timeout) = server.timeout {
         remote.timeout = timeout;
     }

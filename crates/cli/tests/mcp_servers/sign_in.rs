@@ -191,3 +191,40 @@ fn where_a_server_sends_people_is_its_word_and_guarded() {
         "another place of this machine was reached"
     );
 }
+
+#[test]
+fn haft_may_be_known_to_a_server_that_registers_nobody() {
+    let web = Web::start(&GUARDED.replace("ISSUER", "None"));
+    let bed = Bed::new();
+    bed.configure(&json!({ "tools": { "mcp": { "web": {
+        "url": web.url("/mcp"),
+        "oauth": { "client_id": "known-1", "client_secret": "open-sesame" },
+    } } } }));
+    let mut terminal = Terminal::run(&bed, "mcp test web");
+    let find = |shown: &str| {
+        let line = shown.lines().find(|line| line.contains("/authorize?"))?;
+        url::Url::parse(line.trim()).ok()
+    };
+    assert!(
+        within(Duration::from_secs(15), || find(&terminal.shown())
+            .is_some()),
+        "{}",
+        terminal.shown()
+    );
+    let asked = find(&terminal.shown()).unwrap();
+    let query: std::collections::HashMap<String, String> =
+        asked.query_pairs().into_owned().collect();
+    assert_eq!(query["client_id"], "known-1");
+    let back = url::Url::parse(&query["redirect_uri"]).unwrap();
+    let address = format!("127.0.0.1:{}", back.port().unwrap());
+    let path = format!("{}?code=code-1&state={}", back.path(), query["state"]);
+    get(&address, &path);
+    let (code, shown) = terminal.wait();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!shown.contains("sesame"), "{shown}");
+    let heard = web.heard();
+    assert!(
+        heard.iter().all(|heard| heard["registered"].is_null()),
+        "{heard:?}"
+    );
+}
