@@ -92,7 +92,7 @@ fn serve(cli: Cli) -> Result<(), Box<dyn Error>> {
         .enable_all()
         .build()?;
     // Loading the interpreter takes a while; nobody waits for it before the first call.
-    let _ = threads.spawn_blocking(bashkit::warm_up);
+    drop(threads.spawn_blocking(bashkit::warm_up));
     let done = if cli.session {
         threads
             .block_on(session::serve(sandbox))

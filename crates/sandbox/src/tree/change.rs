@@ -65,3 +65,35 @@ impl Changes {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_has_so_many_files_and_so_much_room() {
+        let mut changes = Changes::default();
+        for number in 0..MOST {
+            let path = PathBuf::from(format!("/{number}"));
+            changes.count(&path).unwrap();
+            changes.nodes.insert(path, Node::Dir);
+        }
+        assert!(changes.count(Path::new("/one more")).is_err());
+        assert!(changes.count(Path::new("/1")).is_ok());
+
+        let path = Path::new("/f");
+        changes.take_room(path, 10, 10).unwrap();
+        assert!(changes.take_room(Path::new("/g"), 1, 10).is_err());
+        changes.nodes.insert(
+            path.to_owned(),
+            Node::File {
+                bytes: Arc::from(&[0; 10][..]),
+                was: None,
+                is_changed: true,
+                modified: SystemTime::UNIX_EPOCH,
+            },
+        );
+        // What takes the place of something needs its own room alone.
+        changes.take_room(path, 10, 10).unwrap();
+    }
+}

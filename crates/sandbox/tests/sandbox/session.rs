@@ -235,7 +235,7 @@ fn nothing_of_it_outlives_the_session() {
 }
 
 /// Waits, when it is called, until a file has been read.
-fn watch(path: &Path) -> impl FnOnce() {
+fn watch(path: &Path) -> impl FnOnce() + use<> {
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
     let watch = init(CreateFlags::CLOEXEC).unwrap();
     add_watch(&watch, path, WatchFlags::CLOSE_NOWRITE).unwrap();
