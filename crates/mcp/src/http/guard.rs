@@ -31,7 +31,7 @@ impl Guard {
             tracing::debug!("a request for another host was refused");
             return Some(said(
                 StatusCode::FORBIDDEN,
-                "forbidden: this server does not answer to that Host",
+                "forbidden: this server does not answer to that Host; call it localhost or by its address",
             ));
         }
         if !parts.headers.get_all(ORIGIN).iter().all(is_local_origin) {
