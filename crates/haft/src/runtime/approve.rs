@@ -2,15 +2,17 @@
 
 #[cfg(test)]
 mod answers;
+mod explain;
 #[cfg(test)]
 mod tests;
 
+pub use explain::Explained;
+
 use super::{Call, Filled, Form, Runtime};
 use crate::event::{EventKind, Listener};
-use crate::policy::{self, Act, Decision, Part, Place};
+use crate::policy::{Act, Part, Place};
 use crate::{
-    Access, By, Context, Effect, Error, Judgement, Policy, Repair, Resource, Rule, Subject,
-    Verdict, Whose,
+    Access, By, Context, Effect, Error, Judgement, Policy, Resource, Rule, Subject, Verdict, Whose,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -157,36 +159,6 @@ pub(super) enum Yes {
     AsAsked,
     /// With changes to its arguments.
     With(Value),
-}
-
-/// What would be decided about a call, and why.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Explained {
-    /// The arguments as they were repaired.
-    pub arguments: Value,
-    /// What was repaired.
-    pub repairs: Vec<Repair>,
-    /// What the tool can do at most.
-    pub effect: Effect,
-    /// Each path as it was given, and where it is or why it is out of reach.
-    pub paths: Vec<(String, Result<PathBuf, String>)>,
-    /// What the rules say. A path out of reach is refused before they are asked.
-    pub judgement: Judgement,
-    /// A rule that would allow such calls from now on.
-    pub suggestion: Option<Rule>,
-}
-
-impl Explained {
-    /// What is decided, before anybody is asked.
-    #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        if self.paths.iter().any(|(_, real)| real.is_err()) {
-            Verdict::Deny
-        } else {
-            self.judgement.verdict
-        }
-    }
 }
 
 impl Runtime {
@@ -439,63 +411,6 @@ impl Runtime {
             Verdict::Ask => session.approval.approve == Approve::Auto,
             Verdict::Deny => false,
         }
-    }
-
-    /// What would be decided about a call. Nothing runs and nobody is asked.
-    ///
-    /// # Errors
-    /// When there is no such tool, or the arguments do not fit.
-    pub fn explain(&self, call: &Call) -> Result<Explained, Error> {
-        let session = &self.session;
-        let entry = session
-            .tools
-            .entry(&call.tool)
-            .ok_or_else(|| self.unknown_tool(&call.tool))?;
-        let (arguments, repairs) = entry.checker.prepare(call.arguments.clone())?;
-        let resources = session.touches(&entry, &arguments);
-        let effect = entry.tool.effect();
-        let mut checked = Vec::new();
-        let mut paths = Vec::new();
-        for resource in &resources {
-            let Resource::Path(given, _) = resource else {
-                continue;
-            };
-            let one = std::slice::from_ref(resource);
-            match policy::decide(&session.scope, session.paths, effect, one) {
-                Decision::Allow(allowed) => {
-                    let real = allowed.first().map(|(path, _)| path.real().to_owned());
-                    paths.extend(real.map(|real| (given.clone(), Ok(real))));
-                    checked.extend(allowed);
-                }
-                Decision::Deny(error) => paths.push((given.clone(), Err(error.to_string()))),
-            }
-        }
-        let names = self.names(&resources, &checked);
-        let act = Act {
-            tool: &call.tool,
-            effect,
-            resources: &resources,
-            work_dir: session.scope.work_dir(),
-            bases: &session.bases,
-            names: &names,
-        };
-        let policy = session.approval.policy();
-        let mut judgement = policy.judge(&act);
-        let waits = session.interrupt_on.contains(&call.tool);
-        if waits && judgement.verdict != Verdict::Deny {
-            judgement = interrupted(judgement);
-        }
-        Ok(Explained {
-            suggestion: match waits {
-                true => None,
-                false => policy.suggest(&act, &suggested()),
-            },
-            judgement,
-            arguments,
-            repairs,
-            effect,
-            paths,
-        })
     }
 
     /// The names of the paths of a call: as the dialect means them, and as they
