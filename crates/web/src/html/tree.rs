@@ -11,9 +11,9 @@ use std::ops::Range;
 /// Elements within elements beyond that are taken for neighbours, as browsers do.
 const DEEPEST: usize = 400;
 
-/// A page of the size that is fetched has a tenth of that. One that is all tags could
+/// A page of the size that is fetched has less than that. One that is all tags could
 /// have many more.
-const MOST_NODES: usize = 1_000_000;
+const MOST_NODES: usize = 500_000;
 
 /// Attributes of one element beyond that are not kept.
 const MOST_ATTRIBUTES: usize = 64;

@@ -134,6 +134,12 @@ impl Writer {
         if self.is_full() {
             return;
         }
+        // Nearly all words are, and nothing in them is unseen.
+        if word.bytes().all(|byte| byte.is_ascii_graphic()) {
+            self.begin();
+            self.out.push_str(word);
+            return;
+        }
         let mut is_begun = false;
         for c in word.chars().filter(|c| !is_unseen(*c)) {
             if !is_begun {
