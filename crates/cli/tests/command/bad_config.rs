@@ -64,6 +64,22 @@ fn a_mistake_is_located_and_explained() {
             "haft.yaml:1:12: max_turns must be a whole number",
         ),
         (
+            "execution: { kind: sandbox, tiemout: 5 }\n",
+            "execution: a sandbox has no \"tiemout\"; it has: kind, index, timeout, memory_mb",
+        ),
+        (
+            "execution: { kind: sandbox, timeout: 0 }\n",
+            "execution: timeout must be a whole number from 1 to 100",
+        ),
+        (
+            "execution: { kind: sandbox, memory_mb: 9999 }\n",
+            "execution: memory_mb must be a whole number from 64 to 1024",
+        ),
+        (
+            "execution: { kind: heimdall, index: \"https://index.example\" }\n",
+            "execution: only your own file says where packages come from",
+        ),
+        (
             "a: [1\n",
             "haft.yaml:1:4: unclosed bracket '['\n 1 | a: [1\n   |    ^\n",
         ),

@@ -61,7 +61,7 @@ fn wrong_answers_are_errors() {
     assert_eq!(answer.text("stdout"), "1000000\n", "{}", answer.json);
     let answer = server.bash("head -c 10 /dev/urandom | wc -c");
     assert_eq!(answer.text("stdout"), "10\n", "{}", answer.json);
-    for command in ["zip a.zip b", "unzip a.zip", "git status"] {
+    for command in ["zip a.zip b", "unzip a.zip", "bc", "git status"] {
         let answer = server.bash(command);
         assert_eq!(answer.json["exit_code"], 127, "{command}: {}", answer.json);
         assert!(answer.text("hint").contains("execute_python"));

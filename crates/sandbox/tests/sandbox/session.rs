@@ -18,7 +18,51 @@ fn tools(server: &mut Server) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_analyses_a_table_of_the_workspace_without_python() {
+fn an_agent_uses_it_on_a_machine_without_python() {
+    let bed = Bed::new();
+    bed.file("sales.csv", "city,sum\nOslo,3\nRoma,4\nOslo,5\n");
+    let code = "import csv\n\
+                rows = list(csv.DictReader(open('/sales.csv')))\n\
+                total = sum(int(row['sum']) for row in rows)\n\
+                open('/total.txt', 'w').write(str(total))\n\
+                print('total', total)";
+    let message = |id: u64, message: Value| json!({ "type": "message", "id": id, "parent": id - 1, "time": "2026-11-15T00:00:00.000Z", "message": message });
+    let call = json!({ "type": "call", "id": "c1", "name": "execute_python", "arguments": { "code": code } });
+    let lines = [
+        json!({ "type": "session", "version": 1, "id": "s", "kind": "agent", "work_dir": "/", "toolset": "deepagents",
+            "provider": "replay", "model": "recorded", "created": "2026-11-15T00:00:00.000Z", "parent": null }),
+        message(
+            1,
+            json!({ "role": "assistant", "parts": [call], "stop": "calls", "model": "recorded" }),
+        ),
+        message(
+            2,
+            json!({ "role": "assistant", "parts": [{ "type": "text", "text": "It is 12." }], "stop": "end", "model": "recorded" }),
+        ),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let recording = bed.work().join("../recorded.jsonl");
+    std::fs::write(&recording, lines.join("\n")).unwrap();
+    let recording = recording.display();
+    let config = format!("{SANDBOX}provider: replay\nreplay: {recording}\n");
+    let output = bed
+        .haft(
+            &config,
+            &["run", "--json", "What is the total of /sales.csv?"],
+        )
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}{complaints}");
+    let ended = said.lines().find(|line| line.contains("\"tool_end\""));
+    let ended: Value = serde_json::from_str(ended.unwrap()).unwrap();
+    assert_eq!(ended["is_error"], false, "{said}");
+    assert_eq!(bed.read("total.txt"), "12");
+}
+
+#[test]
+fn a_table_of_the_workspace_is_analysed_without_python() {
     let bed = Bed::new();
     bed.file("sales.csv", "city,sum\nOslo,3\nRoma,4\nOslo,5\n");
     let mut session = bed.session(SANDBOX);
