@@ -6,4 +6,4 @@ pub(crate) mod source;
 
 pub use executable::{Executable, Takes};
 pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Stamp, protocol};
-pub use source::{Brought, Source, Start, foreign};
+pub use source::{Brought, Source, Start, foreign, free_name};

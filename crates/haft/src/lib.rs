@@ -43,7 +43,7 @@ pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
     Brought, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Source, Stamp,
-    Start, Takes, foreign, protocol as plugin_protocol,
+    Start, Takes, foreign, free_name, protocol as plugin_protocol,
 };
 pub use haft_ops as ops;
 pub use haft_ops::Access;

@@ -133,7 +133,7 @@ pub(crate) static KEYS: &[Key] = &[
         "execution",
         Kind::Anything,
         "local",
-        "how code is run: local, sandbox, none, an MCP server",
+        "how code is run: local, sandbox, none, a server",
     ),
     used(
         "tools.plugins",

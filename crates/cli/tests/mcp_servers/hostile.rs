@@ -304,3 +304,69 @@ serve([tool("t")], echo)
     )
     .is_empty()));
 }
+
+#[test]
+fn one_that_asks_and_reads_no_answers_is_ended() {
+    let bed = Bed::serving(&[(
+        "asks",
+        r#"
+def call(message):
+    answer(message["id"], text("fine"))
+    while True: say({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+serve([tool("t")], call)
+"#,
+    )]);
+    let mut session = bed.session(&[]);
+    assert_eq!(session.said("asks_t", &json!({})), "fine");
+    let before = session.peak();
+    // It is not waited for: whoever asks it next has another one.
+    assert!(
+        within(Duration::from_secs(20), || crate::bed::alive(
+            &bed.path("plugins")
+        )
+        .is_empty()),
+        "it was not ended: {}",
+        session.beside()
+    );
+    let begun = Instant::now();
+    session.said("bash", &json!({ "command": "true" }));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(session.said("asks_t", &json!({})), "fine");
+    assert_eq!(bed.starts("asks"), 2);
+    assert!(
+        session.peak() - before < 64 << 10,
+        "{} KiB",
+        session.peak() - before
+    );
+}
+
+#[test]
+fn one_that_changes_and_dies_keeps_its_tools() {
+    let bed = Bed::serving(&[(
+        "falls",
+        r#"
+if os.path.exists("fallen"): sys.exit(3)
+def call(message):
+    answer(message["id"], text("fine"))
+    if arguments(message).get("how") == "fall":
+        open("fallen", "w").close()
+        tell("notifications/tools/list_changed")
+        os._exit(1)
+serve([tool("t", {"how": {"type": "string"}})], call)
+"#,
+    )]);
+    let mut session = bed.session(&[]);
+    assert_eq!(session.said("falls_t", &json!({ "how": "fall" })), "fine");
+    let fallen = bed.work("fallen");
+    assert!(within(Duration::from_secs(5), || fallen.exists()));
+    let failed = session.call("falls_t", &json!({}));
+    assert!(failed.is_error, "{failed:?}");
+    std::fs::remove_file(fallen).unwrap();
+    assert!(
+        within(Duration::from_secs(20), || !session
+            .call("falls_t", &json!({}))
+            .is_error),
+        "{}",
+        session.beside()
+    );
+}

@@ -165,7 +165,7 @@ fn messages_and_their_credentials_go_to_nobody_else() {
     let (names, beside) = bed.names();
     assert!(!names.iter().any(|name| name.starts_with("old")));
     assert!(
-        beside.contains("MCP server old") && beside.contains("another address"),
+        beside.contains("MCP server old") && beside.contains("another place"),
         "{beside}"
     );
     for status in [301, 302, 307, 308] {
@@ -237,5 +237,62 @@ fn who_has_to_sign_in_is_told_how() {
     assert!(
         ran.err.contains("run `haft mcp test web` at a terminal"),
         "{ran:?}"
+    );
+}
+
+/// Forgets every session when told to, and says so with 400 as some servers do.
+const FORGETFUL: &str = r#"
+known = set()
+class Handler(Base):
+    def do_POST(self):
+        message = json.loads(self.body())
+        self.heard(message=message)
+        session = self.headers.get("mcp-session-id")
+        if message.get("method") == "initialize":
+            known.add("s")
+            return self.send(200, json.dumps(reply(message)).encode(), mcp_session_id="s")
+        if session not in known and message.get("method") != "server/discover":
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}}
+            return self.send(400, json.dumps(error).encode())
+        if "id" not in message: return self.send(202)
+        if message.get("method") == "tools/call" and message["params"]["arguments"].get("words") == "forget": known.clear()
+        self.send(200, json.dumps(reply(message)).encode())
+    def do_GET(self): self.send(405)
+    def do_DELETE(self): self.send(200)
+run(Handler)
+"#;
+
+#[test]
+fn a_server_that_began_anew_is_used_again() {
+    let web = Web::start(FORGETFUL);
+    let bed = with("web", json!({ "url": web.url("/mcp") }));
+    let mut session = bed.session(&[]);
+    session.said("web_echo", &json!({ "words": "forget" }));
+    assert_eq!(
+        session.said("web_echo", &json!({ "words": "again" })),
+        r#"{"words": "again"}"#
+    );
+}
+
+#[test]
+fn a_server_that_was_away_is_reached_again() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap();
+    drop(port);
+    let run = PLAIN.replace("run(Handler)", &format!("run(Handler, {})", address.port()));
+    let web = Web::start(&run);
+    let bed = with("web", json!({ "url": web.url("/mcp") }));
+    let mut session = bed.session(&[]);
+    session.said("web_echo", &json!({ "words": "a" }));
+    drop(web);
+    let failed = session.call("web_echo", &json!({ "words": "b" }));
+    assert!(failed.is_error, "{failed:?}");
+    let _web = Web::start(&run);
+    assert!(
+        crate::bed::within(std::time::Duration::from_secs(20), || !session
+            .call("web_echo", &json!({ "words": "c" }))
+            .is_error),
+        "{}",
+        session.beside()
     );
 }

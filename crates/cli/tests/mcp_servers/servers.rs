@@ -124,8 +124,8 @@ class Base(BaseHTTPRequestHandler):
         self.wfile.write(body)
     def heard(self, **more):
         note(method=self.command, path=self.path, headers={k.lower(): v for k, v in self.headers.items()}, **more)
-def run(handler):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def run(handler, port=0):
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     print(server.server_address[1], flush=True)
     server.serve_forever()

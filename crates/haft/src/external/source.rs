@@ -174,7 +174,7 @@ impl Sourced {
             let is_taken = |name: &String| {
                 held.contains(name) || tools.get(name).is_some() && !before.contains(name)
             };
-            let name = free(&wanted, is_taken);
+            let name = free_name(&wanted, is_taken);
             let tool = if name == wanted {
                 tool
             } else {
@@ -197,7 +197,7 @@ impl Sourced {
 }
 
 /// The name, or the first with a number after it that is free.
-fn free(wanted: &str, is_taken: impl Fn(&String) -> bool) -> String {
+pub fn free_name(wanted: &str, is_taken: impl Fn(&String) -> bool) -> String {
     let mut name = wanted.to_owned();
     let mut number = 2;
     while is_taken(&name) {
@@ -263,9 +263,9 @@ mod tests {
     fn a_taken_name_gets_a_number_and_stays_short_enough() {
         let taken = ["a".to_owned(), "a_2".to_owned(), "x".repeat(64)];
         let is_taken = |name: &String| taken.contains(name);
-        assert_eq!(free("b", is_taken), "b");
-        assert_eq!(free("a", is_taken), "a_3");
-        let long = free(&"x".repeat(64), is_taken);
+        assert_eq!(free_name("b", is_taken), "b");
+        assert_eq!(free_name("a", is_taken), "a_3");
+        let long = free_name(&"x".repeat(64), is_taken);
         assert_eq!(long.len(), 64);
         assert!(long.ends_with("x_2"));
     }

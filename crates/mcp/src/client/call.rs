@@ -29,6 +29,8 @@ pub(super) enum Outcome {
     Refused(String),
     /// The person has to sign in, or to allow more. What the server said about that.
     SignIn(String),
+    /// It could not be sent: the server is not where it was.
+    Unreached(String),
     /// The connection broke.
     Broke,
     /// It took too long without a sign of life.
@@ -214,7 +216,7 @@ fn failed(error: &ServiceError) -> Outcome {
         ServiceError::TransportClosed => Outcome::Broke,
         ServiceError::TransportSend(sent) => match super::http::challenge(sent.error.as_ref()) {
             Some(challenge) => Outcome::SignIn(challenge),
-            None => Outcome::Refused(said_of(error)),
+            None => Outcome::Unreached(said_of(error)),
         },
         error => Outcome::Refused(said_of(error)),
     }

@@ -172,7 +172,9 @@ impl Way<'_> {
         match first {
             Some(Ok(connection)) => return Ok(connection),
             Some(Err(refused @ Refused::SignIn(_))) => return Err(refused),
-            Some(Err(refused)) if wire == Wire::Streamable => return Err(refused),
+            Some(Err(Refused::Failed(words))) if wire == Wire::Streamable => {
+                return Err(Refused::Failed(hinted(words)));
+            }
             _ => {}
         }
         let over = Arc::new(OnceLock::new());
@@ -182,7 +184,7 @@ impl Way<'_> {
             (Failure::Status(status), Some(Err(Refused::Failed(newer)))) => {
                 format!("{newer}; and as a stream of events it answered {status}")
             }
-            (error, _) => error.to_string(),
+            (error, _) => format!("cannot be used: {error}"),
         })?;
         let (desk, service) = self
             .serve(transport)
@@ -241,6 +243,15 @@ fn caches(program: &Path) -> Vec<&'static str> {
         Some("pipx") => vec!["PIPX_HOME", "PIP_CACHE_DIR"],
         Some("deno") => vec!["DENO_DIR"],
         _ => Vec::new(),
+    }
+}
+
+/// With what to try where an address is one of the older kind.
+fn hinted(words: String) -> String {
+    if words.contains(" 404 ") || words.contains(" 405 ") {
+        format!("{words}; a server of 2024 is reached by `uri`, or with `type: sse`")
+    } else {
+        words
     }
 }
 

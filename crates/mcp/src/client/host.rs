@@ -265,6 +265,17 @@ impl RemoteServer {
         taken
     }
 
+    /// Asks it what it has now.
+    async fn look_anew(&self) -> Result<(), Error> {
+        let connection = self.connection().await?;
+        let raw = tokio::time::timeout(PATIENCE, connection.list()).await;
+        if let Ok(Ok(raw)) = raw {
+            self.remember(&connection, &raw);
+            self.keep(raw);
+        }
+        Ok(())
+    }
+
     /// What it has, without reaching it where that is known.
     async fn look(&self) -> Result<Arc<Known>, Error> {
         if self.is_stale.swap(false, Ordering::SeqCst) {
@@ -274,11 +285,13 @@ impl RemoteServer {
                 tokio::time::sleep_until(last + APART).await;
             }
             *lock(&self.looked) = Some(Instant::now());
-            let connection = self.connection().await?;
-            let raw = tokio::time::timeout(PATIENCE, connection.list()).await;
-            if let Ok(Ok(raw)) = raw {
-                self.remember(&connection, &raw);
-                self.keep(raw);
+            if let Err(error) = self.look_anew().await {
+                // What it had is offered on: a call reaches it again, or says why not.
+                if lock(&self.known).is_none() {
+                    return Err(error);
+                }
+                self.is_stale.store(true, Ordering::SeqCst);
+                tracing::warn!(%error, "what an MCP server has now is not known");
             }
         }
         if let Some(known) = lock(&self.known).clone() {
@@ -360,6 +373,12 @@ impl RemoteServer {
                 }
                 Err(self.why(Refused::SignIn(Some(challenge))))
             }
+            Outcome::Unreached(words) => {
+                self.drop_connection(&connection).await;
+                Err(self.failed(format!(
+                    "was not reached: {words}; the next call tries anew"
+                )))
+            }
             Outcome::Broke => Err(self.broke(&connection).await),
             Outcome::TimedOut => {
                 self.doubt(&connection);
@@ -372,6 +391,17 @@ impl RemoteServer {
                 Err(Error::Cancelled)
             }
         }
+    }
+
+    /// The next call makes another one.
+    async fn drop_connection(&self, connection: &Arc<Connection>) {
+        let mut slot = self.slot.lock().await;
+        if slot.is(connection) {
+            slot.connection = None;
+            slot.crash();
+        }
+        drop(slot);
+        connection.end().await;
     }
 
     /// The connection broke in the middle of a call.

@@ -19,13 +19,16 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long one exchange may last: a stream of events may be open for a day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How much is read of an answer that says what went wrong.
 const COMPLAINT: usize = 64 << 10;
+
+/// How many events a second may come in one answer.
+const MOST_EVENTS: u32 = 1_000;
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -48,6 +51,8 @@ pub(super) enum Failure {
     Status(String),
     #[error("it redirects to another address, which is not followed: give that one")]
     Redirect,
+    #[error("its stream names another place for messages, where none are sent")]
+    Elsewhere,
     #[error("the sign-in is no good any more: {0}")]
     SignIn(String),
 }
@@ -222,9 +227,15 @@ fn understood(
 async fn complaint(
     message: &ClientJsonRpcMessage,
     response: Response,
+    has_session: bool,
 ) -> Result<StreamableHttpPostResponse, Wrong> {
-    let status = response.status_line();
+    let (status, is_bad_request) = (response.status_line(), response.status == 400);
     let text = body(response, COMPLAINT).await.unwrap_or_default();
+    // Some say so where others answer 404: the server has begun anew meanwhile.
+    let words = String::from_utf8_lossy(&text).to_lowercase();
+    if has_session && is_bad_request && words.contains("session") {
+        return Err(StreamableHttpError::SessionExpired);
+    }
     let said = serde_json::from_slice::<ServerJsonRpcMessage>(&text).ok();
     let said = match said {
         Some(JsonRpcMessage::Error(error)) => Some(error.error),
@@ -277,7 +288,7 @@ impl StreamableHttpClient for Http {
             return Err(StreamableHttpError::SessionExpired);
         }
         if !(200..300).contains(&response.status) {
-            return complaint(&message, response).await;
+            return complaint(&message, response, session_id.is_some()).await;
         }
         let session = response.header("mcp-session-id").map(str::to_owned);
         if is(&response, EVENTS) {
@@ -349,7 +360,20 @@ impl StreamableHttpClient for Http {
 
 fn stream(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
     let events = Events::new(response).stream();
+    let mut second = (Instant::now(), 0_u32);
     events
-        .map(|event| event.map_err(|error| SseError::Body(Box::new(error))))
+        .map(move |event| {
+            let (since, many) = &mut second;
+            if since.elapsed() > Duration::from_secs(1) {
+                (*since, *many) = (Instant::now(), 0);
+            }
+            *many += 1;
+            if *many > MOST_EVENTS {
+                tracing::warn!("an MCP server sends events without end: its stream is closed");
+                let flood = std::io::Error::other("it sends more events than can be heard");
+                return Err(SseError::Body(Box::new(flood)));
+            }
+            event.map_err(|error| SseError::Body(Box::new(error)))
+        })
         .boxed()
 }

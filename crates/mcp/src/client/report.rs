@@ -2,8 +2,8 @@
 
 use super::connect::{Opening, Refused};
 use super::host::RemoteServer;
-use super::listed::{self, Seen};
-use haft::{Error, Programs};
+use super::listed::{self, Listed, Seen};
+use haft::{Definition, Error, Programs, free_name};
 use std::time::{Duration, Instant};
 
 /// What was found.
@@ -41,6 +41,23 @@ pub enum Unreached {
     Failed(String),
 }
 
+/// The tools under the names that they have in a session: no two share one.
+fn named(tools: Vec<Listed>) -> Vec<(String, Definition)> {
+    let mut taken: Vec<String> = Vec::new();
+    let mut named = Vec::new();
+    for Listed {
+        own,
+        mut definition,
+        ..
+    } in tools
+    {
+        definition.name = free_name(&definition.name, |name| taken.contains(name));
+        taken.push(definition.name.clone());
+        named.push((own, definition));
+    }
+    named
+}
+
 impl RemoteServer {
     /// Reaches the server and says what is found, whatever is remembered of it.
     ///
@@ -68,6 +85,9 @@ impl RemoteServer {
         let started = begun.elapsed();
         let raw = match tokio::time::timeout(patience, connection.list()).await {
             Ok(Ok(raw)) => raw,
+            Ok(Err(_)) if connection.is_over() => {
+                return Err(failed(self.failed(connection.broke().await)));
+            }
             Ok(Err(words)) => return Err(failed(self.failed(words))),
             Err(_) => return Err(failed(self.failed("did not list its tools in time"))),
         };
@@ -85,11 +105,7 @@ impl RemoteServer {
         Ok(Report {
             server,
             protocol: protocol.unwrap_or_default(),
-            tools: whole
-                .tools
-                .into_iter()
-                .map(|tool| (tool.own, tool.definition))
-                .collect(),
+            tools: named(whole.tools),
             problems: held.problems,
             changed: held.changed,
             started,

@@ -70,6 +70,10 @@ impl Sse {
             let is_message = matches!(event.event.as_deref(), None | Some("message" | ""));
             if let (true, Some(data)) = (is_message, event.data) {
                 self.sieve.take(data.as_bytes());
+                if self.sieve.is_flooded() {
+                    return Err(io::Error::other("it asks and takes no answers"));
+                }
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -80,7 +84,7 @@ impl Sse {
 fn address(base: &Url, given: &str) -> Result<Url, Failure> {
     match base.join(given.trim()) {
         Ok(url) if url.origin() == base.origin() => Ok(url),
-        _ => Err(Failure::Redirect),
+        _ => Err(Failure::Elsewhere),
     }
 }
 
@@ -95,9 +99,10 @@ impl rmcp::transport::Transport<RoleClient> for Sse {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        self.sieve.sent(&message);
+        let owed = self.sieve.sent(&message);
         let (http, url) = (self.http.clone(), self.messages.clone());
         async move {
+            let _owed = owed;
             let body = serde_json::to_vec(&message)?;
             let kind = vec![Header::Plain("content-type", "application/json".to_owned())];
             let answer = http.send(Method::Post, url, kind, Some(body)).await;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashSet, VecDeque};
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -20,8 +21,13 @@ use tokio::time::Instant;
 /// How much noise is borne between two messages.
 const MOST_NOISE: usize = 10_000;
 
-/// How many notifications a second are heard; what is beyond them is dropped.
+/// How many notifications and requests a second are heard; what is beyond them is
+/// dropped.
 const MOST_NEWS: u32 = 1_000;
+
+/// How many of its requests may wait for their answers: one who asks on and reads
+/// nothing is ended.
+const MOST_OWED: usize = 64;
 
 /// How long a server has to say that it does not know the newest protocol. Some say
 /// nothing at all to what they do not know.
@@ -35,6 +41,22 @@ pub(super) struct Sieve {
     /// The requests that are not answered: what answers another one is for nobody.
     open: HashSet<RequestId>,
     news: (Instant, u32),
+    /// The requests of the server whose answers are not written yet.
+    owed: Arc<AtomicUsize>,
+}
+
+/// An answer on its way to a server.
+pub(super) struct Owed(Arc<AtomicUsize>);
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        // What was never asked for leaves nothing to take away.
+        let _ = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |owed| {
+                owed.checked_sub(1)
+            });
+    }
 }
 
 impl Sieve {
@@ -44,18 +66,29 @@ impl Sieve {
             asked: None,
             open: HashSet::new(),
             news: (Instant::now(), 0),
+            owed: Arc::default(),
         }
     }
 
-    /// A message goes out.
-    pub(super) fn sent(&mut self, message: &ClientJsonRpcMessage) {
-        let JsonRpcMessage::Request(request) = message else {
-            return;
+    /// Whether the server asks more than it takes answers to.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.owed.load(Ordering::SeqCst) > MOST_OWED
+    }
+
+    /// A message goes out; what is given is kept until it is written.
+    pub(super) fn sent(&mut self, message: &ClientJsonRpcMessage) -> Option<Owed> {
+        let request = match message {
+            JsonRpcMessage::Request(request) => request,
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
+                return Some(Owed(Arc::clone(&self.owed)));
+            }
+            JsonRpcMessage::Notification(_) => return None,
         };
         self.open.insert(request.id.clone());
         if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
             self.asked = Some((request.id.clone(), Instant::now() + PATIENCE));
         }
+        None
     }
 
     /// A text came in; says whether anything in it was a message.
@@ -94,7 +127,13 @@ impl Sieve {
                 Some(id) => id,
                 None => return false,
             },
-            JsonRpcMessage::Request(_) => return true,
+            JsonRpcMessage::Request(_) => {
+                let is_heard = self.has_room();
+                if is_heard {
+                    self.owed.fetch_add(1, Ordering::SeqCst);
+                }
+                return is_heard;
+            }
             JsonRpcMessage::Notification(news) => {
                 let is_for_us = matches!(
                     news.notification,
@@ -119,7 +158,9 @@ impl Sieve {
         }
         *many += 1;
         if *many == MOST_NEWS {
-            tracing::warn!("an MCP server sends notifications faster than they are heard");
+            tracing::warn!(
+                "an MCP server sends notifications or requests faster than they are heard"
+            );
         }
         *many < MOST_NEWS
     }
@@ -195,6 +236,12 @@ impl<R: AsyncRead + Unpin, W> Stdio<R, W> {
             };
             if self.sieve.take(&line) {
                 self.noise = 0;
+                if self.sieve.is_flooded() {
+                    tracing::warn!("an MCP server asks and reads no answers: it is ended");
+                    return Err(Over::Babbling);
+                }
+                // One that never pauses leaves room for others.
+                tokio::task::yield_now().await;
                 continue;
             }
             if line.trim_ascii().is_empty() {
@@ -220,9 +267,10 @@ where
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        self.sieve.sent(&message);
+        let owed = self.sieve.sent(&message);
         let input = Arc::clone(&self.input);
         async move {
+            let _owed = owed;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             input.lock().await.write_all(&line).await
