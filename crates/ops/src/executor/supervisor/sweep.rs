@@ -103,6 +103,8 @@ fn kill(me: u32, command: Pid) -> Option<Exit> {
 /// Kills and reads every child, and those who become children by that.
 pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
     let begun = Instant::now();
+    // Zero where it is outside the namespace: then nobody in here is in it.
+    let own = tree::node(me).map(|node| node.group);
     for round in 0_u32.. {
         if read_all(&mut seen) == Left::Nothing || begun.elapsed() > GIVE_UP {
             break;
@@ -113,7 +115,7 @@ pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
             };
             if let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
                 let _ = rustix::process::pidfd_send_signal(&handle, Signal::KILL);
-                kill_group_of(child);
+                kill_group_of(child, own);
             }
         }
         if round > FAST {
@@ -128,12 +130,13 @@ pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
 /// into a group while it is killed, so what forks as fast as it can ends at once.
 /// The child changes its group no more, and until its end is read, which is done
 /// here only, the number of the group is nobody else's.
-fn kill_group_of(child: u32) {
-    let group = tree::node(child).and_then(|node| i32::try_from(node.group).ok());
-    if let Some(group) = group.and_then(Pid::from_raw)
-        && group != rustix::process::getpgrp()
-    {
-        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+fn kill_group_of(child: u32, own: Option<u32>) {
+    let Some(group) = tree::node(child).map(|node| node.group) else {
+        return;
+    };
+    let pid = i32::try_from(group).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid.filter(|_| own.is_some_and(|own| own != group)) {
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
     }
 }
 
