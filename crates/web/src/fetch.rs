@@ -20,6 +20,8 @@ use crate::client::{
 use address::shown;
 use cache::{Kept, Terms};
 use page::{Raw, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most that is read of a page, as it comes and unpacked.
@@ -338,9 +340,10 @@ async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     if status == 202 {
         return Ok(raw);
     }
+    let waiting = Waiting::default();
     let excerpt = tokio::task::spawn_blocking({
-        let raw = raw.clone();
-        move || page::excerpt(&raw)
+        let (raw, stop) = (raw.clone(), waiting.stop());
+        move || page::excerpt(&raw, &stop)
     });
     Err(Trouble::Status {
         place: shown(&raw.url),
@@ -351,15 +354,34 @@ async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     })
 }
 
+/// Somebody who waits for a page to be put into words. The thread that does it cannot
+/// be ended, so it looks now and then whether this is still there.
+#[derive(Default)]
+struct Waiting(Arc<AtomicBool>);
+
+impl Waiting {
+    fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Puts a page into words, on a thread that may take its time.
 async fn finish(raw: Raw, hops: usize, from: Source) -> Result<Fetched, Trouble> {
+    let waiting = Waiting::default();
+    let stop = waiting.stop();
     let work = move || {
         let Read {
             title,
             text,
             main,
             is_cut,
-        } = page::read(&raw)?;
+        } = page::read(&raw, &stop)?;
         Ok(Fetched {
             media_type: media::essence(&raw.content_type),
             bytes: raw.bytes.len(),

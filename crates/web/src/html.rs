@@ -16,6 +16,7 @@ pub(crate) use tree::{Name, Tree};
 pub(crate) use writer::is_unseen;
 
 use render::Renderer;
+use std::sync::atomic::AtomicBool;
 use url::Url;
 
 /// The longest title, in characters.
@@ -88,10 +89,11 @@ impl Page {
         })
     }
 
-    pub(crate) fn text(&self) -> Text {
+    /// All of it, or how it begins once `stop` is set.
+    pub(crate) fn text(&self, stop: &AtomicBool) -> Text {
         let tree = &self.tree;
         let found = content::find(tree);
-        let mut main = Renderer::new(tree, &self.base, &found.left_out);
+        let mut main = Renderer::new(tree, &self.base, &found.left_out, stop);
         main.node(found.main);
         let mut main = main.finish();
         let title = self.title();
@@ -104,7 +106,7 @@ impl Page {
             *around = true;
         }
         let body = tree.elements(Tag::Body).next().unwrap_or(0);
-        let mut rest = Renderer::new(tree, &self.base, &around);
+        let mut rest = Renderer::new(tree, &self.base, &around, stop);
         if found.main != body {
             rest.node(body);
         }
@@ -124,5 +126,5 @@ impl Page {
 /// itself names as its base.
 #[must_use]
 pub fn text(html: &str, address: &Url) -> Text {
-    Page::parse(html, address).text()
+    Page::parse(html, address).text(&AtomicBool::new(false))
 }

@@ -6,6 +6,7 @@ use super::media::{self, Media};
 use super::{Trouble, charset, json};
 use crate::html::{self, Name, Page, Tag};
 use haft_ops::text::decode::prefix;
+use std::sync::atomic::AtomicBool;
 use url::Url;
 
 /// A page with more text than that is a page, whatever else is in it.
@@ -69,11 +70,11 @@ pub(super) fn keeps_out(html: &str) -> Option<&'static str> {
         .map(|(_, what)| *what)
 }
 
-/// Reads a body.
+/// Reads a body, until `stop` is set: then nobody waits for it.
 ///
 /// # Errors
 /// When it is not what was asked for, or nothing to read.
-pub(super) fn read(raw: &Raw) -> Result<Read, Trouble> {
+pub(super) fn read(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
     if raw.bytes.is_empty() {
         return Err(Trouble::Empty {
             place: shown(&raw.url),
@@ -86,7 +87,7 @@ pub(super) fn read(raw: &Raw) -> Result<Read, Trouble> {
             what,
             bytes: raw.bytes.len() as u64,
         }),
-        Media::Html => of_html(raw),
+        Media::Html => of_html(raw, stop),
         Media::Json => {
             let text = charset::decode(&raw.bytes, &raw.content_type);
             Ok(whole(json::pretty(&text).unwrap_or(text)))
@@ -104,7 +105,7 @@ fn whole(text: String) -> Read {
     }
 }
 
-fn of_html(raw: &Raw) -> Result<Read, Trouble> {
+fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
     let html = charset::decode(&raw.bytes, &raw.content_type);
     let page = Page::parse(&html, &raw.url);
     let html::Text {
@@ -112,7 +113,7 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
         main,
         rest,
         is_cut,
-    } = page.text();
+    } = page.text(stop);
     let all = main.len() + rest.len();
     if all < A_PAGE
         && let Some(what) = keeps_out(&html)
@@ -183,12 +184,12 @@ fn needs_scripts(page: &Page, is_empty: bool) -> bool {
 }
 
 /// How the page begins that came with an error.
-pub(super) fn excerpt(raw: &Raw) -> String {
+pub(super) fn excerpt(raw: &Raw, stop: &AtomicBool) -> String {
     let text = match media::of(&raw.bytes, &raw.content_type) {
         Media::Binary(_) => return String::new(),
         Media::Html => {
             let html = charset::decode(&raw.bytes, &raw.content_type);
-            html::text(&html, &raw.url).main
+            Page::parse(&html, &raw.url).text(stop).main
         }
         Media::Json | Media::Text => charset::decode(&raw.bytes, &raw.content_type),
     };

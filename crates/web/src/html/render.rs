@@ -4,6 +4,7 @@ use super::table::{self, Table};
 use super::tag::Tag;
 use super::tree::{Name, Tree};
 use super::writer::{MOST, Mark, Writer, is_unseen};
+use std::sync::atomic::{AtomicBool, Ordering};
 use url::Url;
 
 /// The longest language of a block of code that is named.
@@ -24,6 +25,10 @@ pub(super) struct Renderer<'a> {
     open: Vec<(usize, End)>,
     lists: Vec<Option<u64>>,
     tables: Vec<Table>,
+    /// How many cells tables may still add.
+    spare: usize,
+    /// Set when nobody waits for the text any more.
+    stop: &'a AtomicBool,
 }
 
 /// What the end of an element means.
@@ -46,7 +51,12 @@ enum End {
 }
 
 impl<'a> Renderer<'a> {
-    pub(super) fn new(tree: &'a Tree, base: &'a Url, skip: &'a [bool]) -> Self {
+    pub(super) fn new(
+        tree: &'a Tree,
+        base: &'a Url,
+        skip: &'a [bool],
+        stop: &'a AtomicBool,
+    ) -> Self {
         Self {
             tree,
             base,
@@ -55,6 +65,8 @@ impl<'a> Renderer<'a> {
             open: Vec::new(),
             lists: Vec::new(),
             tables: Vec::new(),
+            spare: table::MOST_ADDED,
+            stop,
         }
     }
 
@@ -66,7 +78,8 @@ impl<'a> Renderer<'a> {
         while at < end {
             self.close_before(at);
             at = self.enter(at).max(at + 1);
-            if self.writers.first().is_some_and(Writer::is_full) {
+            let is_full = self.writers.first().is_some_and(Writer::is_full);
+            if is_full || self.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
@@ -476,7 +489,7 @@ impl<'a> Renderer<'a> {
         if !table::is_data(self.tree, node) {
             return End::Block;
         }
-        self.tables.push(Table::default());
+        self.tables.push(Table::new(self.spare));
         End::Table
     }
 
@@ -502,6 +515,7 @@ impl<'a> Renderer<'a> {
         let Some(table) = self.tables.pop() else {
             return;
         };
+        self.spare = table.spare();
         self.writer().block();
         for line in table.lines(MOST) {
             self.writer().lines(&line);

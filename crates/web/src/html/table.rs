@@ -8,6 +8,10 @@ use std::rc::Rc;
 /// A row has no more cells than that.
 const MOST_CELLS: usize = 200;
 
+/// How many cells those that count for several columns or rows may add to a page. A
+/// few kilobytes that repeat themselves could ask for any number.
+pub(super) const MOST_ADDED: usize = 300_000;
+
 /// A cell that counts for several columns or rows counts for no more.
 const MOST_SPAN: usize = 100;
 
@@ -56,18 +60,39 @@ pub(super) fn is_data(tree: &Tree, table: usize) -> bool {
 }
 
 /// A table of data as it is read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Table {
     rows: Vec<Vec<Rc<str>>>,
     row: Option<Vec<Rc<str>>>,
     /// Cells of earlier rows that count for this one and others: by column, what
     /// they say and for how many rows more.
     hanging: BTreeMap<usize, (Rc<str>, usize)>,
-    /// How much all of it is.
-    bytes: usize,
+    /// How many cells may be added to those that are written.
+    spare: usize,
+    /// Whether there would have been more of them.
+    is_plain: bool,
+    /// Whether there were more columns than are kept.
+    is_narrowed: bool,
 }
 
 impl Table {
+    /// A table that may grow by so many cells.
+    pub(super) fn new(spare: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            row: None,
+            hanging: BTreeMap::new(),
+            spare,
+            is_plain: false,
+            is_narrowed: false,
+        }
+    }
+
+    /// How many cells are left for other tables.
+    pub(super) fn spare(&self) -> usize {
+        self.spare
+    }
+
     pub(super) fn row(&mut self) {
         self.end_row();
         self.row = Some(Vec::new());
@@ -85,6 +110,12 @@ impl Table {
     /// Puts in the cells from above that come next.
     fn hang(&mut self, row: &mut Vec<Rc<str>>) {
         while let Some((text, more)) = self.hanging.get_mut(&row.len()) {
+            if self.spare == 0 {
+                self.hanging.clear();
+                self.is_plain = true;
+                return;
+            }
+            self.spare -= 1;
             let text = Rc::clone(text);
             *more -= 1;
             if *more == 0 {
@@ -100,8 +131,15 @@ impl Table {
         self.hang(&mut row);
         let text: Rc<str> = one_line(text).into();
         let empty: Rc<str> = "".into();
-        for column in 0..columns.clamp(1, MOST_SPAN) {
+        let mut columns = columns.clamp(1, MOST_SPAN);
+        if columns - 1 > self.spare {
+            columns = 1;
+            self.is_plain = true;
+        }
+        self.spare -= columns - 1;
+        for column in 0..columns {
             if row.len() >= MOST_CELLS {
+                self.is_narrowed |= column == 0;
                 break;
             }
             let text = if column == 0 { &text } else { &empty };
@@ -114,7 +152,6 @@ impl Table {
                 let more = (rows - 1).min(MOST_SPAN * 10);
                 self.hanging.insert(row.len(), (Rc::clone(repeated), more));
             }
-            self.bytes += text.len() + 3;
             row.push(Rc::clone(text));
         }
         self.row = Some(row);
@@ -142,6 +179,14 @@ impl Table {
             if at == 0 {
                 lines.push(format!("|{}", " --- |".repeat(columns.min(MOST_CELLS))));
             }
+        }
+        if self.is_narrowed {
+            lines.push(format!(
+                "[The table has more than {MOST_CELLS} columns: the others are left out]"
+            ));
+        }
+        if self.is_plain {
+            lines.push("[Too many cells of this table count for several rows or columns: the later ones stand once]".to_owned());
         }
         lines
     }

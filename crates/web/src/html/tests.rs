@@ -235,6 +235,53 @@ fn bombs_are_bounded() {
         .expect("an end");
 }
 
+/// Cells that count for many rows and columns are added to a bound, over all tables of
+/// a page; after that they stand once, and no word is lost.
+#[test]
+fn cells_do_not_multiply_without_end() {
+    let wide = "<td colspan=100 rowspan=1000>".to_owned();
+    let once = format!("<tr>{wide}x{wide}y{}", "<tr>".repeat(999));
+    for page in [
+        format!("<table>{}<tr><td>end<td>z</table>", once.repeat(40)),
+        format!("<table>{once}</table>").repeat(40) + "end",
+        // Rows that come to nothing are not shown, and cost the same.
+        format!(
+            "<table>{}</table>",
+            once.replace(">x", &format!(">{}", "x".repeat(90)))
+        )
+        .repeat(40)
+            + "end",
+    ] {
+        let read = main(&page);
+        assert!(read.contains("end"), "{}", read.len());
+        assert!(read.contains("count for several rows or columns"));
+        // Each cell is three bytes, and a line has one more and its end.
+        assert!(read.len() < 6 * super::table::MOST_ADDED, "{}", read.len());
+    }
+    let page = format!(
+        "<table>{}</table>",
+        "<tr>".to_owned() + &"<td>x".repeat(201)
+    )
+    .replace("</table>", "<tr><td>y</table>");
+    assert!(
+        main(&page).ends_with("[The table has more than 200 columns: the others are left out]")
+    );
+}
+
+/// Who no longer waits for a page does not keep a thread busy with it.
+#[test]
+fn a_walk_stops_when_it_is_told_to() {
+    let address = "https://example.org/".parse().expect("an address");
+    let page = super::Page::parse(&"<p>x".repeat(1000), &address);
+    let text = |stop| {
+        page.text(&std::sync::atomic::AtomicBool::new(stop))
+            .main
+            .len()
+    };
+    assert!(text(false) > 2000);
+    assert!(text(true) < 10);
+}
+
 proptest! {
     /// Whatever tags come in whatever order: there is a text, every word of the page that
     /// is for reading is in it once, and none is in it twice.
