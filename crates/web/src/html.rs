@@ -15,7 +15,7 @@ pub(crate) use tag::Tag;
 pub(crate) use tree::{Name, Tree};
 pub(crate) use writer::is_unseen;
 
-use render::Renderer;
+use render::{LONGEST_LINK, Renderer};
 use std::sync::atomic::AtomicBool;
 use url::Url;
 
@@ -38,7 +38,9 @@ pub struct Text {
 /// A page, before it is put into words.
 pub(crate) struct Page {
     tree: Tree,
-    base: Url,
+    address: Url,
+    /// What links are read against. A very long one would be copied for every link.
+    base: Option<Url>,
 }
 
 impl Page {
@@ -49,8 +51,14 @@ impl Page {
             .find_map(|node| tree.attribute(node, Name::Href))
             .and_then(|href| address.join(href.trim()).ok())
             .filter(|base| !base.cannot_be_a_base());
+        let mut base = own.unwrap_or_else(|| address.clone());
+        if base.as_str().len() > LONGEST_LINK {
+            base.set_fragment(None);
+            base.set_query(None);
+        }
         Self {
-            base: own.unwrap_or_else(|| address.clone()),
+            base: Some(base).filter(|base| base.as_str().len() <= LONGEST_LINK),
+            address: address.clone(),
             tree,
         }
     }
@@ -85,7 +93,8 @@ impl Page {
             if !key.trim().eq_ignore_ascii_case("url") {
                 return None;
             }
-            self.base.join(to.trim().trim_matches(['"', '\''])).ok()
+            let base = self.base.as_ref().unwrap_or(&self.address);
+            base.join(to.trim().trim_matches(['"', '\''])).ok()
         })
     }
 
@@ -93,7 +102,7 @@ impl Page {
     pub(crate) fn text(&self, stop: &AtomicBool) -> Text {
         let tree = &self.tree;
         let found = content::find(tree);
-        let mut main = Renderer::new(tree, &self.base, &found.left_out, stop);
+        let mut main = Renderer::new(tree, self.base.as_ref(), &found.left_out, stop);
         main.node(found.main);
         let mut main = main.finish();
         let title = self.title();
@@ -106,7 +115,7 @@ impl Page {
             *around = true;
         }
         let body = tree.elements(Tag::Body).next().unwrap_or(0);
-        let mut rest = Renderer::new(tree, &self.base, &around, stop);
+        let mut rest = Renderer::new(tree, self.base.as_ref(), &around, stop);
         if found.main != body {
             rest.node(body);
         }

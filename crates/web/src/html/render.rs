@@ -11,18 +11,25 @@ use url::Url;
 const LONGEST_LANGUAGE: usize = 20;
 
 /// Addresses longer than that are left out; their text stays.
-const LONGEST_LINK: usize = 2000;
+pub(super) const LONGEST_LINK: usize = 2000;
+
+/// The longest sign by which one links to a heading.
+const LONGEST_SIGN: usize = 9;
 
 /// Puts parts of a page into words.
 pub(super) struct Renderer<'a> {
     tree: &'a Tree,
-    base: &'a Url,
+    /// What links are read against; nothing where only whole addresses count.
+    base: Option<&'a Url>,
     /// Which nodes are left out.
     skip: &'a [bool],
     /// Where text goes: the page, and within it the cell that is being read.
     writers: Vec<Writer>,
     /// The elements that are open, and what to do at their ends.
     open: Vec<(usize, End)>,
+    /// Of these the tables and the cells, and whether each is a table: a cell may hold
+    /// what looks like a row, and it would be nobody's.
+    grids: Vec<bool>,
     lists: Vec<Option<u64>>,
     tables: Vec<Table>,
     /// How many cells tables may still add.
@@ -53,7 +60,7 @@ enum End {
 impl<'a> Renderer<'a> {
     pub(super) fn new(
         tree: &'a Tree,
-        base: &'a Url,
+        base: Option<&'a Url>,
         skip: &'a [bool],
         stop: &'a AtomicBool,
     ) -> Self {
@@ -63,6 +70,7 @@ impl<'a> Renderer<'a> {
             skip,
             writers: vec![Writer::new()],
             open: Vec::new(),
+            grids: Vec::new(),
             lists: Vec::new(),
             tables: Vec::new(),
             spare: table::MOST_ADDED,
@@ -164,11 +172,10 @@ impl<'a> Renderer<'a> {
                 return end;
             }
             Tag::Sup => {
-                let text = self.tree.plain_text(node);
-                let mark = if text.starts_with(char::is_alphanumeric) {
-                    "^"
-                } else {
-                    ""
+                let first = self.tree.first_character(node);
+                let mark = match first.is_some_and(char::is_alphanumeric) {
+                    true => "^",
+                    false => "",
                 };
                 End::Before(self.writer().mark(), mark)
             }
@@ -219,6 +226,11 @@ impl<'a> Renderer<'a> {
             }
             _ => End::Nothing,
         };
+        match what {
+            End::Table => self.grids.push(true),
+            End::Cell(_) => self.grids.push(false),
+            _ => {}
+        }
         self.open.push((end, what));
         node + 1
     }
@@ -262,8 +274,14 @@ impl<'a> Renderer<'a> {
                     table.end_row();
                 }
             }
-            End::Cell(node) => self.end_of_cell(node),
-            End::Table => self.end_of_table(),
+            End::Cell(node) => {
+                self.grids.pop();
+                self.end_of_cell(node);
+            }
+            End::Table => {
+                self.grids.pop();
+                self.end_of_table();
+            }
         }
     }
 
@@ -432,8 +450,8 @@ impl<'a> Renderer<'a> {
             .attribute(node, Name::Href)
             .is_some_and(|href| href.contains('#'))
             && matches!(
-                self.tree.plain_text(node).as_str(),
-                "¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "Anchor" | "Permalink"
+                self.tree.short_text(node, LONGEST_SIGN).as_deref(),
+                Some("¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "Anchor" | "Permalink")
             );
         if is_sign {
             // Its text is written in a place that nobody reads.
@@ -453,7 +471,11 @@ impl<'a> Renderer<'a> {
         if href.is_empty() || href.starts_with('#') || href.len() > LONGEST_LINK {
             return None;
         }
-        let url = self.base.join(href).ok()?;
+        let url = match self.base {
+            Some(base) => base.join(href),
+            None => Url::parse(href),
+        };
+        let url = url.ok().filter(|url| url.as_str().len() <= LONGEST_LINK)?;
         matches!(url.scheme(), "http" | "https" | "mailto").then_some(url)
     }
 
@@ -475,13 +497,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn in_table(&self) -> bool {
-        // A cell may hold what looks like a row, and it would be nobody's.
-        let innermost = self.open.iter().rev().find_map(|(_, what)| match what {
-            End::Table => Some(true),
-            End::Cell(_) => Some(false),
-            _ => None,
-        });
-        innermost == Some(true)
+        self.grids.last() == Some(&true)
     }
 
     fn table(&mut self, node: usize) -> End {

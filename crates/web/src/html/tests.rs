@@ -77,6 +77,7 @@ fn links_are_whole_and_worth_it() {
             "[`x`](https://example.org/a/c)",
         ),
         ("<h2>x <a href='#x'>¶</a></h2>", "## x"),
+        ("<h2>x <a href='#x'> Perma<b>link </b></a></h2>", "## x"),
         ("<img alt=''><img src=x><img alt=' a\n b '>", "[Image: a b]"),
     ] {
         assert_eq!(main(html), wanted, "{html:?}");
@@ -211,6 +212,12 @@ fn bombs_are_bounded() {
         "<pre><pre>".repeat(many) + "end",
         "<p".to_owned() + &" class=x".repeat(many) + ">end",
         "&amp;".repeat(many * 10),
+        "<sup>".repeat(390) + &"x<b>y</b>".repeat(many * 8) + "end",
+        "<a href='#x'><table><tr><td>".repeat(130) + &"x<b>y</b>".repeat(many) + "end",
+        "<i>".repeat(390) + &"<tr><td>".repeat(many * 10) + "end",
+        format!("<base href='/{}/'>", "x".repeat(60_000))
+            + &"<a href=y>z</a>".repeat(many * 5)
+            + "end",
         "<".repeat(many * 10),
     ];
     let read = move || {
@@ -280,6 +287,21 @@ fn a_walk_stops_when_it_is_told_to() {
     };
     assert!(text(false) > 2000);
     assert!(text(true) < 10);
+}
+
+/// What an address becomes counts, not what is written of it; and a base that is too
+/// long to repeat is none.
+#[test]
+fn addresses_without_end_are_left_out() {
+    let long = "x".repeat(1500);
+    let base = format!("<base href='/{long}/'>");
+    let link = |href: &str| format!("{base}<a href='{href}'>z</a>");
+    assert_eq!(main(&link(&long)), "z");
+    assert_eq!(main(&link("/y")), "[z](https://example.org/y)");
+    let base = format!("<base href='/{long}{long}/'>");
+    let link = |href: &str| format!("{base}<a href='{href}'>z</a>");
+    assert_eq!(main(&link("y")), "z");
+    assert_eq!(main(&link("https://a.org/y")), "[z](https://a.org/y)");
 }
 
 proptest! {

@@ -172,6 +172,36 @@ impl Tree {
         all.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// The same of a node that has no more text than that, in bytes; nothing of others,
+    /// which are not read to their end.
+    pub(crate) fn short_text(&self, node: usize, most: usize) -> Option<String> {
+        let mut all = String::new();
+        let mut is_apart = false;
+        for text in self.within(node).filter_map(|inner| self.text_of(inner)) {
+            is_apart |= text.starts_with(char::is_whitespace);
+            for word in text.split_whitespace() {
+                if is_apart && !all.is_empty() {
+                    all.push(' ');
+                }
+                if all.len() + word.len() > most {
+                    return None;
+                }
+                all.push_str(word);
+                is_apart = true;
+            }
+            let is_blank = text.trim_start().is_empty();
+            is_apart = is_apart && is_blank || text.ends_with(char::is_whitespace);
+        }
+        Some(all)
+    }
+
+    /// The first character within a node that is not blank.
+    pub(crate) fn first_character(&self, node: usize) -> Option<char> {
+        self.within(node)
+            .filter_map(|inner| self.text_of(inner))
+            .find_map(|text| text.trim_start().chars().next())
+    }
+
     /// The elements of a kind, in order.
     pub(crate) fn elements(&self, wanted: Tag) -> impl Iterator<Item = usize> {
         (0..self.count()).filter(move |node| self.tag(*node) == Some(wanted))
