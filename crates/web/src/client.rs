@@ -304,7 +304,7 @@ impl Client {
             kind,
         };
         if deny.names(&name, port) {
-            return Err(forbidden("a place the configuration denies"));
+            return Err(forbidden(guard::DENIED));
         }
         if origin == Origin::Configuration || allow.names(&name, port) {
             return Ok(Door::Open);

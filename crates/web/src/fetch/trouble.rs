@@ -2,6 +2,7 @@
 //! happened to what, and what to try next.
 
 use crate::client::{HttpError, words};
+use crate::guard::DENIED;
 use haft_ops::text::size::size;
 use std::time::Duration;
 use url::Url;
@@ -140,6 +141,9 @@ impl Trouble {
 
 fn of_answer(error: &HttpError) -> &'static str {
     match error {
+        HttpError::Forbidden { kind, .. } if *kind == DENIED => {
+            "tools.web.deny_hosts of the person's configuration names it. Look for another source."
+        }
         HttpError::Forbidden { .. } => {
             "Only the person can allow that: tools.web.allow_hosts in their own haft.yaml names hosts that may be reached."
         }

@@ -358,6 +358,10 @@ async fn hosts_are_denied_by_settings_too() {
         ),
         "{text}"
     );
+    assert!(
+        text.contains("deny_hosts") && !text.contains("allow_hosts"),
+        "{text}"
+    );
     assert_eq!(outcome, "not_allowed");
     assert_eq!(server.connections(), 0);
 }
