@@ -168,6 +168,7 @@ impl<'a> Renderer<'a> {
             Tag::Q => End::Around(self.writer().mark(), "\""),
             Tag::Rt => {
                 let text = self.seen_words(node);
+                let text: String = text.chars().filter(|c| !is_unseen(*c)).collect();
                 self.writer().exact(&format!("({text})"));
                 return end;
             }

@@ -29,6 +29,7 @@ fn blanks_and_breaks() {
         ("x<sup>2</sup>", "x^2"),
         ("so\u{ad}ft\u{200b}er \u{202e}x\u{e0041}", "softer x"),
         ("a\u{0}b\u{1b}[31mc", "ab[31mc"),
+        ("<ruby>a<rt>b\u{1b}\u{202e}\u{e0041}c</rt></ruby>", "a(bc)"),
         ("<del>a</del> <q>b</q> <s> </s>", "~~a~~ \"b\""),
     ] {
         assert_eq!(main(html), wanted, "{html:?}");
