@@ -12,8 +12,14 @@ use url::Url;
 /// A page with more text than that is a page, whatever else is in it.
 const A_PAGE: usize = 1500;
 
+/// A page that keeps programs out has less text than that.
+const A_CHALLENGE: usize = 500;
+
 /// A page with less text than that may be one that its scripts have yet to make.
 const A_SHELL: usize = 150;
+
+/// A page with less text than that says nothing: `Loading…`, `Are you a robot?`.
+const A_WORD: usize = 40;
 
 /// How much of the page of an error is repeated.
 const EXCERPT: usize = 600;
@@ -60,6 +66,23 @@ const SIGNS: [(&str, &str); 16] = [
     ("are you a robot", "a captcha"),
     ("access denied</title>", "a refusal of programs"),
 ];
+
+/// Those of them that stand in forms of pages that keep nobody out.
+const IN_FORMS: [&str; 6] = [
+    "challenges.cloudflare.com",
+    "/cdn-cgi/challenge-platform",
+    "g-recaptcha",
+    "h-captcha",
+    "verify you are human",
+    "are you a robot",
+];
+
+/// Whether nothing can be meant by a page but to keep programs out.
+fn is_challenge(html: &str) -> bool {
+    let html = html.to_ascii_lowercase();
+    let mut signs = SIGNS.iter().map(|(sign, _)| *sign);
+    signs.any(|sign| !IN_FORMS.contains(&sign) && html.contains(sign))
+}
 
 /// Whether a page keeps programs out, and how.
 pub(super) fn keeps_out(html: &str) -> Option<&'static str> {
@@ -114,15 +137,29 @@ fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
         rest,
         is_cut,
     } = page.text(stop);
-    let all = main.len() + rest.len();
+    // The title alone is nothing to read.
+    let heading = title.as_ref().map(|title| format!("# {title}\n\n"));
+    let heading = heading.filter(|heading| main.starts_with(heading.as_str()));
+    let all = main.len() + rest.len() - heading.map_or(0, |heading| heading.len());
+    let mut note = None;
     if all < A_PAGE
         && let Some(what) = keeps_out(&html)
     {
-        return Err(Trouble::Blocked {
-            place: shown(&raw.url),
-            status: raw.status,
-            what,
-        });
+        let most = if is_challenge(&html) {
+            A_CHALLENGE
+        } else {
+            A_WORD
+        };
+        if all < most {
+            return Err(Trouble::Blocked {
+                place: shown(&raw.url),
+                status: raw.status,
+                what,
+            });
+        }
+        note = Some(format!(
+            "[The page shows {what}: parts of it may be missing]"
+        ));
     }
     if all < A_SHELL {
         if let Some(to) = page.forwards_to().filter(|to| *to != raw.url) {
@@ -132,9 +169,16 @@ fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
             });
         }
         if needs_scripts(&page, all == 0) {
-            return Err(Trouble::NeedsJavaScript {
-                place: shown(&raw.url),
-            });
+            let asks = |text: &str| text.to_ascii_lowercase().contains("javascript");
+            if says_nothing(&main, &rest, all) || asks(&main) || asks(&rest) {
+                return Err(Trouble::NeedsJavaScript {
+                    place: shown(&raw.url),
+                });
+            }
+            note = Some(
+                "[The page may need JavaScript: this is all there is to read without it]"
+                    .to_owned(),
+            );
         }
     }
     let title = title.filter(|title| !title.is_empty());
@@ -161,7 +205,23 @@ fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
         read.main = read.text.len();
         read.text.push_str(&rest);
     }
+    if let Some(note) = note {
+        let note = note + "\n\n";
+        read.text.insert_str(0, &note);
+        read.main += note.len();
+    }
     Ok(read)
+}
+
+/// Whether a text is only what stands there while a page is made.
+fn says_nothing(main: &str, rest: &str, length: usize) -> bool {
+    let waits = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        ["loading", "please wait", "one moment"]
+            .iter()
+            .any(|sign| text.contains(sign))
+    };
+    length == 0 || (length < A_WORD && (waits(main) || waits(rest)))
 }
 
 /// Whether a page with next to no text is one that its scripts would fill.

@@ -190,6 +190,16 @@ async fn a_page_that_keeps_programs_out_is_no_page() {
         assert!(text.contains("web_search"), "{text}");
         assert_eq!(outcome, "blocked");
     }
+    // A form of a page may have one, and a page may speak of it: it is read.
+    let form = "<h1>Contact us</h1><p>Phone +49 30 1234, mail a@b.example, open 9-17. Come and visit us.</p><form><div class=h-captcha></div></form>";
+    let server = Server::new([html(form)]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert!(
+        text.starts_with(
+            "[The page shows a captcha: parts of it may be missing]\n\n# Contact us\n"
+        ),
+        "{text}"
+    );
     // A page that only speaks of them is a page.
     let page = format!("<h1>How g-recaptcha works</h1><p>{}</p>", LONG.repeat(20));
     let server = Server::new([html(&page)]).await;
@@ -202,12 +212,21 @@ async fn a_page_that_its_scripts_make_is_told_so() {
         "<div id=root></div><script src=/app.js></script>",
         "<noscript>You need to enable JavaScript to run this app.</noscript><div></div>",
         "<body><script>render()</script></body>",
+        "<title>App</title><div id=root>Loading…</div><script src=/app.js></script>",
+        "<div id=root>This needs JavaScript.</div><script src=/app.js></script>",
     ] {
         let server = Server::new([html(body)]).await;
         let (text, outcome) = failure(&fetch(&reaching(&server), &server.base()).await);
         assert!(text.starts_with("needs JavaScript: "), "{text}");
         assert_eq!(outcome, "needs_javascript");
     }
+    // What there is to read is read.
+    let body = "<title>Docs and all else there is to be known about them</title><div id=__next><h1>Docs</h1><p>Hello, v1.2.3</p></div><script>x()</script>";
+    let server = Server::new([html(body)]).await;
+    assert_eq!(
+        read(&fetch(&reaching(&server), &server.base()).await),
+        "[The page may need JavaScript: this is all there is to read without it]\n\n# Docs\n\nHello, v1.2.3"
+    );
     // A short page with a script is a page.
     let server = Server::new([html("<p>It works.</p><script>x()</script>")]).await;
     assert_eq!(
