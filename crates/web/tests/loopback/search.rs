@@ -233,3 +233,20 @@ async fn questions_that_are_none() {
         assert!(error.starts_with(words), "{error}");
     }
 }
+
+/// The rules were asked about the host of the engine, and about no other.
+#[tokio::test]
+async fn an_engine_leads_to_no_other_host() {
+    let to = Server::new([]).await;
+    let other = format!("http://localhost:{}/", to.port);
+    let from = Server::new([answer("302 Found", &[("location", other.as_str())], "")]).await;
+    let mut bed = Bed::allowing(&["localhost"]);
+    bed.engines = vec![duckduckgo(&from.base())];
+    let reply = bed
+        .session()
+        .call("web_search", json!({ "query": "x" }))
+        .await;
+    let (text, _) = failure(&reply);
+    assert!(text.contains("it leads to another host"), "{text}");
+    assert_eq!(to.connections(), 0);
+}
