@@ -452,3 +452,14 @@ async fn long_pages_are_read_in_parts() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn a_redirect_may_be_written_with_letters_beyond_ascii() {
+    let moved = answer("302 Found", &[("location", "/grün")], "");
+    let server = Server::new([moved, html("<p>here")]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert!(
+        text.contains("/gr%C3%BCn]") && text.ends_with("here"),
+        "{text}"
+    );
+}
