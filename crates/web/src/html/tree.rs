@@ -36,6 +36,7 @@ pub(crate) enum Name {
     Alttext,
     HttpEquiv,
     Content,
+    Charset,
 }
 
 impl Name {
@@ -56,6 +57,7 @@ impl Name {
             b"alttext" => Self::Alttext,
             b"http-equiv" => Self::HttpEquiv,
             b"content" => Self::Content,
+            b"charset" => Self::Charset,
             _ => return None,
         })
     }
