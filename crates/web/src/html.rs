@@ -94,7 +94,9 @@ impl Page {
                 return None;
             }
             let base = self.base.as_ref().unwrap_or(&self.address);
-            base.join(to.trim().trim_matches(['"', '\''])).ok()
+            let to = base.join(to.trim().trim_matches(['"', '\''])).ok()?;
+            // What only a browser can do is nowhere to go.
+            matches!(to.scheme(), "http" | "https").then_some(to)
         })
     }
 

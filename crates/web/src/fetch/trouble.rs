@@ -153,6 +153,9 @@ fn of_answer(error: &HttpError) -> &'static str {
         HttpError::NotSecure { .. } => {
             "Its certificate is not trusted. Nothing was sent; tools.web.ca_file names certificates of one's own."
         }
+        HttpError::NotTls { .. } => {
+            "Nothing was sent. If a page without encryption is meant, write http:// for https://."
+        }
         HttpError::TimedOut { .. } | HttpError::Broken { .. } | HttpError::NotConnected { .. } => {
             "Try again later, or look for another source with web_search."
         }

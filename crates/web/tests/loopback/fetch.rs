@@ -463,3 +463,11 @@ async fn a_redirect_may_be_written_with_letters_beyond_ascii() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn a_page_forwards_to_addresses_of_the_web_alone() {
+    let body = "<meta http-equiv=refresh content='0; url=javascript:x()'><p>It moved.";
+    let server = Server::new([html(body)]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert_eq!(text, "It moved.");
+}
