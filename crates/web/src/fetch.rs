@@ -9,6 +9,7 @@ mod media;
 mod page;
 mod trouble;
 
+pub(crate) use address::brief;
 pub use address::read as address;
 pub use cache::Cache;
 pub use trouble::Trouble;

@@ -1,11 +1,15 @@
 //! What can come of fetching a page beside the page. Each has a name, says what
 //! happened to what, and what to try next.
 
+use super::address::brief;
 use crate::client::{HttpError, words};
 use crate::guard::DENIED;
 use haft_ops::text::size::size;
 use std::time::Duration;
 use url::Url;
+
+/// How much of an address is told that can be fetched next.
+const LONGEST_NEXT: usize = 2000;
 
 /// Why there is no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +44,7 @@ pub enum Trouble {
     },
     /// A page that leads to a host that the rules do not simply allow, or that says
     /// itself where to go on.
-    #[error("redirected elsewhere: {} leads to {to}", .place)]
+    #[error("redirected elsewhere: {} leads to {}", .place, brief(.to, LONGEST_NEXT))]
     Elsewhere {
         /// Where from, without its query.
         place: String,

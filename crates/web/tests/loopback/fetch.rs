@@ -471,3 +471,16 @@ async fn a_page_forwards_to_addresses_of_the_web_alone() {
     let text = read(&fetch(&reaching(&server), &server.base()).await);
     assert_eq!(text, "It moved.");
 }
+
+#[tokio::test]
+async fn an_address_without_end_is_shown_in_part() {
+    let long = format!("/{}", "x".repeat(5000));
+    let moved = answer("302 Found", &[("location", long.as_str())], "");
+    let server = Server::new([moved, html("<p>here")]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert!(text.len() < 600 && text.contains("x…]"), "{text}");
+    let body = format!("<meta http-equiv=refresh content='0; url={long}'>");
+    let server = Server::new([html(&body)]).await;
+    let (text, _) = failure(&fetch(&reaching(&server), &server.base()).await);
+    assert!(text.len() < 2300 && text.contains("x…"), "{text}");
+}
