@@ -2,7 +2,9 @@
 //! indentation, links with whole addresses; what the page is about first, and the
 //! frame around it apart.
 
+mod code;
 mod content;
+mod listing;
 mod render;
 mod table;
 mod tag;

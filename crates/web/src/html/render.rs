@@ -1,14 +1,13 @@
 //! From elements to text, in the order of the document.
 
+use super::code::{self, is_line_number, longest_run};
+use super::listing;
 use super::table::{self, Table};
 use super::tag::Tag;
 use super::tree::{Name, Tree};
 use super::writer::{MOST, Mark, Writer, is_unseen};
 use std::sync::atomic::{AtomicBool, Ordering};
 use url::Url;
-
-/// The longest language of a block of code that is named.
-const LONGEST_LANGUAGE: usize = 20;
 
 /// Addresses longer than that are left out; their text stays.
 pub(super) const LONGEST_LINK: usize = 2000;
@@ -329,10 +328,19 @@ impl<'a> Renderer<'a> {
 
     /// The text within a node as it is written, but for what is left out.
     fn seen_text(&self, node: usize) -> String {
+        self.seen_text_and(node, |_| None)
+    }
+
+    /// The same with something beside each link.
+    fn seen_text_and(&self, node: usize, beside: impl Fn(usize) -> Option<String>) -> String {
         let mut text = String::new();
+        let mut pending: Option<(usize, String)> = None;
         let mut at = node + 1;
         let end = self.tree.within(node).end;
         while at < end {
+            if let Some((_, words)) = pending.take_if(|(end, _)| *end <= at) {
+                text.push_str(&words);
+            }
             let tag = self.tree.tag(at);
             let is_left_out = self.skip.get(at).copied().unwrap_or_default()
                 || tag.is_some_and(Tag::is_silent)
@@ -341,12 +349,18 @@ impl<'a> Renderer<'a> {
                 at = self.tree.within(at).end;
                 continue;
             }
-            if tag == Some(Tag::Br) {
-                text.push('\n');
+            match tag {
+                Some(Tag::Br | Tag::Hr) => text.push('\n'),
+                Some(Tag::A) => {
+                    let inner_end = self.tree.within(at).end;
+                    pending = beside(at).map(|words| (inner_end, words)).or(pending);
+                }
+                _ => {}
             }
             text.push_str(self.tree.text_of(at).unwrap_or_default());
             at += 1;
         }
+        text.push_str(&pending.map(|(_, words)| words).unwrap_or_default());
         text
     }
 
@@ -358,7 +372,15 @@ impl<'a> Renderer<'a> {
 
     /// Lines of code, as they are.
     fn code_block(&mut self, node: usize) {
-        let code = self.seen_text(node);
+        let code = match listing::is(self.tree, node, |link| self.address(link).is_some()) {
+            true => self.seen_text_and(node, |link| {
+                let address = self.address(link)?;
+                // Links that only sort the list lead nowhere else.
+                let is_order = self.tree.attribute(link, Name::Href)?.starts_with('?');
+                (!is_order).then(|| format!(" ({address})"))
+            }),
+            false => self.seen_text(node),
+        };
         let code: String = code
             .replace("\r\n", "\n")
             .chars()
@@ -370,46 +392,13 @@ impl<'a> Renderer<'a> {
             return;
         }
         let fence = "`".repeat(longest_run(code).max(2) + 1);
-        let language = self.language(node).unwrap_or_default();
+        let language = code::language(self.tree, node).unwrap_or_default();
         let writer = self.writer();
         writer.block();
         writer.exact(&format!("{fence}{language}"));
         writer.lines(code);
         writer.lines(&fence);
         writer.block();
-    }
-
-    /// The language that a class of the block, of what it is in or of what is in it
-    /// names.
-    fn language(&self, node: usize) -> Option<String> {
-        let inner = self
-            .tree
-            .within(node)
-            .find(|inner| self.tree.tag(*inner) == Some(Tag::Code));
-        let parent = self.tree.parent(node);
-        let above = self.tree.parent(parent);
-        let mut classes = [Some(node), inner, Some(parent), Some(above)]
-            .into_iter()
-            .flatten()
-            .flat_map(|node| self.tree.classes(node));
-        let mut name = "";
-        while let Some(class) = classes.next() {
-            let prefixes = ["language-", "lang-", "highlight-source-", "highlight-"];
-            if class == "brush:" {
-                name = classes.next().unwrap_or_default();
-            } else if let Some(rest) = prefixes.iter().find_map(|front| class.strip_prefix(front)) {
-                name = rest;
-            } else {
-                continue;
-            }
-            break;
-        }
-        let name = name.trim_end_matches(';');
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '-' | '_');
-        let is_name = name.len() <= LONGEST_LANGUAGE
-            && name.chars().all(fits)
-            && !matches!(name, "" | "default" | "none" | "plaintext");
-        is_name.then(|| name.to_owned())
     }
 
     /// Code within a line.
@@ -555,27 +544,4 @@ fn is_same(text: &str, address: &Url) -> bool {
 /// An address within round brackets.
 fn in_brackets(address: &Url) -> String {
     address.as_str().replace('(', "%28").replace(')', "%29")
-}
-
-fn is_line_number(class: &str) -> bool {
-    matches!(
-        class,
-        "linenos"
-            | "linenodiv"
-            | "lineno"
-            | "line-number"
-            | "line-numbers-rows"
-            | "gutter"
-            | "blob-num"
-    )
-}
-
-fn longest_run(code: &str) -> usize {
-    let mut longest = 0;
-    let mut run = 0;
-    for c in code.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    longest
 }

@@ -110,6 +110,27 @@ fn code_keeps_its_shape() {
 }
 
 #[test]
+fn listings_of_directories_keep_their_addresses() {
+    for (html, wanted) in [
+        (
+            "<pre><a href='../'>../</a>\n<a href=long-name.deb>long-na..&gt;</a>  01-Feb  70M\n</pre>",
+            "```\n../ (https://example.org/)\nlong-na..> (https://example.org/a/long-name.deb)  01-Feb  70M\n```",
+        ),
+        (
+            "<pre><img alt=Icon> <a href='?C=N'>Name</a> <a href='?C=M'>Date</a><hr><img> <a href='/'>Up</a>\n<img> <a href=x>x</a>  9K</pre>",
+            "```\n Name Date\n Up (https://example.org/)\n x (https://example.org/a/x)  9K\n```",
+        ),
+        // In code it is words that are links.
+        (
+            "<pre>fn <a href=a>a</a>()\nfn <a href=b>b</a>()\n<a href=c>c</a></pre>",
+            "```\nfn a()\nfn b()\nc\n```",
+        ),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+#[test]
 fn lists_and_quotations_nest() {
     for (html, wanted) in [
         (
