@@ -523,10 +523,15 @@ impl<'a> Renderer<'a> {
         };
         self.spare = table.spare();
         self.writer().block();
-        for line in table.lines(MOST) {
+        let (lines, below) = table.lines(MOST);
+        for line in lines {
             self.writer().lines(&line);
         }
         self.writer().block();
+        for text in below {
+            self.writer().lines(&text);
+            self.writer().block();
+        }
     }
 }
 

@@ -18,7 +18,8 @@ const MOST_SPAN: usize = 100;
 /// Longer texts of a cell that counts for several rows stand in the first alone.
 const MOST_REPEATED: usize = 80;
 
-/// A cell with more text than that is no cell of a table of data.
+/// A cell with more text than that stands below its table; and a table of which every
+/// fourth has so much arranges a page.
 const MOST_TEXT: usize = 4000;
 
 /// Whether a table holds data: at least two rows and two columns, and nothing in a
@@ -32,6 +33,7 @@ pub(super) fn is_data(tree: &Tree, table: usize) -> bool {
     }
     let (mut rows, mut cells, mut widest) = (0usize, 0usize, 0usize);
     let mut text = 0;
+    let (mut all, mut long) = (0usize, 0usize);
     for node in tree.within(table) {
         match tree.tag(node) {
             Some(Tag::Table | Tag::Pre | Tag::Blockquote | Tag::Section | Tag::Article) => {
@@ -44,19 +46,19 @@ pub(super) fn is_data(tree: &Tree, table: usize) -> bool {
             }
             Some(Tag::Td | Tag::Th) => {
                 cells += 1;
+                all += 1;
                 widest = widest.max(cells);
                 text = 0;
             }
             Some(_) => {}
             None => {
-                text += tree.text_of(node).map_or(0, |text| text.trim().len());
-                if text > MOST_TEXT {
-                    return false;
-                }
+                let more = tree.text_of(node).map_or(0, |text| text.trim().len());
+                long += usize::from(text <= MOST_TEXT && text + more > MOST_TEXT);
+                text += more;
             }
         }
     }
-    rows >= 2 && widest >= 2
+    rows >= 2 && widest >= 2 && long * 4 < all
 }
 
 /// A table of data as it is read.
@@ -73,6 +75,8 @@ pub(super) struct Table {
     is_plain: bool,
     /// Whether there were more columns than are kept.
     is_narrowed: bool,
+    /// What stands below it: the cells with too much text for a line.
+    below: Vec<String>,
 }
 
 impl Table {
@@ -85,6 +89,7 @@ impl Table {
             spare,
             is_plain: false,
             is_narrowed: false,
+            below: Vec::new(),
         }
     }
 
@@ -129,7 +134,13 @@ impl Table {
     pub(super) fn cell(&mut self, text: &str, columns: usize, rows: usize) {
         let mut row = self.row.take().unwrap_or_default();
         self.hang(&mut row);
-        let text: Rc<str> = one_line(text).into();
+        let text: Rc<str> = if text.len() > MOST_TEXT {
+            let number = self.below.len() + 1;
+            self.below.push(format!("[{number}] {text}"));
+            format!("[{number}: below the table]").into()
+        } else {
+            one_line(text).into()
+        };
         let empty: Rc<str> = "".into();
         let mut columns = columns.clamp(1, MOST_SPAN);
         if columns - 1 > self.spare {
@@ -157,8 +168,8 @@ impl Table {
         self.row = Some(row);
     }
 
-    /// Its lines.
-    pub(super) fn lines(mut self, most: usize) -> Vec<String> {
+    /// Its lines, and what stands below them.
+    pub(super) fn lines(mut self, most: usize) -> (Vec<String>, Vec<String>) {
         self.end_row();
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let mut lines = Vec::new();
@@ -188,7 +199,7 @@ impl Table {
         if self.is_plain {
             lines.push("[Too many cells of this table count for several rows or columns: the later ones stand once]".to_owned());
         }
-        lines
+        (lines, self.below)
     }
 }
 

@@ -182,6 +182,26 @@ fn tables_of_data_stay_tables() {
 }
 
 #[test]
+fn a_long_cell_leaves_a_table_a_table() {
+    let long = "word ".repeat(1000);
+    let rows = "<tr><td>a<td>b".repeat(4);
+    let read = main(&format!(
+        "<table>{rows}<tr><td>c<td>{long}<tr><td>d<td>e</table>f"
+    ));
+    assert!(read.starts_with("| a | b |\n| --- | --- |\n"), "{read}");
+    assert!(
+        read.contains("| c | [1: below the table] |\n| d | e |\n\n[1] word word"),
+        "{read}"
+    );
+    assert!(read.ends_with("word\n\nf"), "{read}");
+    assert_eq!(read.matches("word").count(), 1000);
+    // A page that is arranged by a table is none.
+    let page = format!("<table><tr><td>a<td>b<tr><td>c<td>{long}</table>");
+    let read = text(&page, &"https://example.org/".parse().expect("an address"));
+    assert!(!read.main.contains('|') && !read.rest.contains('|'));
+}
+
+#[test]
 fn what_nobody_sees_is_not_read() {
     for html in [
         "a<p hidden>b</p>",
