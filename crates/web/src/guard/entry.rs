@@ -22,7 +22,7 @@ enum Kind {
 
 /// Text that names no place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a host, host:port or range of addresses: {entry:?}")]
+#[error("not a host, host:port, *.host or range of addresses: {entry:?}")]
 pub struct BadEntry {
     /// What was given.
     pub entry: String,
