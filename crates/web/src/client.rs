@@ -86,6 +86,8 @@ pub enum Origin {
 pub enum Redirects {
     /// Followed, [`MAX_REDIRECTS`] at most, each checked like a first request.
     Follow,
+    /// The same, but only to the host that was asked: nobody else was agreed to.
+    SameHost,
     /// Not followed: the answer is the redirect itself.
     Refuse,
 }
@@ -231,7 +233,7 @@ impl Client {
                     });
                 }
             };
-            if redirects == Redirects::Follow
+            if redirects != Redirects::Refuse
                 && let Some(next) = redirect::next(&answer, &url, method, &headers, body.is_some())?
             {
                 hops += 1;
@@ -239,6 +241,13 @@ impl Client {
                     return Err(HttpError::Redirect {
                         reach,
                         reason: "it redirects more than 10 times",
+                    });
+                }
+                let is_same = next.url.host_str() == url.host_str();
+                if redirects == Redirects::SameHost && !is_same {
+                    return Err(HttpError::Redirect {
+                        reach,
+                        reason: "it leads to another host",
                     });
                 }
                 if next.forget_body {
@@ -304,7 +313,7 @@ impl Client {
             kind,
         };
         if deny.names(&name, port) {
-            return Err(forbidden("a place the configuration denies"));
+            return Err(forbidden(guard::DENIED));
         }
         if origin == Origin::Configuration || allow.names(&name, port) {
             return Ok(Door::Open);

@@ -9,6 +9,7 @@ mod media;
 mod page;
 mod trouble;
 
+pub(crate) use address::brief;
 pub use address::read as address;
 pub use cache::Cache;
 pub use trouble::Trouble;
@@ -20,6 +21,8 @@ use crate::client::{
 use address::shown;
 use cache::{Kept, Terms};
 use page::{Raw, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most that is read of a page, as it comes and unpacked.
@@ -338,9 +341,10 @@ async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     if status == 202 {
         return Ok(raw);
     }
+    let waiting = Waiting::default();
     let excerpt = tokio::task::spawn_blocking({
-        let raw = raw.clone();
-        move || page::excerpt(&raw)
+        let (raw, stop) = (raw.clone(), waiting.stop());
+        move || page::excerpt(&raw, &stop)
     });
     Err(Trouble::Status {
         place: shown(&raw.url),
@@ -351,15 +355,34 @@ async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     })
 }
 
+/// Somebody who waits for a page to be put into words. The thread that does it cannot
+/// be ended, so it looks now and then whether this is still there.
+#[derive(Default)]
+struct Waiting(Arc<AtomicBool>);
+
+impl Waiting {
+    fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Puts a page into words, on a thread that may take its time.
 async fn finish(raw: Raw, hops: usize, from: Source) -> Result<Fetched, Trouble> {
+    let waiting = Waiting::default();
+    let stop = waiting.stop();
     let work = move || {
         let Read {
             title,
             text,
             main,
             is_cut,
-        } = page::read(&raw)?;
+        } = page::read(&raw, &stop)?;
         Ok(Fetched {
             media_type: media::essence(&raw.content_type),
             bytes: raw.bytes.len(),
@@ -379,4 +402,18 @@ async fn finish(raw: Raw, hops: usize, from: Source) -> Result<Fetched, Trouble>
                 reason: format!("the page could not be read: {error}"),
             }))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ordering, Waiting};
+
+    #[test]
+    fn who_is_gone_does_not_wait() {
+        let waiting = Waiting::default();
+        let stop = waiting.stop();
+        assert!(!stop.load(Ordering::Relaxed));
+        drop(waiting);
+        assert!(stop.load(Ordering::Relaxed));
+    }
 }

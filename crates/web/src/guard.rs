@@ -12,6 +12,9 @@ pub use entry::{BadEntry, Entries, Entry};
 
 use std::net::IpAddr;
 
+/// What a place is that the configuration denies.
+pub(crate) const DENIED: &str = "a place the configuration denies";
+
 /// Why an address is not dialled, as the end of a sentence: `a loopback
 /// address`. `None` for an address of the open internet.
 #[must_use]

@@ -2,7 +2,9 @@
 //! indentation, links with whole addresses; what the page is about first, and the
 //! frame around it apart.
 
+mod code;
 mod content;
+mod listing;
 mod render;
 mod table;
 mod tag;
@@ -15,7 +17,8 @@ pub(crate) use tag::Tag;
 pub(crate) use tree::{Name, Tree};
 pub(crate) use writer::is_unseen;
 
-use render::Renderer;
+use render::{LONGEST_LINK, Renderer};
+use std::sync::atomic::AtomicBool;
 use url::Url;
 
 /// The longest title, in characters.
@@ -37,7 +40,9 @@ pub struct Text {
 /// A page, before it is put into words.
 pub(crate) struct Page {
     tree: Tree,
-    base: Url,
+    address: Url,
+    /// What links are read against. A very long one would be copied for every link.
+    base: Option<Url>,
 }
 
 impl Page {
@@ -48,8 +53,14 @@ impl Page {
             .find_map(|node| tree.attribute(node, Name::Href))
             .and_then(|href| address.join(href.trim()).ok())
             .filter(|base| !base.cannot_be_a_base());
+        let mut base = own.unwrap_or_else(|| address.clone());
+        if base.as_str().len() > LONGEST_LINK {
+            base.set_fragment(None);
+            base.set_query(None);
+        }
         Self {
-            base: own.unwrap_or_else(|| address.clone()),
+            base: Some(base).filter(|base| base.as_str().len() <= LONGEST_LINK),
+            address: address.clone(),
             tree,
         }
     }
@@ -84,14 +95,18 @@ impl Page {
             if !key.trim().eq_ignore_ascii_case("url") {
                 return None;
             }
-            self.base.join(to.trim().trim_matches(['"', '\''])).ok()
+            let base = self.base.as_ref().unwrap_or(&self.address);
+            let to = base.join(to.trim().trim_matches(['"', '\''])).ok()?;
+            // What only a browser can do is nowhere to go.
+            matches!(to.scheme(), "http" | "https").then_some(to)
         })
     }
 
-    pub(crate) fn text(&self) -> Text {
+    /// All of it, or how it begins once `stop` is set.
+    pub(crate) fn text(&self, stop: &AtomicBool) -> Text {
         let tree = &self.tree;
         let found = content::find(tree);
-        let mut main = Renderer::new(tree, &self.base, &found.left_out);
+        let mut main = Renderer::new(tree, self.base.as_ref(), &found.left_out, stop);
         main.node(found.main);
         let mut main = main.finish();
         let title = self.title();
@@ -104,7 +119,7 @@ impl Page {
             *around = true;
         }
         let body = tree.elements(Tag::Body).next().unwrap_or(0);
-        let mut rest = Renderer::new(tree, &self.base, &around);
+        let mut rest = Renderer::new(tree, self.base.as_ref(), &around, stop);
         if found.main != body {
             rest.node(body);
         }
@@ -124,5 +139,5 @@ impl Page {
 /// itself names as its base.
 #[must_use]
 pub fn text(html: &str, address: &Url) -> Text {
-    Page::parse(html, address).text()
+    Page::parse(html, address).text(&AtomicBool::new(false))
 }

@@ -9,6 +9,9 @@ use crate::{Fetcher, Searcher};
 use haft::{AnyTool, erase};
 use std::sync::Arc;
 
+/// How much of an address is shown that is there to know a page by, in characters.
+const LONGEST_ADDRESS: usize = 500;
+
 /// The tools, in the order a model sees them. A new one is a file in this folder and a
 /// line here.
 #[must_use]

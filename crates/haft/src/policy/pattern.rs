@@ -2,6 +2,7 @@
 
 use haft_ops::glob::Matcher;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -156,8 +157,22 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Names of hosts have no case, and a dot at their end means nothing.
+/// Names of hosts have no case, and a dot at their end means nothing. An address has
+/// many spellings, and one of the older protocol may be written into the newer one: as a
+/// mapped address, or for a translator (NAT64).
 fn host(name: &str) -> String {
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    let name = bare.unwrap_or(name);
     let name = name.strip_suffix('.').unwrap_or(name);
-    name.to_ascii_lowercase()
+    match name.parse::<IpAddr>() {
+        Ok(IpAddr::V6(wide)) => match wide.segments() {
+            [0x0064, 0xff9b, 0, 0, 0, 0, high, low] => {
+                Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)).to_string()
+            }
+            _ => wide.to_canonical().to_string(),
+        },
+        _ => name.to_ascii_lowercase(),
+    }
 }

@@ -393,6 +393,24 @@ fn a_host_is_exact_or_below_a_name() {
 }
 
 #[test]
+fn no_form_of_an_address_walks_around_a_rule() {
+    let policy = policy(&["deny fetch %1.2.3.4", "deny fetch %[::1]", "allow fetch"]);
+    for (host, wanted) in [
+        ("1.2.3.4", Deny),
+        ("[::ffff:1.2.3.4]", Deny),
+        ("[::ffff:102:304]", Deny),
+        ("[64:ff9b::102:304]", Deny),
+        ("[::1]", Deny),
+        ("[0:0::1]", Deny),
+        ("[::ffff:1.2.3.5]", Allow),
+    ] {
+        let resources = [Resource::Host(host.to_owned())];
+        let said = policy.judge(&act("fetch", Effect::Network, &resources));
+        assert_eq!(said.verdict, wanted, "{host}");
+    }
+}
+
+#[test]
 fn an_effect_counts_for_the_tool_and_against_what_it_touches() {
     let verdict = |rules: &[&str], effect, resource: &Resource| {
         policy(rules)

@@ -86,6 +86,12 @@ pub enum HttpError {
         /// Why.
         reason: String,
     },
+    /// What answers there speaks no TLS.
+    #[error("no secure connection to {reach}: what answers there does not speak TLS")]
+    NotTls {
+        /// Where.
+        reach: Reach,
+    },
     /// Out of time.
     #[error("timed out after {}", words(*after))]
     TimedOut {
@@ -160,6 +166,26 @@ impl HttpError {
         }
     }
 
+    fn from_tls(error: &rustls::Error, reach: Reach) -> Self {
+        use rustls::{CertificateError, Error, InvalidMessage};
+        let reason = match error {
+            Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+                return Self::NotTls { reach };
+            }
+            Error::InvalidCertificate(CertificateError::Other(other)) => {
+                let name = format!("{:?}", other.0);
+                match name.as_str() {
+                    "CaUsedAsEndEntity" => {
+                        "its certificate is that of an authority, not of a server; it may have signed it itself".to_owned()
+                    }
+                    _ => format!("its certificate is not valid ({})", short(&name)),
+                }
+            }
+            error => short(&error.to_string()),
+        };
+        Self::NotSecure { reach, reason }
+    }
+
     pub(super) fn from_library(error: &reqwest::Error, reach: Reach, begun: bool) -> Self {
         // A connection that did not come about carried nothing.
         let begun = begun && !error.is_connect();
@@ -174,10 +200,7 @@ impl HttpError {
             }
             if let Some(error) = cause.downcast_ref::<io::Error>() {
                 if let Some(tls) = tls_error(error) {
-                    return Self::NotSecure {
-                        reach,
-                        reason: short(&tls.to_string()),
-                    };
+                    return Self::from_tls(tls, reach);
                 }
                 if !begun && error.kind() == io::ErrorKind::ConnectionRefused {
                     return Self::Refused { reach };

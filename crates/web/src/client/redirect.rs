@@ -34,8 +34,8 @@ pub(super) fn next(
         reach: Reach::of(from),
         reason,
     };
-    let url = location
-        .to_str()
+    // Many servers write what is not ASCII as it is.
+    let url = std::str::from_utf8(location.as_bytes())
         .ok()
         .and_then(|location| from.join(location).ok())
         .ok_or_else(|| refused("it leads to no address"))?;

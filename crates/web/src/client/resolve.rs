@@ -26,8 +26,8 @@ pub(super) enum Judge {
 impl Judge {
     pub(super) fn refusal(&self, address: IpAddr) -> Option<&'static str> {
         match self {
-            Self::Guard { deny, .. } | Self::Deny { deny } if deny.hold(address) => {
-                Some("a place the configuration denies")
+            Self::Guard { deny, .. } | Self::Deny { deny } if deny.strike(address) => {
+                Some(guard::DENIED)
             }
             Self::Guard { allow, .. } if allow.hold(address) => None,
             Self::Guard { .. } => guard::refusal(address),
@@ -114,7 +114,12 @@ mod tests {
             "{allowed:?}"
         );
         let both = ["127.0.0.0/8", "::/0"];
-        let denied = Err(Some("a place the configuration denies"));
+        let denied = Err(Some(guard::DENIED));
+        // What is denied by its address is so by any name; what is allowed is not.
+        let exact = ["127.0.0.1", "::1"];
+        assert_eq!(ask(guard(&both, &exact)).await, denied);
+        let refused = Err(Some("a loopback address"));
+        assert_eq!(ask(guard(&exact, &[])).await, refused);
         assert_eq!(ask(guard(&both, &both)).await, denied);
         let open = Judge::Deny { deny: entries(&[]) };
         assert!(!ask(open).await.expect("an address").is_empty());

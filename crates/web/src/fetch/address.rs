@@ -86,6 +86,15 @@ fn without_scheme(given: &str) -> Trouble {
     }
 }
 
+/// An address as it is, but not without end: `most` characters of it.
+pub(crate) fn brief(url: &Url, most: usize) -> String {
+    let text = url.as_str();
+    match text.chars().count() > most {
+        true => text.chars().take(most).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
 /// An address that may be repeated: without its query, which may hold a key.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();

@@ -1,5 +1,6 @@
 //! Bytes as text, by whatever says how they are encoded.
 
+use crate::html::{Name, Tag, Tree};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use haft_ops::text::decode::lf;
 
@@ -23,6 +24,12 @@ pub(super) fn decode(bytes: &[u8], content_type: &str) -> String {
     lf(&text).into_owned()
 }
 
+/// Whether a server says that each character has two bytes or more, so that there are
+/// zeros in what is text all the same.
+pub(super) fn is_said_wide(content_type: &str) -> bool {
+    named(content_type).is_some_and(|encoding| encoding == UTF_16LE || encoding == UTF_16BE)
+}
+
 /// The encoding that a `content-type` names.
 fn named(content_type: &str) -> Option<&'static Encoding> {
     content_type
@@ -39,7 +46,7 @@ fn named(content_type: &str) -> Option<&'static Encoding> {
 /// encoding=…?>`.
 fn in_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = bytes.get(..LOOKED_AT).unwrap_or(bytes);
-    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let start = String::from_utf8_lossy(start);
     let is_marked_up = start.trim_start().starts_with('<');
     if !is_marked_up {
         return None;
@@ -47,13 +54,8 @@ fn in_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let of_xml = start
         .split_once("?>")
         .filter(|(front, _)| front.trim_start().starts_with("<?xml"))
-        .and_then(|(front, _)| front.split_once("encoding"));
-    let rest = of_xml.or_else(|| start.split_once("charset"))?.1;
-    let label = rest.trim_start().strip_prefix('=')?.trim_start();
-    let label = label.trim_start_matches(['"', '\'']);
-    let end = label.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')));
-    let label = label.get(..end.unwrap_or(label.len()))?;
-    let encoding = Encoding::for_label(label.as_bytes())?;
+        .and_then(|(front, _)| after(front, "encoding"));
+    let encoding = of_xml.or_else(|| of_meta(&Tree::parse(&start)))?;
     // It was read byte by byte, so it is not what it says.
     if encoding == UTF_16LE || encoding == UTF_16BE {
         return Some(UTF_8);
@@ -61,13 +63,46 @@ fn in_page(bytes: &[u8]) -> Option<&'static Encoding> {
     Some(encoding)
 }
 
+/// What the first `<meta>` says that says anything of it. Scripts have an attribute of
+/// that name too, and words of a page may look like one.
+fn of_meta(tree: &Tree) -> Option<&'static Encoding> {
+    tree.elements(Tag::Meta).find_map(|node| {
+        if let Some(label) = tree.attribute(node, Name::Charset) {
+            return Encoding::for_label(label.as_bytes());
+        }
+        let kind = tree.attribute(node, Name::HttpEquiv)?.trim();
+        let is_type = kind.eq_ignore_ascii_case("content-type");
+        after(
+            tree.attribute(node, Name::Content).filter(|_| is_type)?,
+            "charset",
+        )
+    })
+}
+
+/// The encoding that is named behind a key and a sign of equality.
+fn after(text: &str, key: &str) -> Option<&'static Encoding> {
+    let text = text.to_ascii_lowercase();
+    let (_, rest) = text.split_once(key)?;
+    let label = rest.trim_start().strip_prefix('=')?.trim_start();
+    let label = label.trim_start_matches(['"', '\'']);
+    let end = label.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')));
+    Encoding::for_label(label.get(..end.unwrap_or(label.len()))?.as_bytes())
+}
+
+/// UTF-8, unless there is more that it cannot be than what it must be: a page may have a
+/// bad byte, and in another encoding hardly two letters look like one of UTF-8.
 fn guess(bytes: &[u8]) -> &'static Encoding {
-    match std::str::from_utf8(bytes) {
-        Ok(_) => UTF_8,
+    let (mut good, mut bad) = (0usize, 0usize);
+    let mut chunks = bytes.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        good += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        let invalid = chunk.invalid();
         // A body that was cut may end within a character.
-        Err(error) if error.error_len().is_none() => UTF_8,
-        Err(_) => WINDOWS_1252,
+        let is_begun = std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+        let is_cut = chunks.peek().is_none() && is_begun;
+        bad += usize::from(!invalid.is_empty() && !is_cut);
     }
+    if good >= bad { UTF_8 } else { WINDOWS_1252 }
 }
 
 #[cfg(test)]
@@ -104,6 +139,19 @@ mod tests {
             ),
             (b"a\r\nb", "text/plain; charset=nonsense", "a\nb"),
             (b"cut \xc3", "text/plain", "cut \u{fffd}"),
+            (b"gr\xc3\xbcn \xc3\xa4\xff", "text/plain", "grün ä\u{fffd}"),
+            (b"gr\xfcn \xe4 \xc3\xbc", "text/plain", "grün ä Ã¼"),
+            (b"g\0r\0\xfc\0n\0", "text/plain; charset=utf-16le", "grün"),
+            (
+                b"<title>charset=koi8-r</title><script charset=koi8-r></script><!-- <meta charset=koi8-r> -->\xc3\xbc",
+                "text/html",
+                "<title>charset=koi8-r</title><script charset=koi8-r></script><!-- <meta charset=koi8-r> -->ü",
+            ),
+            (
+                b"<meta name=d content='charset=koi8-r'><META http-equiv=Content-Type content='text/html; charset=ISO-8859-1'>\xc3\xbc",
+                "text/html",
+                "<meta name=d content='charset=koi8-r'><META http-equiv=Content-Type content='text/html; charset=ISO-8859-1'>Ã¼",
+            ),
         ] {
             assert_eq!(decode(bytes, content_type), text, "{content_type}");
         }

@@ -1,5 +1,6 @@
 //! What bytes are: by themselves first, and then by what the server says.
 
+use super::charset::is_said_wide;
 use haft_ops::text::sniff::{Encoding, encoding, is_binary};
 
 /// How a body is read.
@@ -43,7 +44,8 @@ pub(super) fn of(bytes: &[u8], content_type: &str) -> Media {
     {
         return Media::Binary(named(kind.mime_type()));
     }
-    let is_wide = matches!(encoding(bytes), Encoding::Utf16Le | Encoding::Utf16Be);
+    let is_wide = matches!(encoding(bytes), Encoding::Utf16Le | Encoding::Utf16Be)
+        || is_said_wide(content_type);
     if !is_wide && is_binary(bytes) {
         return Media::Binary(named(&essence));
     }
@@ -106,6 +108,7 @@ mod tests {
         for (bytes, content_type, media) in [
             (&b"<p>x"[..], "text/html; charset=utf-8", Media::Html),
             (b"<p>x", "text/plain", Media::Text),
+            (b"x\0y\0", "text/plain; charset=UTF-16LE", Media::Text),
             (b"<!DOCTYPE html><p>x", "", Media::Html),
             (b"  <html><p>x", "application/octet-stream", Media::Html),
             (b"{}", "application/json", Media::Json),

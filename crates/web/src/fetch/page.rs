@@ -6,13 +6,20 @@ use super::media::{self, Media};
 use super::{Trouble, charset, json};
 use crate::html::{self, Name, Page, Tag};
 use haft_ops::text::decode::prefix;
+use std::sync::atomic::AtomicBool;
 use url::Url;
 
 /// A page with more text than that is a page, whatever else is in it.
 const A_PAGE: usize = 1500;
 
+/// A page that keeps programs out has less text than that.
+const A_CHALLENGE: usize = 500;
+
 /// A page with less text than that may be one that its scripts have yet to make.
 const A_SHELL: usize = 150;
+
+/// A page with less text than that says nothing: `Loading…`, `Are you a robot?`.
+const A_WORD: usize = 40;
 
 /// How much of the page of an error is repeated.
 const EXCERPT: usize = 600;
@@ -60,6 +67,23 @@ const SIGNS: [(&str, &str); 16] = [
     ("access denied</title>", "a refusal of programs"),
 ];
 
+/// Those of them that stand in forms of pages that keep nobody out.
+const IN_FORMS: [&str; 6] = [
+    "challenges.cloudflare.com",
+    "/cdn-cgi/challenge-platform",
+    "g-recaptcha",
+    "h-captcha",
+    "verify you are human",
+    "are you a robot",
+];
+
+/// Whether nothing can be meant by a page but to keep programs out.
+fn is_challenge(html: &str) -> bool {
+    let html = html.to_ascii_lowercase();
+    let mut signs = SIGNS.iter().map(|(sign, _)| *sign);
+    signs.any(|sign| !IN_FORMS.contains(&sign) && html.contains(sign))
+}
+
 /// Whether a page keeps programs out, and how.
 pub(super) fn keeps_out(html: &str) -> Option<&'static str> {
     let html = html.to_ascii_lowercase();
@@ -69,11 +93,11 @@ pub(super) fn keeps_out(html: &str) -> Option<&'static str> {
         .map(|(_, what)| *what)
 }
 
-/// Reads a body.
+/// Reads a body, until `stop` is set: then nobody waits for it.
 ///
 /// # Errors
 /// When it is not what was asked for, or nothing to read.
-pub(super) fn read(raw: &Raw) -> Result<Read, Trouble> {
+pub(super) fn read(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
     if raw.bytes.is_empty() {
         return Err(Trouble::Empty {
             place: shown(&raw.url),
@@ -86,7 +110,7 @@ pub(super) fn read(raw: &Raw) -> Result<Read, Trouble> {
             what,
             bytes: raw.bytes.len() as u64,
         }),
-        Media::Html => of_html(raw),
+        Media::Html => of_html(raw, stop),
         Media::Json => {
             let text = charset::decode(&raw.bytes, &raw.content_type);
             Ok(whole(json::pretty(&text).unwrap_or(text)))
@@ -104,7 +128,7 @@ fn whole(text: String) -> Read {
     }
 }
 
-fn of_html(raw: &Raw) -> Result<Read, Trouble> {
+fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
     let html = charset::decode(&raw.bytes, &raw.content_type);
     let page = Page::parse(&html, &raw.url);
     let html::Text {
@@ -112,16 +136,30 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
         main,
         rest,
         is_cut,
-    } = page.text();
-    let all = main.len() + rest.len();
+    } = page.text(stop);
+    // The title alone is nothing to read.
+    let heading = title.as_ref().map(|title| format!("# {title}\n\n"));
+    let heading = heading.filter(|heading| main.starts_with(heading.as_str()));
+    let all = main.len() + rest.len() - heading.map_or(0, |heading| heading.len());
+    let mut note = None;
     if all < A_PAGE
         && let Some(what) = keeps_out(&html)
     {
-        return Err(Trouble::Blocked {
-            place: shown(&raw.url),
-            status: raw.status,
-            what,
-        });
+        let most = if is_challenge(&html) {
+            A_CHALLENGE
+        } else {
+            A_WORD
+        };
+        if all < most {
+            return Err(Trouble::Blocked {
+                place: shown(&raw.url),
+                status: raw.status,
+                what,
+            });
+        }
+        note = Some(format!(
+            "[The page shows {what}: parts of it may be missing]"
+        ));
     }
     if all < A_SHELL {
         if let Some(to) = page.forwards_to().filter(|to| *to != raw.url) {
@@ -131,9 +169,16 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
             });
         }
         if needs_scripts(&page, all == 0) {
-            return Err(Trouble::NeedsJavaScript {
-                place: shown(&raw.url),
-            });
+            let asks = |text: &str| text.to_ascii_lowercase().contains("javascript");
+            if says_nothing(&main, &rest, all) || asks(&main) || asks(&rest) {
+                return Err(Trouble::NeedsJavaScript {
+                    place: shown(&raw.url),
+                });
+            }
+            note = Some(
+                "[The page may need JavaScript: this is all there is to read without it]"
+                    .to_owned(),
+            );
         }
     }
     let title = title.filter(|title| !title.is_empty());
@@ -160,7 +205,23 @@ fn of_html(raw: &Raw) -> Result<Read, Trouble> {
         read.main = read.text.len();
         read.text.push_str(&rest);
     }
+    if let Some(note) = note {
+        let note = note + "\n\n";
+        read.text.insert_str(0, &note);
+        read.main += note.len();
+    }
     Ok(read)
+}
+
+/// Whether a text is only what stands there while a page is made.
+fn says_nothing(main: &str, rest: &str, length: usize) -> bool {
+    let waits = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        ["loading", "please wait", "one moment"]
+            .iter()
+            .any(|sign| text.contains(sign))
+    };
+    length == 0 || (length < A_WORD && (waits(main) || waits(rest)))
 }
 
 /// Whether a page with next to no text is one that its scripts would fill.
@@ -183,12 +244,12 @@ fn needs_scripts(page: &Page, is_empty: bool) -> bool {
 }
 
 /// How the page begins that came with an error.
-pub(super) fn excerpt(raw: &Raw) -> String {
+pub(super) fn excerpt(raw: &Raw, stop: &AtomicBool) -> String {
     let text = match media::of(&raw.bytes, &raw.content_type) {
         Media::Binary(_) => return String::new(),
         Media::Html => {
             let html = charset::decode(&raw.bytes, &raw.content_type);
-            html::text(&html, &raw.url).main
+            Page::parse(&html, &raw.url).text(stop).main
         }
         Media::Json | Media::Text => charset::decode(&raw.bytes, &raw.content_type),
     };

@@ -1,10 +1,15 @@
 //! What can come of fetching a page beside the page. Each has a name, says what
 //! happened to what, and what to try next.
 
+use super::address::brief;
 use crate::client::{HttpError, words};
+use crate::guard::DENIED;
 use haft_ops::text::size::size;
 use std::time::Duration;
 use url::Url;
+
+/// How much of an address is told that can be fetched next.
+const LONGEST_NEXT: usize = 2000;
 
 /// Why there is no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +44,7 @@ pub enum Trouble {
     },
     /// A page that leads to a host that the rules do not simply allow, or that says
     /// itself where to go on.
-    #[error("redirected elsewhere: {} leads to {to}", .place)]
+    #[error("redirected elsewhere: {} leads to {}", .place, brief(.to, LONGEST_NEXT))]
     Elsewhere {
         /// Where from, without its query.
         place: String,
@@ -140,6 +145,9 @@ impl Trouble {
 
 fn of_answer(error: &HttpError) -> &'static str {
     match error {
+        HttpError::Forbidden { kind, .. } if *kind == DENIED => {
+            "tools.web.deny_hosts of the person's configuration names it. Look for another source."
+        }
         HttpError::Forbidden { .. } => {
             "Only the person can allow that: tools.web.allow_hosts in their own haft.yaml names hosts that may be reached."
         }
@@ -148,6 +156,9 @@ fn of_answer(error: &HttpError) -> &'static str {
         }
         HttpError::NotSecure { .. } => {
             "Its certificate is not trusted. Nothing was sent; tools.web.ca_file names certificates of one's own."
+        }
+        HttpError::NotTls { .. } => {
+            "Nothing was sent. If a page without encryption is meant, write http:// for https://."
         }
         HttpError::TimedOut { .. } | HttpError::Broken { .. } | HttpError::NotConnected { .. } => {
             "Try again later, or look for another source with web_search."

@@ -1,25 +1,28 @@
 //! Places as a configuration names them: a host, a host with a port, a range.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// One place: `example.org`, `example.org:8080`, `[::1]:8080`, `10.0.0.0/8`.
+/// One place: `example.org`, `example.org:8080`, `*.example.org`, `[::1]:8080`,
+/// `10.0.0.0/8`.
 ///
 /// A name matches exactly that host, in any case and with or without a final
-/// dot: neither what ends in it nor what begins with it.
+/// dot: neither what ends in it nor what begins with it. `*.` and a name matches all
+/// hosts below the name, and not the name itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry(Kind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Host { name: String, port: Option<u16> },
+    Below { name: String, port: Option<u16> },
     Range { base: IpAddr, bits: u8 },
 }
 
 /// Text that names no place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a host, host:port or range of addresses: {entry:?}")]
+#[error("not a host, host:port, *.host or range of addresses: {entry:?}")]
 pub struct BadEntry {
     /// What was given.
     pub entry: String,
@@ -29,13 +32,31 @@ pub struct BadEntry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entries(Vec<Entry>);
 
+/// An address in the one form that is compared: one of the older protocol may be
+/// written into the newer one, as a mapped address or for a translator (NAT64).
+fn plain(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(wide) => match wide.segments() {
+            [0x0064, 0xff9b, 0, 0, 0, 0, high, low] => {
+                Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)).into()
+            }
+            _ => address.to_canonical(),
+        },
+        IpAddr::V4(_) => address,
+    }
+}
+
 /// A host in the one spelling that is compared.
 pub(super) fn canonical(host: &str) -> String {
     let host = host
         .strip_prefix('[')
         .and_then(|inside| inside.strip_suffix(']'))
         .unwrap_or(host);
-    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    match host.parse::<IpAddr>() {
+        Ok(address) => plain(address).to_string(),
+        Err(_) => host,
+    }
 }
 
 impl Entries {
@@ -54,11 +75,16 @@ impl Entries {
     /// Whether an entry names this host and port.
     #[must_use]
     pub fn names(&self, host: &str, port: u16) -> bool {
+        let literal = host.trim_start_matches('[').trim_end_matches(']');
+        let literal = literal.parse::<IpAddr>().ok();
         let host = canonical(host);
-        let literal = host.parse::<IpAddr>().ok();
+        let fits = |only: &Option<u16>| only.is_none_or(|only| only == port);
         self.0.iter().any(|entry| match &entry.0 {
-            Kind::Host { name, port: only } => {
-                *name == host && only.is_none_or(|only| only == port)
+            Kind::Host { name, port } => *name == host && fits(port),
+            Kind::Below { name, port } => {
+                let front = host.strip_suffix(name.as_str());
+                let front = front.and_then(|front| front.strip_suffix('.'));
+                front.is_some_and(|front| !front.is_empty()) && fits(port)
             }
             Kind::Range { .. } => literal.is_some_and(|address| entry.holds(address)),
         })
@@ -69,19 +95,31 @@ impl Entries {
     pub fn hold(&self, address: IpAddr) -> bool {
         self.0.iter().any(|entry| entry.holds(address))
     }
+
+    /// The same, or whether an entry without a port is this very address: what is denied
+    /// by its address is denied by any name of it. What is allowed by it is not, for
+    /// anybody can give it a name.
+    #[must_use]
+    pub fn strike(&self, address: IpAddr) -> bool {
+        let literal = plain(address).to_string();
+        let is_it =
+            |entry: &Entry| matches!(&entry.0, Kind::Host { name, port: None } if *name == literal);
+        self.hold(address) || self.0.iter().any(is_it)
+    }
 }
 
 impl Entry {
     fn holds(&self, address: IpAddr) -> bool {
         match self.0 {
             Kind::Range { base, bits } => within(base, bits, address),
-            Kind::Host { .. } => false,
+            Kind::Host { .. } | Kind::Below { .. } => false,
         }
     }
 }
 
 fn within(base: IpAddr, bits: u8, address: IpAddr) -> bool {
-    match (base, address) {
+    // A range may be one of the wide forms itself.
+    let is_within = |address| match (base, address) {
         (IpAddr::V4(base), IpAddr::V4(address)) => {
             (base.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(bits)
         }
@@ -89,7 +127,8 @@ fn within(base: IpAddr, bits: u8, address: IpAddr) -> bool {
             (base.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(bits)
         }
         _ => false,
-    }
+    };
+    is_within(address) || is_within(plain(address))
 }
 
 impl FromStr for Entry {
@@ -115,6 +154,14 @@ fn parse(given: &str) -> Option<Kind> {
         Some((host, port)) => (host, Some(port.parse().ok()?)),
         None => (given, None),
     };
+    let (host, is_below) = match host.strip_prefix("*.") {
+        Some(name) => (name, true),
+        None => (host, false),
+    };
+    // A star elsewhere would stand for itself, and match nothing.
+    if host.contains('*') {
+        return None;
+    }
     // Spelled as it is in an address that was read: letters beyond ASCII are
     // encoded, `127.1` is `127.0.0.1`.
     let bare = canonical(host);
@@ -123,7 +170,12 @@ fn parse(given: &str) -> Option<Kind> {
         Err(_) => url::Host::parse(&bare).ok()?,
     };
     let name = canonical(&host.to_string());
-    (!name.is_empty()).then_some(Kind::Host { name, port })
+    match is_below {
+        _ if name.is_empty() => None,
+        // Nothing is below an address.
+        true => matches!(host, url::Host::Domain(_)).then_some(Kind::Below { name, port }),
+        false => Some(Kind::Host { name, port }),
+    }
 }
 
 impl fmt::Display for Entry {
@@ -138,6 +190,11 @@ impl fmt::Display for Entry {
                 name,
                 port: Some(port),
             } => write!(f, "{name}:{port}"),
+            Kind::Below { name, port: None } => write!(f, "*.{name}"),
+            Kind::Below {
+                name,
+                port: Some(port),
+            } => write!(f, "*.{name}:{port}"),
             Kind::Range { base, bits } => write!(f, "{base}/{bits}"),
         }
     }

@@ -204,7 +204,61 @@ fn entries_match_exactly() {
         assert!(!entries.names(host, port), "{host}:{port}");
     }
     assert!(entries.hold(address("10.1.2.3")) && !entries.hold(address("10.2.2.3")));
-    assert!(!entries.hold(address("::ffff:10.1.2.3")));
+    assert!(entries.hold(address("::ffff:10.1.2.3")));
+    assert!(!entries.strike(address("10.2.2.3")));
+}
+
+#[test]
+fn no_form_of_an_address_walks_around_an_entry() {
+    let entries = Entries::parse(["1.2.3.4", "5.6.0.0/16", "9.9.9.9:80", "::ffff:8.8.8.8"]);
+    let entries = entries.expect("entries");
+    for host in [
+        "1.2.3.4",
+        "[::ffff:1.2.3.4]",
+        "[::ffff:102:304]",
+        "[64:ff9b::1.2.3.4]",
+        "[::ffff:5.6.7.8]",
+        "[64:ff9b::506:708]",
+        "[::ffff:9.9.9.9]",
+        "8.8.8.8",
+    ] {
+        assert!(entries.names(host, 80), "{host}");
+        let literal = address(host.trim_matches(['[', ']']));
+        let has_port = host.contains("9.9");
+        assert_eq!(entries.strike(literal), !has_port, "{host}");
+    }
+    for host in [
+        "1.2.3.5",
+        "[::ffff:1.2.3.5]",
+        "[::1.2.3.4]",
+        "[2001::102:304]",
+    ] {
+        assert!(!entries.names(host, 80), "{host}");
+    }
+    // A range of the forms themselves is one.
+    let entries = Entries::parse(["64:ff9b::/96", "::ffff:0:0/96"]).expect("entries");
+    assert!(entries.hold(address("64:ff9b::1.2.3.4")) && entries.hold(address("::ffff:1.2.3.4")));
+    assert!(entries.names("[64:ff9b::1.2.3.4]", 80) && !entries.names("1.2.3.4", 80));
+}
+
+#[test]
+fn a_star_stands_for_all_below_a_name() {
+    let entries = Entries::parse(["*.Evil.example", "*.b.example:8080"]).expect("entries");
+    for (host, port) in [
+        ("a.evil.example", 1),
+        ("a.B.evil.example.", 443),
+        ("a.b.example", 8080),
+    ] {
+        assert!(entries.names(host, port), "{host}:{port}");
+    }
+    for (host, port) in [
+        ("evil.example", 443),
+        ("notevil.example", 443),
+        ("a.evil.example.org", 443),
+        ("a.b.example", 80),
+    ] {
+        assert!(!entries.names(host, port), "{host}:{port}");
+    }
 }
 
 #[test]
@@ -217,6 +271,8 @@ fn entries_read_back_as_they_are_shown() {
         "[::1]:80",
         "::1",
         "0.0.0.0/0",
+        "*.example.com",
+        "*.example.com:80",
     ] {
         assert_eq!(text.parse::<Entry>().expect(text).to_string(), text);
     }
@@ -230,6 +286,11 @@ fn entries_read_back_as_they_are_shown() {
         "x:70000",
         "a b",
         "user@host",
+        "*",
+        "*.",
+        "a.*.example",
+        "*.*.example",
+        "*.1.2.3.4",
     ] {
         assert!(text.parse::<Entry>().is_err(), "{text:?}");
     }

@@ -1,29 +1,40 @@
 //! From elements to text, in the order of the document.
 
+use super::code::{self, is_line_number, longest_run};
+use super::listing;
 use super::table::{self, Table};
 use super::tag::Tag;
 use super::tree::{Name, Tree};
 use super::writer::{MOST, Mark, Writer, is_unseen};
+use std::sync::atomic::{AtomicBool, Ordering};
 use url::Url;
 
-/// The longest language of a block of code that is named.
-const LONGEST_LANGUAGE: usize = 20;
-
 /// Addresses longer than that are left out; their text stays.
-const LONGEST_LINK: usize = 2000;
+pub(super) const LONGEST_LINK: usize = 2000;
+
+/// The longest sign by which one links to a heading.
+const LONGEST_SIGN: usize = 9;
 
 /// Puts parts of a page into words.
 pub(super) struct Renderer<'a> {
     tree: &'a Tree,
-    base: &'a Url,
+    /// What links are read against; nothing where only whole addresses count.
+    base: Option<&'a Url>,
     /// Which nodes are left out.
     skip: &'a [bool],
     /// Where text goes: the page, and within it the cell that is being read.
     writers: Vec<Writer>,
     /// The elements that are open, and what to do at their ends.
     open: Vec<(usize, End)>,
+    /// Of these the tables and the cells, and whether each is a table: a cell may hold
+    /// what looks like a row, and it would be nobody's.
+    grids: Vec<bool>,
     lists: Vec<Option<u64>>,
     tables: Vec<Table>,
+    /// How many cells tables may still add.
+    spare: usize,
+    /// Set when nobody waits for the text any more.
+    stop: &'a AtomicBool,
 }
 
 /// What the end of an element means.
@@ -46,15 +57,23 @@ enum End {
 }
 
 impl<'a> Renderer<'a> {
-    pub(super) fn new(tree: &'a Tree, base: &'a Url, skip: &'a [bool]) -> Self {
+    pub(super) fn new(
+        tree: &'a Tree,
+        base: Option<&'a Url>,
+        skip: &'a [bool],
+        stop: &'a AtomicBool,
+    ) -> Self {
         Self {
             tree,
             base,
             skip,
             writers: vec![Writer::new()],
             open: Vec::new(),
+            grids: Vec::new(),
             lists: Vec::new(),
             tables: Vec::new(),
+            spare: table::MOST_ADDED,
+            stop,
         }
     }
 
@@ -66,7 +85,8 @@ impl<'a> Renderer<'a> {
         while at < end {
             self.close_before(at);
             at = self.enter(at).max(at + 1);
-            if self.writers.first().is_some_and(Writer::is_full) {
+            let is_full = self.writers.first().is_some_and(Writer::is_full);
+            if is_full || self.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
@@ -147,15 +167,15 @@ impl<'a> Renderer<'a> {
             Tag::Q => End::Around(self.writer().mark(), "\""),
             Tag::Rt => {
                 let text = self.seen_words(node);
+                let text: String = text.chars().filter(|c| !is_unseen(*c)).collect();
                 self.writer().exact(&format!("({text})"));
                 return end;
             }
             Tag::Sup => {
-                let text = self.tree.plain_text(node);
-                let mark = if text.starts_with(char::is_alphanumeric) {
-                    "^"
-                } else {
-                    ""
+                let first = self.tree.first_character(node);
+                let mark = match first.is_some_and(char::is_alphanumeric) {
+                    true => "^",
+                    false => "",
                 };
                 End::Before(self.writer().mark(), mark)
             }
@@ -206,6 +226,11 @@ impl<'a> Renderer<'a> {
             }
             _ => End::Nothing,
         };
+        match what {
+            End::Table => self.grids.push(true),
+            End::Cell(_) => self.grids.push(false),
+            _ => {}
+        }
         self.open.push((end, what));
         node + 1
     }
@@ -249,8 +274,14 @@ impl<'a> Renderer<'a> {
                     table.end_row();
                 }
             }
-            End::Cell(node) => self.end_of_cell(node),
-            End::Table => self.end_of_table(),
+            End::Cell(node) => {
+                self.grids.pop();
+                self.end_of_cell(node);
+            }
+            End::Table => {
+                self.grids.pop();
+                self.end_of_table();
+            }
         }
     }
 
@@ -297,10 +328,19 @@ impl<'a> Renderer<'a> {
 
     /// The text within a node as it is written, but for what is left out.
     fn seen_text(&self, node: usize) -> String {
+        self.seen_text_and(node, |_| None)
+    }
+
+    /// The same with something beside each link.
+    fn seen_text_and(&self, node: usize, beside: impl Fn(usize) -> Option<String>) -> String {
         let mut text = String::new();
+        let mut pending: Option<(usize, String)> = None;
         let mut at = node + 1;
         let end = self.tree.within(node).end;
         while at < end {
+            if let Some((_, words)) = pending.take_if(|(end, _)| *end <= at) {
+                text.push_str(&words);
+            }
             let tag = self.tree.tag(at);
             let is_left_out = self.skip.get(at).copied().unwrap_or_default()
                 || tag.is_some_and(Tag::is_silent)
@@ -309,12 +349,18 @@ impl<'a> Renderer<'a> {
                 at = self.tree.within(at).end;
                 continue;
             }
-            if tag == Some(Tag::Br) {
-                text.push('\n');
+            match tag {
+                Some(Tag::Br | Tag::Hr) => text.push('\n'),
+                Some(Tag::A) => {
+                    let inner_end = self.tree.within(at).end;
+                    pending = beside(at).map(|words| (inner_end, words)).or(pending);
+                }
+                _ => {}
             }
             text.push_str(self.tree.text_of(at).unwrap_or_default());
             at += 1;
         }
+        text.push_str(&pending.map(|(_, words)| words).unwrap_or_default());
         text
     }
 
@@ -326,7 +372,15 @@ impl<'a> Renderer<'a> {
 
     /// Lines of code, as they are.
     fn code_block(&mut self, node: usize) {
-        let code = self.seen_text(node);
+        let code = match listing::is(self.tree, node, |link| self.address(link).is_some()) {
+            true => self.seen_text_and(node, |link| {
+                let address = self.address(link)?;
+                // Links that only sort the list lead nowhere else.
+                let is_order = self.tree.attribute(link, Name::Href)?.starts_with('?');
+                (!is_order).then(|| format!(" ({address})"))
+            }),
+            false => self.seen_text(node),
+        };
         let code: String = code
             .replace("\r\n", "\n")
             .chars()
@@ -338,46 +392,13 @@ impl<'a> Renderer<'a> {
             return;
         }
         let fence = "`".repeat(longest_run(code).max(2) + 1);
-        let language = self.language(node).unwrap_or_default();
+        let language = code::language(self.tree, node).unwrap_or_default();
         let writer = self.writer();
         writer.block();
         writer.exact(&format!("{fence}{language}"));
         writer.lines(code);
         writer.lines(&fence);
         writer.block();
-    }
-
-    /// The language that a class of the block, of what it is in or of what is in it
-    /// names.
-    fn language(&self, node: usize) -> Option<String> {
-        let inner = self
-            .tree
-            .within(node)
-            .find(|inner| self.tree.tag(*inner) == Some(Tag::Code));
-        let parent = self.tree.parent(node);
-        let above = self.tree.parent(parent);
-        let mut classes = [Some(node), inner, Some(parent), Some(above)]
-            .into_iter()
-            .flatten()
-            .flat_map(|node| self.tree.classes(node));
-        let mut name = "";
-        while let Some(class) = classes.next() {
-            let prefixes = ["language-", "lang-", "highlight-source-", "highlight-"];
-            if class == "brush:" {
-                name = classes.next().unwrap_or_default();
-            } else if let Some(rest) = prefixes.iter().find_map(|front| class.strip_prefix(front)) {
-                name = rest;
-            } else {
-                continue;
-            }
-            break;
-        }
-        let name = name.trim_end_matches(';');
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '-' | '_');
-        let is_name = name.len() <= LONGEST_LANGUAGE
-            && name.chars().all(fits)
-            && !matches!(name, "" | "default" | "none" | "plaintext");
-        is_name.then(|| name.to_owned())
     }
 
     /// Code within a line.
@@ -419,8 +440,8 @@ impl<'a> Renderer<'a> {
             .attribute(node, Name::Href)
             .is_some_and(|href| href.contains('#'))
             && matches!(
-                self.tree.plain_text(node).as_str(),
-                "¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "Anchor" | "Permalink"
+                self.tree.short_text(node, LONGEST_SIGN).as_deref(),
+                Some("¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "Anchor" | "Permalink")
             );
         if is_sign {
             // Its text is written in a place that nobody reads.
@@ -440,7 +461,11 @@ impl<'a> Renderer<'a> {
         if href.is_empty() || href.starts_with('#') || href.len() > LONGEST_LINK {
             return None;
         }
-        let url = self.base.join(href).ok()?;
+        let url = match self.base {
+            Some(base) => base.join(href),
+            None => Url::parse(href),
+        };
+        let url = url.ok().filter(|url| url.as_str().len() <= LONGEST_LINK)?;
         matches!(url.scheme(), "http" | "https" | "mailto").then_some(url)
     }
 
@@ -462,13 +487,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn in_table(&self) -> bool {
-        // A cell may hold what looks like a row, and it would be nobody's.
-        let innermost = self.open.iter().rev().find_map(|(_, what)| match what {
-            End::Table => Some(true),
-            End::Cell(_) => Some(false),
-            _ => None,
-        });
-        innermost == Some(true)
+        self.grids.last() == Some(&true)
     }
 
     fn table(&mut self, node: usize) -> End {
@@ -476,7 +495,7 @@ impl<'a> Renderer<'a> {
         if !table::is_data(self.tree, node) {
             return End::Block;
         }
-        self.tables.push(Table::default());
+        self.tables.push(Table::new(self.spare));
         End::Table
     }
 
@@ -502,11 +521,17 @@ impl<'a> Renderer<'a> {
         let Some(table) = self.tables.pop() else {
             return;
         };
+        self.spare = table.spare();
         self.writer().block();
-        for line in table.lines(MOST) {
+        let (lines, below) = table.lines(MOST);
+        for line in lines {
             self.writer().lines(&line);
         }
         self.writer().block();
+        for text in below {
+            self.writer().lines(&text);
+            self.writer().block();
+        }
     }
 }
 
@@ -524,27 +549,4 @@ fn is_same(text: &str, address: &Url) -> bool {
 /// An address within round brackets.
 fn in_brackets(address: &Url) -> String {
     address.as_str().replace('(', "%28").replace(')', "%29")
-}
-
-fn is_line_number(class: &str) -> bool {
-    matches!(
-        class,
-        "linenos"
-            | "linenodiv"
-            | "lineno"
-            | "line-number"
-            | "line-numbers-rows"
-            | "gutter"
-            | "blob-num"
-    )
-}
-
-fn longest_run(code: &str) -> usize {
-    let mut longest = 0;
-    let mut run = 0;
-    for c in code.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    longest
 }

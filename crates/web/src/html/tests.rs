@@ -29,6 +29,7 @@ fn blanks_and_breaks() {
         ("x<sup>2</sup>", "x^2"),
         ("so\u{ad}ft\u{200b}er \u{202e}x\u{e0041}", "softer x"),
         ("a\u{0}b\u{1b}[31mc", "ab[31mc"),
+        ("<ruby>a<rt>b\u{1b}\u{202e}\u{e0041}c</rt></ruby>", "a(bc)"),
         ("<del>a</del> <q>b</q> <s> </s>", "~~a~~ \"b\""),
     ] {
         assert_eq!(main(html), wanted, "{html:?}");
@@ -77,6 +78,7 @@ fn links_are_whole_and_worth_it() {
             "[`x`](https://example.org/a/c)",
         ),
         ("<h2>x <a href='#x'>¶</a></h2>", "## x"),
+        ("<h2>x <a href='#x'> Perma<b>link </b></a></h2>", "## x"),
         ("<img alt=''><img src=x><img alt=' a\n b '>", "[Image: a b]"),
     ] {
         assert_eq!(main(html), wanted, "{html:?}");
@@ -102,6 +104,27 @@ fn code_keeps_its_shape() {
             "- x\n\n  ```\n  a\n   b\n  ```\n\n  y",
         ),
         ("<pre>a<span class=lineno>1</span>b</pre>", "```\nab\n```"),
+    ] {
+        assert_eq!(main(html), wanted, "{html:?}");
+    }
+}
+
+#[test]
+fn listings_of_directories_keep_their_addresses() {
+    for (html, wanted) in [
+        (
+            "<pre><a href='../'>../</a>\n<a href=long-name.deb>long-na..&gt;</a>  01-Feb  70M\n</pre>",
+            "```\n../ (https://example.org/)\nlong-na..> (https://example.org/a/long-name.deb)  01-Feb  70M\n```",
+        ),
+        (
+            "<pre><img alt=Icon> <a href='?C=N'>Name</a> <a href='?C=M'>Date</a><hr><img> <a href='/'>Up</a>\n<img> <a href=x>x</a>  9K</pre>",
+            "```\n Name Date\n Up (https://example.org/)\n x (https://example.org/a/x)  9K\n```",
+        ),
+        // In code it is words that are links.
+        (
+            "<pre>fn <a href=a>a</a>()\nfn <a href=b>b</a>()\n<a href=c>c</a></pre>",
+            "```\nfn a()\nfn b()\nc\n```",
+        ),
     ] {
         assert_eq!(main(html), wanted, "{html:?}");
     }
@@ -159,6 +182,26 @@ fn tables_of_data_stay_tables() {
 }
 
 #[test]
+fn a_long_cell_leaves_a_table_a_table() {
+    let long = "word ".repeat(1000);
+    let rows = "<tr><td>a<td>b".repeat(4);
+    let read = main(&format!(
+        "<table>{rows}<tr><td>c<td>{long}<tr><td>d<td>e</table>f"
+    ));
+    assert!(read.starts_with("| a | b |\n| --- | --- |\n"), "{read}");
+    assert!(
+        read.contains("| c | [1: below the table] |\n| d | e |\n\n[1] word word"),
+        "{read}"
+    );
+    assert!(read.ends_with("word\n\nf"), "{read}");
+    assert_eq!(read.matches("word").count(), 1000);
+    // A page that is arranged by a table is none.
+    let page = format!("<table><tr><td>a<td>b<tr><td>c<td>{long}</table>");
+    let read = text(&page, &"https://example.org/".parse().expect("an address"));
+    assert!(!read.main.contains('|') && !read.rest.contains('|'));
+}
+
+#[test]
 fn what_nobody_sees_is_not_read() {
     for html in [
         "a<p hidden>b</p>",
@@ -211,6 +254,12 @@ fn bombs_are_bounded() {
         "<pre><pre>".repeat(many) + "end",
         "<p".to_owned() + &" class=x".repeat(many) + ">end",
         "&amp;".repeat(many * 10),
+        "<sup>".repeat(390) + &"x<b>y</b>".repeat(many * 8) + "end",
+        "<a href='#x'><table><tr><td>".repeat(130) + &"x<b>y</b>".repeat(many) + "end",
+        "<i>".repeat(390) + &"<tr><td>".repeat(many * 10) + "end",
+        format!("<base href='/{}/'>", "x".repeat(60_000))
+            + &"<a href=y>z</a>".repeat(many * 5)
+            + "end",
         "<".repeat(many * 10),
     ];
     let read = move || {
@@ -233,6 +282,68 @@ fn bombs_are_bounded() {
         .expect("a thread")
         .join()
         .expect("an end");
+}
+
+/// Cells that count for many rows and columns are added to a bound, over all tables of
+/// a page; after that they stand once, and no word is lost.
+#[test]
+fn cells_do_not_multiply_without_end() {
+    let wide = "<td colspan=100 rowspan=1000>".to_owned();
+    let once = format!("<tr>{wide}x{wide}y{}", "<tr>".repeat(999));
+    for page in [
+        format!("<table>{}<tr><td>end<td>z</table>", once.repeat(40)),
+        format!("<table>{once}</table>").repeat(40) + "end",
+        // Rows that come to nothing are not shown, and cost the same.
+        format!(
+            "<table>{}</table>",
+            once.replace(">x", &format!(">{}", "x".repeat(90)))
+        )
+        .repeat(40)
+            + "end",
+    ] {
+        let read = main(&page);
+        assert!(read.contains("end"), "{}", read.len());
+        assert!(read.contains("count for several rows or columns"));
+        // Each cell is three bytes, and a line has one more and its end.
+        assert!(read.len() < 6 * super::table::MOST_ADDED, "{}", read.len());
+    }
+    let page = format!(
+        "<table>{}</table>",
+        "<tr>".to_owned() + &"<td>x".repeat(201)
+    )
+    .replace("</table>", "<tr><td>y</table>");
+    assert!(
+        main(&page).ends_with("[The table has more than 200 columns: the others are left out]")
+    );
+}
+
+/// Who no longer waits for a page does not keep a thread busy with it.
+#[test]
+fn a_walk_stops_when_it_is_told_to() {
+    let address = "https://example.org/".parse().expect("an address");
+    let page = super::Page::parse(&"<p>x".repeat(1000), &address);
+    let text = |stop| {
+        page.text(&std::sync::atomic::AtomicBool::new(stop))
+            .main
+            .len()
+    };
+    assert!(text(false) > 2000);
+    assert!(text(true) < 10);
+}
+
+/// What an address becomes counts, not what is written of it; and a base that is too
+/// long to repeat is none.
+#[test]
+fn addresses_without_end_are_left_out() {
+    let long = "x".repeat(1500);
+    let base = format!("<base href='/{long}/'>");
+    let link = |href: &str| format!("{base}<a href='{href}'>z</a>");
+    assert_eq!(main(&link(&long)), "z");
+    assert_eq!(main(&link("/y")), "[z](https://example.org/y)");
+    let base = format!("<base href='/{long}{long}/'>");
+    let link = |href: &str| format!("{base}<a href='{href}'>z</a>");
+    assert_eq!(main(&link("y")), "z");
+    assert_eq!(main(&link("https://a.org/y")), "[z](https://a.org/y)");
 }
 
 proptest! {

@@ -36,6 +36,7 @@ pub(crate) enum Name {
     Alttext,
     HttpEquiv,
     Content,
+    Charset,
 }
 
 impl Name {
@@ -56,6 +57,7 @@ impl Name {
             b"alttext" => Self::Alttext,
             b"http-equiv" => Self::HttpEquiv,
             b"content" => Self::Content,
+            b"charset" => Self::Charset,
             _ => return None,
         })
     }
@@ -170,6 +172,36 @@ impl Tree {
     pub(crate) fn plain_text(&self, node: usize) -> String {
         let all = self.all_text(node);
         all.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same of a node that has no more text than that, in bytes; nothing of others,
+    /// which are not read to their end.
+    pub(crate) fn short_text(&self, node: usize, most: usize) -> Option<String> {
+        let mut all = String::new();
+        let mut is_apart = false;
+        for text in self.within(node).filter_map(|inner| self.text_of(inner)) {
+            is_apart |= text.starts_with(char::is_whitespace);
+            for word in text.split_whitespace() {
+                if is_apart && !all.is_empty() {
+                    all.push(' ');
+                }
+                if all.len() + word.len() > most {
+                    return None;
+                }
+                all.push_str(word);
+                is_apart = true;
+            }
+            let is_blank = text.trim_start().is_empty();
+            is_apart = is_apart && is_blank || text.ends_with(char::is_whitespace);
+        }
+        Some(all)
+    }
+
+    /// The first character within a node that is not blank.
+    pub(crate) fn first_character(&self, node: usize) -> Option<char> {
+        self.within(node)
+            .filter_map(|inner| self.text_of(inner))
+            .find_map(|text| text.trim_start().chars().next())
     }
 
     /// The elements of a kind, in order.

@@ -204,7 +204,8 @@ async fn send(client: &Client, question: Question, time: Duration) -> Result<Res
         body: question.body,
         timeout: time,
         limit: MOST_BYTES,
-        redirects: Redirects::Follow,
+        // The rules were asked about this host alone.
+        redirects: Redirects::SameHost,
     };
     client.send(request).await.map_err(Why::NoAnswer)
 }

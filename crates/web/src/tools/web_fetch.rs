@@ -1,7 +1,8 @@
 //! `web_fetch`: a page of the web as text.
 
+use super::LONGEST_ADDRESS;
 use super::window::window;
-use crate::fetch::{self, Ask, Fetched, Fetcher, Trouble};
+use crate::fetch::{self, Ask, Fetched, Fetcher, Trouble, brief};
 use haft::prelude::*;
 use haft::truncate::{Keep, Limit, format_size};
 use std::time::Duration;
@@ -79,7 +80,10 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
     };
     let mut text = match fetched.hops {
         0 => String::new(),
-        _ => format!("[Redirected to: {}]\n\n", fetched.url),
+        _ => format!(
+            "[Redirected to: {}]\n\n",
+            brief(&fetched.url, LONGEST_ADDRESS)
+        ),
     };
     let part = whole.get(window.start..window.end).unwrap_or_default();
     text.push_str(part.trim_end());

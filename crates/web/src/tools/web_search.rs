@@ -1,5 +1,7 @@
 //! `web_search`: titles, addresses and snippets from a search engine.
 
+use super::LONGEST_ADDRESS;
+use crate::fetch::brief;
 use crate::search::{self, Failed, Found, Searcher};
 use haft::prelude::*;
 use std::fmt::Write as _;
@@ -68,7 +70,7 @@ fn reply(query: &str, found: &Found) -> Reply {
             "\n{}. **{}**\n   URL: {}\n",
             at + 1,
             hit.title,
-            hit.url
+            brief(&hit.url, LONGEST_ADDRESS)
         );
         if !hit.snippet.is_empty() {
             let _ = writeln!(text, "   {}", hit.snippet);

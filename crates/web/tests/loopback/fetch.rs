@@ -190,6 +190,16 @@ async fn a_page_that_keeps_programs_out_is_no_page() {
         assert!(text.contains("web_search"), "{text}");
         assert_eq!(outcome, "blocked");
     }
+    // A form of a page may have one, and a page may speak of it: it is read.
+    let form = "<h1>Contact us</h1><p>Phone +49 30 1234, mail a@b.example, open 9-17. Come and visit us.</p><form><div class=h-captcha></div></form>";
+    let server = Server::new([html(form)]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert!(
+        text.starts_with(
+            "[The page shows a captcha: parts of it may be missing]\n\n# Contact us\n"
+        ),
+        "{text}"
+    );
     // A page that only speaks of them is a page.
     let page = format!("<h1>How g-recaptcha works</h1><p>{}</p>", LONG.repeat(20));
     let server = Server::new([html(&page)]).await;
@@ -202,12 +212,21 @@ async fn a_page_that_its_scripts_make_is_told_so() {
         "<div id=root></div><script src=/app.js></script>",
         "<noscript>You need to enable JavaScript to run this app.</noscript><div></div>",
         "<body><script>render()</script></body>",
+        "<title>App</title><div id=root>Loading…</div><script src=/app.js></script>",
+        "<div id=root>This needs JavaScript.</div><script src=/app.js></script>",
     ] {
         let server = Server::new([html(body)]).await;
         let (text, outcome) = failure(&fetch(&reaching(&server), &server.base()).await);
         assert!(text.starts_with("needs JavaScript: "), "{text}");
         assert_eq!(outcome, "needs_javascript");
     }
+    // What there is to read is read.
+    let body = "<title>Docs and all else there is to be known about them</title><div id=__next><h1>Docs</h1><p>Hello, v1.2.3</p></div><script>x()</script>";
+    let server = Server::new([html(body)]).await;
+    assert_eq!(
+        read(&fetch(&reaching(&server), &server.base()).await),
+        "[The page may need JavaScript: this is all there is to read without it]\n\n# Docs\n\nHello, v1.2.3"
+    );
     // A short page with a script is a page.
     let server = Server::new([html("<p>It works.</p><script>x()</script>")]).await;
     assert_eq!(
@@ -358,6 +377,10 @@ async fn hosts_are_denied_by_settings_too() {
         ),
         "{text}"
     );
+    assert!(
+        text.contains("deny_hosts") && !text.contains("allow_hosts"),
+        "{text}"
+    );
     assert_eq!(outcome, "not_allowed");
     assert_eq!(server.connections(), 0);
 }
@@ -428,4 +451,36 @@ async fn long_pages_are_read_in_parts() {
         text.starts_with("offset 1000000 is past the end: the text has "),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_redirect_may_be_written_with_letters_beyond_ascii() {
+    let moved = answer("302 Found", &[("location", "/grün")], "");
+    let server = Server::new([moved, html("<p>here")]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert!(
+        text.contains("/gr%C3%BCn]") && text.ends_with("here"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_forwards_to_addresses_of_the_web_alone() {
+    let body = "<meta http-equiv=refresh content='0; url=javascript:x()'><p>It moved.";
+    let server = Server::new([html(body)]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert_eq!(text, "It moved.");
+}
+
+#[tokio::test]
+async fn an_address_without_end_is_shown_in_part() {
+    let long = format!("/{}", "x".repeat(5000));
+    let moved = answer("302 Found", &[("location", long.as_str())], "");
+    let server = Server::new([moved, html("<p>here")]).await;
+    let text = read(&fetch(&reaching(&server), &server.base()).await);
+    assert!(text.len() < 600 && text.contains("x…]"), "{text}");
+    let body = format!("<meta http-equiv=refresh content='0; url={long}'>");
+    let server = Server::new([html(&body)]).await;
+    let (text, _) = failure(&fetch(&reaching(&server), &server.base()).await);
+    assert!(text.len() < 2300 && text.contains("x…"), "{text}");
 }

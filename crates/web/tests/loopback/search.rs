@@ -233,3 +233,38 @@ async fn questions_that_are_none() {
         assert!(error.starts_with(words), "{error}");
     }
 }
+
+/// The rules were asked about the host of the engine, and about no other.
+#[tokio::test]
+async fn an_engine_leads_to_no_other_host() {
+    let to = Server::new([]).await;
+    let other = format!("http://localhost:{}/", to.port);
+    let from = Server::new([answer("302 Found", &[("location", other.as_str())], "")]).await;
+    let mut bed = Bed::allowing(&["localhost"]);
+    bed.engines = vec![duckduckgo(&from.base())];
+    let reply = bed
+        .session()
+        .call("web_search", json!({ "query": "x" }))
+        .await;
+    let (text, _) = failure(&reply);
+    assert!(text.contains("it leads to another host"), "{text}");
+    assert_eq!(to.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_hit_with_an_address_without_end_is_shown_in_part() {
+    let url = format!("https://example.org/{}", "x".repeat(5000));
+    let found = json!({ "results": [{ "title": "t", "url": url, "content": "c" }] });
+    let server = Server::new([json_answer("200 OK", &found.to_string())]).await;
+    let engine = Engine::new(Kind::Searxng, Some(&server.base()), None).expect("an engine");
+    let bed = Bed {
+        engines: vec![engine],
+        ..Bed::default()
+    };
+    let text = read(
+        &bed.session()
+            .call("web_search", json!({ "query": "x" }))
+            .await,
+    );
+    assert!(text.len() < 700 && text.contains("x…"), "{text}");
+}

@@ -4,9 +4,11 @@ use crate::client::get;
 use crate::http_server::{Server, answer, redirect};
 use haft_web::Secret;
 use haft_web::client::{Client, Header, HttpError, Origin, Redirects, Request, Settings};
+use haft_web::fetch::Trouble;
 use haft_web::guard::Entries;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -98,6 +100,29 @@ async fn a_redirect_does_not_lead_credentials_away_from_encryption() {
 }
 
 #[tokio::test]
+async fn a_certificate_of_an_authority_is_none_of_a_server() {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let mut asked = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    asked.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let certificate = asked.self_signed(&key).expect("a certificate");
+    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .expect("a configuration");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let server = Server::on("127.0.0.1:0", Some(acceptor), []).await;
+    let refused = fetch(&server, None).await.expect_err("an authority");
+    let text = refused.to_string();
+    assert!(
+        text.contains("that of an authority, not of a server"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn another_host_s_certificate_is_not() {
     let certified = certified("example.org");
     let server = Server::on("127.0.0.1:0", Some(certified.acceptor.clone()), []).await;
@@ -113,6 +138,33 @@ async fn there_is_no_way_back_to_plain_text() {
     let refused = fetch(&server, None).await.expect_err("no TLS there");
     assert!(!refused.may_have_arrived(), "{refused:?}");
     assert!(server.seen().iter().all(|seen| !seen.line.contains("HTTP")));
+}
+
+#[tokio::test]
+async fn what_speaks_no_tls_is_told_from_what_is_not_trusted() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a listener");
+    let port = listener.local_addr().expect("an address").port();
+    let plain = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let words = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+        stream.write_all(words).await.expect("an answer");
+        // Until the other side has had enough.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    });
+    let client = Client::new(Settings::default()).expect("a client");
+    let request = Request {
+        origin: Origin::Configuration,
+        ..get(&format!("https://127.0.0.1:{port}/"))
+    };
+    let refused = client.send(request).await.err().expect("no TLS there");
+    assert!(matches!(refused, HttpError::NotTls { .. }), "{refused}");
+    let advice = Trouble::from(refused).advice();
+    assert!(
+        advice.contains("http://") && !advice.contains("trusted"),
+        "{advice}"
+    );
+    plain.await.expect("a server");
 }
 
 #[test]
