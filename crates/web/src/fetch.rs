@@ -403,3 +403,17 @@ async fn finish(raw: Raw, hops: usize, from: Source) -> Result<Fetched, Trouble>
             }))
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Ordering, Waiting};
+
+    #[test]
+    fn who_is_gone_does_not_wait() {
+        let waiting = Waiting::default();
+        let stop = waiting.stop();
+        assert!(!stop.load(Ordering::Relaxed));
+        drop(waiting);
+        assert!(stop.load(Ordering::Relaxed));
+    }
+}
