@@ -2,6 +2,12 @@
 //! `tools.mcp` runs: reaches the server it is given, signs in where that is wanted, and
 //! calls every tool. `tests/conformance/run` drives it.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a program of its own, which the suite tells by the environment what to do"
+)]
+
 use async_trait::async_trait;
 use haft::{Answer, Approver, Definition, Filled, Form, Question, Runtime};
 use haft_mcp::client::{Remote, RemoteServer, Report, Tokens, Unreached};

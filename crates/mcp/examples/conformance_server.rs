@@ -2,6 +2,8 @@
 //! code that `haft mcp --http` runs. Prints its address; `tests/conformance/run` drives
 //! it.
 
+#![expect(clippy::print_stdout, reason = "says where it is")]
+
 use haft::{Content, Context, Effect, Embedded, Error, Filled, FromSchema, Reply, Runtime};
 use haft_mcp::{HttpServer, HttpSettings, ServerName};
 use serde_json::{Value, json};
