@@ -224,7 +224,7 @@ fn settings_that_are_wrong_are_named() {
         ),
         (
             "{allow_hosts: ['http://x']}",
-            "not a host, host:port or range of addresses",
+            "not a host, host:port, *.host or range of addresses",
         ),
         ("{deny_hosts: [1]}", "tools.web.deny_hosts: must be a list"),
         (
