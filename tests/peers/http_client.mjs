@@ -58,7 +58,7 @@ await client.connect(own);
 
 await check("the tools are listed and called", async () => {
   const names = (await client.listTools()).tools.map((tool) => tool.name);
-  assert.deepEqual(names, ["read", "bash", "edit", "write", "grep", "find", "ls"]);
+  assert.deepEqual(names, ["read", "bash", "edit", "write", "grep", "find", "ls", "web_search", "web_fetch"]);
   assert.equal(text(await client.callTool({ name: "read", arguments: { path: "a.txt" } })).trim(), "hello");
 });
 await check("a person is asked, and their word counts", async () => {
