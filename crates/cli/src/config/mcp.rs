@@ -1,7 +1,7 @@
 //! MCP servers whose tools a session has: what the settings say of them. What a project
 //! names is only named here; whether it is reached is a matter of trust.
 
-use super::plugins::{Environment, located};
+use super::plugins::{Environment, located, texts};
 use super::sources::{Listed, Origin, Sources};
 use super::{Shown, joined};
 use crate::env;
@@ -270,7 +270,7 @@ impl Reader<'_> {
         Ok(How::Program {
             program: located(&program, &self.folder),
             arguments,
-            environment: self.environment(map)?,
+            environment: Environment::read(map).map_err(|what| self.wrong(&what))?,
             dir,
         })
     }
@@ -344,38 +344,7 @@ impl Reader<'_> {
     }
 
     fn texts(&self, map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Failure> {
-        let items = match map.get(key) {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(items)) => items,
-            Some(_) => return Err(self.wrong(&format!("{key} must be a list"))),
-        };
-        let text = |item: &Value| match item {
-            Value::String(text) => Ok(text.clone()),
-            Value::Number(number) => Ok(number.to_string()),
-            Value::Bool(truth) => Ok(truth.to_string()),
-            _ => Err(self.wrong(&format!("{key} must be a list of texts"))),
-        };
-        items.iter().map(text).collect()
-    }
-
-    fn environment(&self, map: &Map<String, Value>) -> Result<Environment, Failure> {
-        let mut environment = Environment::default();
-        match map.get("env") {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(values)) => {
-                for (name, value) in values {
-                    let text = match value {
-                        Value::String(text) => text.clone(),
-                        Value::Null => String::new(),
-                        other => other.to_string(),
-                    };
-                    environment.values.push((name.clone(), text));
-                }
-            }
-            Some(Value::Array(_)) => environment.names = self.texts(map, "env")?,
-            Some(_) => return Err(self.wrong("env must be a map, or a list of names")),
-        }
-        Ok(environment)
+        texts(map, key).map_err(|what| self.wrong(&what))
     }
 }
 

@@ -192,7 +192,7 @@ impl Reader<'_> {
         Ok(Configured {
             label: label(path, &arguments),
             program: located(path, folder),
-            environment: self.environment(map)?,
+            environment: Environment::read(map).map_err(|what| self.wrong(&what))?,
             protocol: match map
                 .get("protocol")
                 .map(|protocol| protocol.as_str().unwrap_or_default())
@@ -216,22 +216,30 @@ impl Reader<'_> {
     }
 
     fn texts(&self, map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Failure> {
-        let items = match map.get(key) {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(items)) => items,
-            Some(_) => return Err(self.wrong(&format!("{key} must be a list"))),
-        };
-        let text = |item: &Value| match item {
-            Value::String(text) => Ok(text.clone()),
-            Value::Number(number) => Ok(number.to_string()),
-            Value::Bool(truth) => Ok(truth.to_string()),
-            _ => Err(self.wrong(&format!("{key} must be a list of texts"))),
-        };
-        items.iter().map(text).collect()
+        texts(map, key).map_err(|what| self.wrong(&what))
     }
+}
 
-    fn environment(&self, map: &Map<String, Value>) -> Result<Environment, Failure> {
-        let mut environment = Environment::default();
+/// The texts of a list; what is written without quotes is text as well.
+pub(super) fn texts(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
+    let items = match map.get(key) {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(items)) => items,
+        Some(_) => return Err(format!("{key} must be a list")),
+    };
+    let text = |item: &Value| match item {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(truth) => Ok(truth.to_string()),
+        _ => Err(format!("{key} must be a list of texts")),
+    };
+    items.iter().map(text).collect()
+}
+
+impl Environment {
+    /// What `env` of a program says: names to pass on, or names and values.
+    pub(super) fn read(map: &Map<String, Value>) -> Result<Self, String> {
+        let mut environment = Self::default();
         match map.get("env") {
             None | Some(Value::Null) => {}
             Some(Value::Object(values)) => {
@@ -244,8 +252,8 @@ impl Reader<'_> {
                     environment.values.push((name.clone(), text));
                 }
             }
-            Some(Value::Array(_)) => environment.names = self.texts(map, "env")?,
-            Some(_) => return Err(self.wrong("env must be a list of names, or a map")),
+            Some(Value::Array(_)) => environment.names = texts(map, "env")?,
+            Some(_) => return Err("env must be a list of names, or a map".to_owned()),
         }
         Ok(environment)
     }
