@@ -157,8 +157,11 @@ pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) ->
         for part in part::parts(backend, &path).await? {
             let frame = Frame::of(&part);
             let mut looking = Looking::new(&wanted, &keep);
-            frame.announce(&mut looking);
+            let next = frame.announce(&mut looking);
             looking.left();
+            if next == Next::Over {
+                continue;
+            }
             if part.backend.on_disk(&part.path).is_some() {
                 let _place = place().await;
                 let (keep, wanted) = (Arc::clone(&keep), Arc::clone(&wanted));
@@ -233,17 +236,14 @@ impl<'a> Looking<'a> {
     }
 }
 
-impl Visitor for Looking<'_> {
-    fn meet(&mut self, met: &Met<'_>) -> Next {
-        let is_folder = met.kind == Kind::Directory;
-        self.batch.visited += u64::from(met.kind != Kind::Directory);
-        let (matches, below) = match &self.wanted.matching {
+impl Looking<'_> {
+    /// Whether an entry is wanted, and whether anything below it can be.
+    fn says(&mut self, met: &Met<'_>) -> (bool, bool) {
+        match &self.wanted.matching {
             Compiled::Glob(glob) => {
                 let said = glob.says(met.folder(), met.name(), &mut self.memory);
-                (
-                    said.matches && (is_folder || !glob.only_folders),
-                    said.below,
-                )
+                let right_kind = met.kind == Kind::Directory || !glob.only_folders;
+                (said.matches && right_kind, said.below)
             }
             // No pattern that could say the dot.
             _ if self.wanted.dots == Dots::ExplicitOnly && met.name().starts_with(b".") => {
@@ -251,7 +251,15 @@ impl Visitor for Looking<'_> {
             }
             Compiled::Everything => (true, true),
             Compiled::Contains(text) => (text.find(met.name()).is_some(), true),
-        };
+        }
+    }
+}
+
+impl Visitor for Looking<'_> {
+    fn meet(&mut self, met: &Met<'_>) -> Next {
+        let is_folder = met.kind == Kind::Directory;
+        self.batch.visited += u64::from(!is_folder);
+        let (matches, below) = self.says(met);
         let kind = match self.wanted.kinds {
             Kinds::Both => true,
             Kinds::Directories => is_folder,
@@ -265,6 +273,11 @@ impl Visitor for Looking<'_> {
         } else {
             Next::Over
         }
+    }
+
+    fn enters(&mut self, folder: &Met<'_>) -> Next {
+        let (_, below) = self.says(folder);
+        if below { Next::Into } else { Next::Over }
     }
 
     fn pass(&mut self, passed: Passed) {

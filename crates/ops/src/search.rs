@@ -218,10 +218,13 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
             return one_file(backend, &path, &job).await;
         }
         for part in part::parts(backend, &path).await? {
+            let frame = Frame::of(&part);
+            if frame.announce(&mut Seeking::new(&job, &part.path)) == Next::Over {
+                continue;
+            }
             if part.backend.on_disk(&part.path).is_some() {
                 let _place = place().await;
                 let job = Arc::clone(&job);
-                let frame = Frame::of(&part);
                 blocking(move || {
                     let judge = Judge::new(&part.path, IgnoreFiles::Honour);
                     tree::disk::walk(&judge, &job.stop, || {
@@ -230,7 +233,7 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
                 })
                 .await?;
             } else {
-                one_by_one(&part, &job).await?;
+                one_by_one(&part, &frame, &job).await?;
             }
         }
         Ok(())
@@ -285,10 +288,10 @@ async fn one_file(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Res
     }
 }
 
-async fn one_by_one(part: &Part<'_>, job: &Arc<Job>) -> Result<()> {
+async fn one_by_one(part: &Part<'_>, frame: &Frame, job: &Arc<Job>) -> Result<()> {
     let Part { backend, path, .. } = part;
     let mut remote = Remote::new(*backend, Judge::new(path, IgnoreFiles::Honour)).await;
-    let mut seeking = Framed::new(&Frame::of(part), Seeking::new(job, path));
+    let mut seeking = Framed::new(frame, Seeking::new(job, path));
     let mut opened = Vec::new();
     while let Some(wanted) = remote.folder(&mut seeking, &job.stop).await? {
         let mut wanted = wanted.into_iter();
@@ -392,6 +395,10 @@ impl Visitor for Seeking {
             return Next::Over;
         }
         Next::Into
+    }
+
+    fn enters(&mut self, folder: &Met<'_>) -> Next {
+        self.meet(folder)
     }
 
     fn pass(&mut self, passed: Passed) {

@@ -88,6 +88,9 @@ pub(crate) trait Visitor {
     /// Something was met; says whether to go into it.
     fn meet(&mut self, met: &Met<'_>) -> Next;
 
+    /// Whether the walk goes through a folder that somebody else tells of.
+    fn enters(&mut self, folder: &Met<'_>) -> Next;
+
     /// Something was passed by.
     fn pass(&mut self, passed: Passed);
 

@@ -225,3 +225,50 @@ proptest! {
         })?;
     }
 }
+
+/// What a walk of one tree would not go into, it does not go into because something
+/// else is mounted there.
+#[test]
+fn a_mount_behind_a_folder_that_is_ruled_out_is_not_walked() {
+    let mount = |at: &str| Mount {
+        at: at.into(),
+        backend: Arc::new(MemoryBackend::new()),
+        scope: Scope::detached(),
+        seen: Seen::FromAbove,
+    };
+    let mounts = vec![mount("/"), mount("/b/c"), mount("/.x/m")];
+    let (composite, scope) = Composite::new(mounts, "/".into());
+    let request = |glob| Request {
+        start: Vec::new(),
+        glob,
+        context: 0,
+        max: 10,
+    };
+    run(async {
+        for path in ["/b/c/a", "/.x/m/a"] {
+            let path = scope.resolve(path, Access::Write).unwrap();
+            let content = b"needle".to_vec();
+            composite
+                .write(&path, content, Expect::Absent)
+                .await
+                .unwrap();
+        }
+        let start = scope.resolve("/", Access::Read).unwrap();
+        let found = async |glob, dots| {
+            let glob = glob_of(start.clone(), &request(glob), IgnoreFiles::Disregard, dots);
+            let files = glob::Glob {
+                kinds: Kinds::Files,
+                ..glob
+            };
+            let found = glob::entries(&composite, files, &|_| ()).await.unwrap();
+            (found.total, found.visited)
+        };
+        assert_eq!(found(Some("a/**"), Dots::Match).await, (0, 0));
+        assert_eq!(found(Some("b/**"), Dots::Match).await, (1, 1));
+        assert_eq!(found(None, Dots::Match).await, (2, 2));
+        assert_eq!(found(None, Dots::ExplicitOnly).await, (1, 1));
+        let search = search_of(start.clone(), &request(Some("b/**")));
+        let searched = super::files(&composite, search, &|_| ()).await.unwrap();
+        assert_eq!((searched.searched, searched.total), (1, 1));
+    });
+}

@@ -62,17 +62,34 @@ impl Frame {
         room
     }
 
-    /// The stretch itself, as the whole meets it; nothing for the one it begins with.
-    pub(crate) fn announce(&self, visitor: &mut dyn Visitor) {
-        if self.prefix.is_empty() {
-            return;
+    /// The stretch itself, as the whole meets it, and whether the whole would go on
+    /// into it: what a glob rules out on the way there is not walked either.
+    pub(crate) fn announce(&self, visitor: &mut dyn Visitor) -> Next {
+        let mut name_at = 0;
+        for (slash, _) in self
+            .prefix
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'/')
+        {
+            let folder = Met {
+                below: self.prefix.get(..slash).unwrap_or_default(),
+                name_at,
+                kind: Kind::Directory,
+            };
+            if visitor.enters(&folder) == Next::Over {
+                return Next::Over;
+            }
+            name_at = slash + 1;
         }
-        let name = self.prefix.iter().rposition(|byte| *byte == b'/');
+        if self.prefix.is_empty() {
+            return Next::Into;
+        }
         visitor.meet(&Met {
             below: &self.prefix,
-            name_at: name.map_or(0, |slash| slash + 1),
+            name_at,
             kind: Kind::Directory,
-        });
+        })
     }
 }
 
@@ -104,6 +121,10 @@ impl<V: Visitor> Visitor for Framed<V> {
             name_at: met.name_at + below.len() - met.below.len(),
             kind: met.kind,
         })
+    }
+
+    fn enters(&mut self, folder: &Met<'_>) -> Next {
+        self.visitor.enters(folder)
     }
 
     fn pass(&mut self, passed: Passed) {
