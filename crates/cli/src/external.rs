@@ -362,6 +362,23 @@ fn memory(item: &Item, settings: &Settings) -> Option<Arc<dyn haft::Memory>> {
     }))
 }
 
+/// The same of a program that belongs to haft: too large to be read at every start, so
+/// what tells it from another is when and how large it was made.
+pub(crate) fn memory_of_own(
+    name: &str,
+    program: &Path,
+    arguments: &[OsString],
+    settings: &Settings,
+) -> Option<Arc<dyn haft::Memory>> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let folder = settings.folders.state.as_ref()?.join("plugins/known");
+    let mut hasher = DefaultHasher::new();
+    (program, arguments, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    stamp(vec![program.to_owned()])().hash(&mut hasher);
+    let file = folder.join(format!("{name}-{:016x}.json", hasher.finish()));
+    Some(Arc::new(servers::Kept(file)))
+}
+
 struct Known {
     folder: PathBuf,
     pin: Pin,

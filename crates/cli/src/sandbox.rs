@@ -2,9 +2,9 @@
 
 use crate::config::Settings;
 use crate::config::files::{Execution, Sandbox, has_a_tree};
-use crate::env;
 use crate::exit::Failure;
 use crate::session::Offer;
+use crate::{env, external, output};
 use haft::guest::{Fetch, Guest};
 use haft::{Plugin, Protocol};
 use haft_web::client::{Client, Header, Method, Origin, Redirects, Request, Url};
@@ -23,8 +23,17 @@ const LARGEST: usize = 32 << 20;
 /// The form of the index that is understood.
 const JSON: &str = "application/vnd.pypi.simple.v1+json, */*;q=0.1";
 
+/// What a person has to do where there is no such program.
+pub(crate) fn missing() -> String {
+    format!(
+        "execution: sandbox needs the program {NAME}, and there is none beside haft or in PATH; \
+         build it where haft was built, `cargo build --release -p {NAME}`, and put it beside haft"
+    )
+}
+
 /// The program as a part of the session, and where it lies; nothing where the session
-/// runs no code so.
+/// runs no code so. Where there is no such program, the session does without its tools,
+/// as it does without those of a plugin that does not start.
 pub(crate) fn plugin(
     settings: &Settings,
     offer: Offer,
@@ -39,14 +48,12 @@ pub(crate) fn plugin(
     if !has_a_tree(&settings.toolset) || (offer == Offer::Preset && !is_listed) {
         return Ok(None);
     }
-    let program = find().ok_or_else(|| {
-        Failure::usage(format!(
-            "execution: sandbox needs the program {NAME}, and there is none beside haft or in PATH"
-        ))
-        .hint(format!(
-            "build it where haft was built, `cargo build --release -p {NAME}`, and put it beside haft"
-        ))
-    })?;
+    let Some(program) = find() else {
+        if !settings.quiet {
+            output::note(&missing());
+        }
+        return Ok(None);
+    };
     let client = Client::new(haft_web::Settings::default());
     let client = client.map_err(|error| Failure::usage(format!("execution: {error}")))?;
     let guest = Guest {
@@ -60,6 +67,7 @@ pub(crate) fn plugin(
     plugin.label = NAME.to_owned();
     plugin.protocol = Protocol::Describe;
     plugin.guest = Some(guest);
+    plugin.memory = external::memory_of_own(NAME, &program, &plugin.arguments, settings);
     plugin.log = settings
         .folders
         .state

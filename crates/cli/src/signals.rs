@@ -51,11 +51,24 @@ fn room_to_start() -> std::io::Result<()> {
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     // One thread for what waits; tools that work on files have threads of their
     // own. More would only hand each call from one to the next.
-    room_to_start().map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    run(tokio::runtime::Builder::new_current_thread(), work)
+}
+
+/// The same for the many who talk to a server at once: one of them who keeps a thread
+/// busy is not waited for by the others.
+pub(crate) fn block_on_for_many<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    run(tokio::runtime::Builder::new_multi_thread(), work)
+}
+
+fn run<T>(
+    mut runtime: tokio::runtime::Builder,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let failed = |error| Failure::failed(format!("cannot start: {error}"));
+    room_to_start().map_err(failed)?;
+    let runtime = runtime.enable_all().build().map_err(failed)?;
     let result = runtime.block_on(work);
     runtime.shutdown_background();
     result

@@ -103,7 +103,7 @@ impl Commands {
                     roots: places.roots.clone(),
                     readable: places.readable.clone(),
                     temp: temp.folder.clone(),
-                    protect: places.protect.clone(),
+                    protect: with_targets(&places.protect),
                     repositories: Vec::new(),
                     homes: places.home.iter().cloned().collect(),
                     own: places.own.clone(),
@@ -123,6 +123,18 @@ impl Commands {
             elsewhere,
         })
     }
+}
+
+/// What is protected, and where links among it lead when the session begins: a command
+/// that removes such a link does not unlock what it led to.
+fn with_targets(protect: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = protect.to_vec();
+    for path in protect {
+        if let Some(real) = haft_ops::scope::real(path).filter(|real| !all.contains(real)) {
+            all.push(real);
+        }
+    }
+    all
 }
 
 impl Commands {

@@ -145,7 +145,10 @@ impl Session {
     /// When nobody has said how.
     pub(crate) fn surroundings(&self) -> Result<&Surroundings, Error> {
         self.surroundings.as_ref().ok_or_else(|| {
-            Error::failed("commands cannot be run: the program that haft is part of has not said how to start them")
+            Error::failed(
+                "this session runs no commands: it was set up without them \
+                 (haft.yaml: `execution: local`; in Rust: `Builder::commands`)",
+            )
         })
     }
 

@@ -7,9 +7,10 @@ mod web;
 use crate::args::{Doctor, Shared};
 use crate::config::Settings;
 use crate::config::commands::Executor;
+use crate::config::files::{Execution, has_a_tree};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
-use crate::{output, place, signals};
+use crate::{output, place, sandbox as isolated, signals};
 use haft::Runtime;
 use haft::commands::limits;
 use haft::ops::exec::{self, Exec};
@@ -29,6 +30,9 @@ struct Findings {
     mode: String,
     network: String,
     commands: String,
+    has_commands: bool,
+    /// What runs code where commands do not.
+    code: Option<String>,
     works: Result<Duration, String>,
     around: around::Around,
     web: web::Web,
@@ -36,9 +40,15 @@ struct Findings {
 
 /// Looks, tries, and says what was found.
 pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
-    let settings = session::settings(shared)?;
+    let mut settings = session::settings(shared)?;
+    let code = code(&settings);
+    if matches!(settings.files.execution, Execution::Sandbox(_)) && isolated::find().is_none() {
+        // It is among the findings; the session does without.
+        settings.files.execution = Execution::None;
+    }
     let runtime = session::build(&settings, Offer::Every)?;
-    let findings = signals::block_on(look(&settings, &runtime))?;
+    let mut findings = signals::block_on(look(&settings, &runtime))?;
+    findings.code = code;
     if args.json {
         output::json(&as_json(&settings, &findings))?;
     } else {
@@ -47,11 +57,29 @@ pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// What runs the model's code, where that is not `execute`.
+fn code(settings: &Settings) -> Option<String> {
+    if !has_a_tree(&settings.toolset) {
+        return None;
+    }
+    match &settings.files.execution {
+        Execution::Local | Execution::None => None,
+        Execution::Sandbox(_) => Some(match isolated::find() {
+            Some(program) => format!("code: in {}, apart from this machine", program.display()),
+            None => format!("code: not run; {}", isolated::missing()),
+        }),
+        Execution::Server(_) => {
+            Some("code: by the MCP server of `execution`; `haft mcp list` shows it".to_owned())
+        }
+    }
+}
+
 async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failure> {
     // Whatever the mode: the question is what the machine can do.
     let enforcement = place::found();
     let processes = sandbox::processes(&Itself::new().helper(), &enforcement, limits());
     let (commands, mut remarks) = match &settings.commands.executor {
+        _ if runtime.surroundings().is_none() => ("not run (execution)".to_owned(), Vec::new()),
         Executor::Local => ("on this machine".to_owned(), Vec::new()),
         Executor::Ssh(host) => (
             format!("on {host}, by ssh"),
@@ -77,6 +105,8 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
             Network::On => "on".to_owned(),
         },
         commands,
+        has_commands: runtime.surroundings().is_some(),
+        code: None,
         works: attempt(runtime).await,
         around: around::look(settings).await,
         web: web::look(settings).await?,
@@ -132,13 +162,15 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
     lines.extend(place::rules(settings));
     lines.push(format!("work folder: {}", settings.work_dir.display()));
     lines.push(format!("commands: {}", findings.commands));
-    lines.push(match &findings.works {
-        Ok(took) => format!(
+    match &findings.works {
+        Ok(took) => lines.push(format!(
             "  bash was run and ended as it should ({:.1} ms)",
             took.as_secs_f64() * 1e3
-        ),
-        Err(reason) => format!("  bash could not be run: {reason}"),
-    });
+        )),
+        Err(_) if !findings.has_commands => {}
+        Err(reason) => lines.push(format!("  bash could not be run: {reason}")),
+    }
+    lines.extend(findings.code.clone());
     lines.push(String::new());
     lines.extend(findings.around.lines());
     lines.extend(findings.web.lines());
@@ -163,6 +195,7 @@ fn as_json(settings: &Settings, findings: &Findings) -> Value {
             "works": findings.works.is_ok(),
             "reason": findings.works.as_ref().err(),
         },
+        "code": findings.code,
     });
     if let (Some(all), Value::Object(around)) = (all.as_object_mut(), findings.around.json()) {
         all.extend(around);

@@ -160,7 +160,9 @@ impl Layer {
             (Some(elsewhere), _) if elsewhere.contains('.') => {
                 message.push_str(&format!("; it belongs under {SECTION}, as {elsewhere}"));
             }
-            (Some(_), _) => message.push_str(&format!("; it does not belong under {SECTION}")),
+            (Some(_), _) => {
+                message.push_str(&format!("; it belongs at the top, beside {SECTION}"));
+            }
             (None, Some(near)) => message.push_str(&format!("; did you mean \"{near}\"?")),
             (None, None) => {}
         }

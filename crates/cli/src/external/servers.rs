@@ -259,7 +259,7 @@ fn identity(server: &Configured, settings: &Settings) -> String {
 }
 
 /// A small file of haft's own that nobody else may read.
-struct Kept(PathBuf);
+pub(super) struct Kept(pub(super) PathBuf);
 
 #[expect(
     clippy::disallowed_methods,

@@ -189,3 +189,40 @@ fn what_the_person_protects_stays() {
         assert_eq!(std::fs::read_to_string(to).unwrap(), "mine\n");
     }
 }
+
+/// A protected link keeps what it leads to, whatever becomes of the link.
+#[test]
+fn a_protected_link_cannot_be_disarmed() {
+    let _turn = turn::shared();
+    for bed in beds_at(&[Level::Full]) {
+        bed.user("tools:\n  protect: [link]\n");
+        bed.file("work/target/f", "kept");
+        let linked = bed.free("ln -s target link");
+        assert!(linked.status.success());
+        let mut server = bed.serve();
+        for attack in [
+            "rm link",
+            "mv link elsewhere",
+            "ln -sfn /tmp link",
+            "rm link; mkdir link; echo mine > link/f",
+        ] {
+            let text = server.bash(attack).text;
+            assert!(
+                text.contains("[protected: link must not be changed; the link was put back]"),
+                "{}: {attack}: {text}",
+                bed.name()
+            );
+            let leads = std::fs::read_link(bed.path("work/link")).unwrap();
+            assert_eq!(leads, std::path::Path::new("target"), "{attack}");
+        }
+        // Within one command as well, when the link is gone already.
+        let did = server.tries(&[
+            "rm link; echo evil > target/f",
+            "rm link; mv target t2",
+            "echo evil > target/f",
+            "mv target t2",
+        ]);
+        assert!(did.is_empty(), "{}: {did:#?}", bed.name());
+        assert_eq!(bed.read("work/target/f"), "kept");
+    }
+}

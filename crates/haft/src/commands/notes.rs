@@ -170,6 +170,10 @@ fn said_of(touched: &Touched, cx: &Context) -> String {
             };
             format!("[new: {} ({why})]", cx.shown(path))
         }
+        Touched::PutBack { path } => format!(
+            "[protected: {} must not be changed; the link was put back]",
+            cx.shown(path)
+        ),
         Touched::Changed { path } => {
             format!("[protected: {} was changed by the command]", cx.shown(path))
         }

@@ -6,7 +6,7 @@ use crate::executor::sandbox::{Confinement, Level, Watched, Why};
 use crate::private;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, openat, openat2,
-    readlinkat, renameat_with, statat, unlinkat,
+    readlinkat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -32,6 +32,12 @@ pub enum Touched {
     /// person protects and that could not be moved.
     Appeared {
         /// What.
+        path: PathBuf,
+    },
+    /// It removed or replaced a link that the person protects, which leads where it
+    /// led again.
+    PutBack {
+        /// The link.
         path: PathBuf,
     },
     /// It changed something that is protected.
@@ -93,6 +99,9 @@ impl Before {
                     None => Touched::Appeared { path },
                 },
                 (State::Nothing, Why::Control) => Touched::Appeared { path },
+                (State::Link(target), Why::Listed) if put_back(&path, target, &now, out) => {
+                    Touched::PutBack { path }
+                }
                 _ => Touched::Changed { path },
             });
         }
@@ -139,6 +148,15 @@ fn move_out(path: &Path, out: &Path) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// Lets a link lead where it led; what took its place is moved out of the way.
+fn put_back(path: &Path, target: &[u8], now: &State, out: Option<&Path>) -> bool {
+    let is_free = match now {
+        State::Nothing => true,
+        State::Link(_) | State::There(_) => out.and_then(|out| move_out(path, out)).is_some(),
+    };
+    is_free && place(path).is_some_and(|(folder, name)| symlinkat(target, folder, name).is_ok())
 }
 
 /// To another disk: only what has a content of its own, by the handle that was

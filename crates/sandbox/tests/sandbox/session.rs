@@ -254,13 +254,41 @@ fn presets_choose_and_a_missing_program_is_told() {
     command.args(there.get_args()).env_clear();
     command.env("HOME", bed.work());
     let output = command.current_dir(bed.work()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    // It does without those tools, and says what is missing.
+    assert_eq!(output.status.code(), Some(0));
+    let listed = String::from_utf8(output.stdout).unwrap();
+    assert!(listed.contains("read_file") && !listed.contains("execute_python"));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("needs the program haft-sandbox"), "{said}");
     assert!(
         said.contains("cargo build --release -p haft-sandbox"),
         "{said}"
     );
+}
+
+#[test]
+fn doctor_names_what_runs_code() {
+    let bed = Bed::new();
+    let output = bed.haft(SANDBOX, &["doctor"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("/haft-sandbox, apart from this machine\n"),
+        "{said}"
+    );
+    assert!(!said.contains("bash could not be run"), "{said}");
+}
+
+#[test]
+fn it_starts_when_it_is_first_called() {
+    let bed = Bed::new();
+    // Whoever is the first to meet it has to ask what it can do.
+    tools(&mut bed.session(SANDBOX));
+    let mut session = bed.session(SANDBOX);
+    assert!(tools(&mut session).contains(&"execute_python".to_owned()));
+    assert_eq!(children(session.process()), Vec::<u32>::new());
+    session.python("print(1)");
+    assert!(!children(session.process()).is_empty());
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
     let elder = session::build_with(&settings, Offer::Preset, None, None)?;
     let records = Records::new(&settings, Kind::Mcp);
     allow_connections();
-    signals::block_on(async {
+    signals::block_on_for_many(async {
         let signals = Signals::listen()?;
         note_enforcement(&elder);
         session::ready(&elder, settings.quiet).await;
