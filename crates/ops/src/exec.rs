@@ -31,6 +31,18 @@ pub struct Surroundings {
     pub elsewhere: Option<Elsewhere>,
 }
 
+impl Surroundings {
+    /// The same for another session, whose commands end with it.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        let executor = self.executor.part();
+        Self {
+            executor: executor.unwrap_or_else(|| Arc::clone(&self.executor)),
+            ..self.clone()
+        }
+    }
+}
+
 /// A folder of another machine that stands for one of this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {

@@ -40,6 +40,7 @@ use crate::Result;
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -86,6 +87,12 @@ pub trait Executor: Send + Sync + 'static {
     async fn converse(&self, launch: Launch) -> Result<Conversation> {
         let detail = "no program can be spoken to there".to_owned();
         Err(cannot(&launch.program, Refusal::Other, detail))
+    }
+
+    /// One like it, for somebody whose commands end apart from the others: dropping it
+    /// ends what it started. Nothing where that cannot be told apart.
+    fn part(&self) -> Option<Arc<dyn Executor>> {
+        None
     }
 }
 

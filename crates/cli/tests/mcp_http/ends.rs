@@ -63,6 +63,29 @@ fn the_end_of_a_session_ends_its_processes_and_no_others() {
     until_running(&others, 0, Duration::from_secs(2));
 }
 
+/// What a command left in the background is the session's, too.
+#[test]
+fn the_end_of_a_session_ends_what_its_commands_left() {
+    let bed = Bed::new();
+    let server = bed.serve(&FREE);
+    let (own, others) = (mark(), mark());
+    let clients = [&own, &others].map(|mark| {
+        let (client, _) = server.client.initialize("2025-11-25", json!({}));
+        for (id, way) in (1..).zip(["", "setsid "]) {
+            let command = format!("{way}sleep {mark} >/dev/null 2>&1 & echo started");
+            let started = client.call(id, "bash", json!({ "command": command }));
+            assert_eq!(started["result"]["isError"], false, "{started}");
+        }
+        until_running(mark, 2, SOON);
+        client
+    });
+    assert_eq!(clients[0].send("DELETE", "/mcp", None).status, 204);
+    until_running(&own, 0, Duration::from_secs(2));
+    assert_eq!(running(&others), 2);
+    drop(server.end(Signal::TERM));
+    until_running(&others, 0, Duration::from_secs(2));
+}
+
 #[test]
 fn a_signal_ends_a_hundred_running_calls() {
     let bed = Bed::new();

@@ -8,6 +8,7 @@ use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::state::State;
 use crate::toolset::Toolset;
+use haft_ops::exec::Surroundings;
 use haft_ops::spill::Spill;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -86,7 +87,7 @@ impl Runtime {
             scope: files.scope,
             paths: older.paths,
             bases: older.bases.clone(),
-            surroundings: files.surroundings,
+            surroundings: files.surroundings.as_ref().map(Surroundings::part),
             processes: Arc::new(OnceLock::new()),
             toolset: Arc::clone(&older.toolset),
             journal: sibling.journal,

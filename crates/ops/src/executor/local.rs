@@ -25,6 +25,8 @@ pub struct Local {
     binary: Binary,
     held: Held,
     spare: Arc<Mutex<Spare>>,
+    /// Whether it is a part of another, whose spare supervisor it shares.
+    is_part: bool,
 }
 
 /// A supervisor that waits for the next command: starting one takes about as
@@ -65,6 +67,7 @@ impl Local {
             },
             held: Held::new(),
             spare: Arc::default(),
+            is_part: false,
         }
     }
 
@@ -223,16 +226,26 @@ async fn expire(spare: Arc<Mutex<Spare>>) {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        let mut spare = lock(&self.spare);
-        spare.over = true;
-        spare.job = None;
-        drop(spare);
+        if !self.is_part {
+            let mut spare = lock(&self.spare);
+            spare.over = true;
+            spare.job = None;
+        }
         self.held.over().cancel();
     }
 }
 
 #[async_trait]
 impl Executor for Local {
+    fn part(&self) -> Option<Arc<dyn Executor>> {
+        Some(Arc::new(Self {
+            binary: self.binary.clone(),
+            held: self.held.part(),
+            spare: Arc::clone(&self.spare),
+            is_part: true,
+        }))
+    }
+
     async fn run(
         &self,
         launch: Launch,
