@@ -130,6 +130,15 @@ fn web_by_project(sources: &Sources<'_>, toolset: &str) -> Result<bool, Failure>
 /// Reads flags, variables and files.
 pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let folders = env::folders();
+    if let Some(state) = &folders.state {
+        haft::ops::private::ours(state).map_err(|error| {
+            Failure::usage(format!(
+                "{} cannot be used for sessions, trust and outputs: {error}",
+                state.display()
+            ))
+            .hint("make it a folder of yours, or name another place with XDG_STATE_HOME")
+        })?;
+    }
     let home = folders.home.as_deref();
     let current = env::current_folder()?;
     let here = places::here(flags, &current)?;

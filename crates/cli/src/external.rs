@@ -114,7 +114,7 @@ pub(crate) fn load(settings: &Settings) -> External {
         }
     }
     for tool in tools {
-        external.add(tool, settings);
+        external.add(tool, &trust, settings);
     }
     // What runs modules of Lua is haft itself, wherever it is installed.
     if !external.plugins.is_empty() {
@@ -142,9 +142,15 @@ fn said_of(waiting: &[(Item, &Trust)]) -> Option<String> {
 }
 
 impl External {
-    fn add(&mut self, tool: Found, settings: &Settings) {
-        let check = (tool.tier == Tier::Project).then(|| pinned(tool.item(), settings));
-        match tool.made(check, settings) {
+    fn add(&mut self, tool: Found, trust: &Trust, settings: &Settings) {
+        let is_project = tool.tier == Tier::Project;
+        let check = is_project.then(|| pinned(tool.item(), settings));
+        // A module runs as it was read: those very bytes must be the trusted ones.
+        let is_trusted = |source: &str| {
+            let read = Some((tool.path.as_path(), source.as_bytes()));
+            !is_project || trust.allows_with(&tool.item(), read)
+        };
+        match tool.made(check, &is_trusted, settings) {
             Ok(folder::Made::Lua(plugin)) => self.plugins.push(*plugin),
             Ok(folder::Made::Program(program)) => self.programs.push(*program),
             Err(problem) => self.warnings.push(problem),
@@ -152,16 +158,12 @@ impl External {
     }
 }
 
-/// A check that a thing still is what it was when it was trusted, or is trusted as it
-/// is now.
+/// A check that a thing is what was trusted, whatever it was when the session began.
 fn pinned(item: Item, settings: &Settings) -> Check {
     let (everything, project) = (settings.trust, settings.started.clone());
     let state = settings.folders.state.clone();
-    let known = item.pin.hash();
     Arc::new(move || {
-        let is_as_it_was = known.is_ok() && item.pin.hash() == known;
-        let trust = || Trust::load(state.as_deref(), &project, everything);
-        if is_as_it_was || trust().allows(&item) {
+        if Trust::load(state.as_deref(), &project, everything).allows(&item) {
             return Ok(());
         }
         Err(format!(

@@ -36,6 +36,11 @@ pub(crate) struct Pin {
 impl Pin {
     /// The hash of all of it; why not, when a file cannot be read.
     pub(crate) fn hash(&self) -> Result<String, String> {
+        self.hash_with(None)
+    }
+
+    /// The same with a file that was read already: what will be used is what is hashed.
+    fn hash_with(&self, read: Option<(&Path, &[u8])>) -> Result<String, String> {
         let mut hash = Sha256::new();
         let mut part = |bytes: &[u8]| {
             hash.update((bytes.len() as u64).to_le_bytes());
@@ -46,7 +51,10 @@ impl Pin {
             // By where it really is: a folder may be come to by more than one way.
             let real = haft::ops::scope::real(file).unwrap_or_else(|| file.clone());
             part(real.as_os_str().as_bytes());
-            part(&content(file)?);
+            match read {
+                Some((path, bytes)) if path == file => part(bytes),
+                _ => part(&content(file)?),
+            }
         }
         Ok(hash
             .finalize()
@@ -107,11 +115,16 @@ impl Trust {
 
     /// Whether it may run.
     pub(crate) fn allows(&self, item: &Item) -> bool {
+        self.allows_with(item, None)
+    }
+
+    /// Whether it may run with this content of one of its files.
+    pub(crate) fn allows_with(&self, item: &Item, read: Option<(&Path, &[u8])>) -> bool {
         if self.everything {
             return true;
         }
         let known = self.trusted.get(&key(item)).and_then(Value::as_str);
-        known.is_some_and(|known| item.pin.hash().as_deref() == Ok(known))
+        known.is_some_and(|known| item.pin.hash_with(read).as_deref() == Ok(known))
     }
 
     /// Whether an earlier state of it was trusted.

@@ -30,6 +30,31 @@ pub fn folder(path: &Path) -> io::Result<()> {
     check(path)
 }
 
+/// Looks at a folder of haft's own, where there is one: who else could change what is in
+/// it could say what haft believes. It is closed to others as far as that is possible.
+///
+/// # Errors
+/// When it is a link, no folder, or somebody else's.
+pub fn ours(path: &Path) -> io::Result<()> {
+    let stat = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(()),
+        stat => stat?,
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => {}
+        FileType::Symlink => return Err(io::Error::other("it is a link")),
+        _ => return Err(io::Error::other("it is not a folder")),
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    if stat.st_mode & 0o077 != 0 {
+        // On a disk that is read-only nobody changes anything either.
+        let _ = chmodat(CWD, path, Mode::RWXU, AtFlags::empty());
+    }
+    Ok(())
+}
+
 /// Whether a folder is there and its owner's alone; it is made so where it is
 /// ours.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
@@ -65,6 +90,25 @@ mod tests {
         std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o777)).unwrap();
         folder(&inner).unwrap();
         assert_eq!(mode(&inner), 0o700);
+    }
+
+    #[test]
+    fn what_is_there_is_ours_or_refused() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let inner = temp.path().join("a");
+        ours(&inner).unwrap();
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o777)).unwrap();
+        ours(&inner).unwrap();
+        assert_eq!(std::fs::metadata(&inner).unwrap().mode() & 0o777, 0o700);
+        symlink(&inner, temp.path().join("link")).unwrap();
+        let refused = ours(&temp.path().join("link")).unwrap_err().to_string();
+        assert_eq!(refused, "it is a link");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&inner, Some(65_534), None).unwrap();
+            let refused = ours(&inner).unwrap_err().to_string();
+            assert_eq!(refused, "it belongs to another user");
+        }
     }
 
     #[test]

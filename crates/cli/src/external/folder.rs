@@ -176,11 +176,22 @@ impl Found {
     }
 
     /// The tool, or what is wrong with it.
-    pub(crate) fn made(&self, check: Option<Check>, settings: &Settings) -> Result<Made, String> {
+    pub(crate) fn made(
+        &self,
+        check: Option<Check>,
+        is_trusted: &dyn Fn(&str) -> bool,
+        settings: &Settings,
+    ) -> Result<Made, String> {
         match self.kind {
             Kind::Lua => {
                 let source =
                     text(&self.path).map_err(|error| format!("{}: {error}", self.shown))?;
+                if !is_trusted(&source) {
+                    return Err(format!(
+                        "{}: it has just changed; it is not run",
+                        self.shown
+                    ));
+                }
                 Ok(Made::Lua(Box::new(super::lua(
                     self, source, check, settings,
                 ))))

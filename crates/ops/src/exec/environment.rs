@@ -77,20 +77,30 @@ fn loads_code(name: &OsStr) -> bool {
     name.starts_with("LD_") || HOOKS.contains(&name.as_ref())
 }
 
-/// Whether a value holds an address with a password, `scheme://user:password@host`.
+/// So long a name before the host of a web address is a token: `https://ghp_…@host`.
+const TOKEN: usize = 20;
+
+/// Whether a value holds an address with a password, `scheme://user:password@host`, or
+/// with a token in its place.
 fn holds_password(value: &OsStr) -> bool {
     let value = value.to_string_lossy();
-    value.split("://").skip(1).any(|rest| {
+    let mut parts = value.split("://");
+    let mut before = parts.next().unwrap_or_default();
+    parts.any(|rest| {
+        let is_web = before.ends_with("http") || before.ends_with("https");
+        before = rest;
         let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
         let in_query = rest
             .split(['?', '&'])
             .skip(1)
             .any(|part| part.to_lowercase().starts_with("pass"));
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
         in_query
-            || authority
-                .rsplit_once('@')
-                .and_then(|(user, _)| user.split_once(':'))
-                .is_some_and(|(_, password)| !password.is_empty())
+            || user.is_some_and(|user| match user.split_once(':') {
+                Some((_, password)) if !password.is_empty() => true,
+                Some((name, _)) => is_web && name.len() >= TOKEN,
+                None => is_web && user.len() >= TOKEN,
+            })
     })
 }
 
@@ -158,11 +168,15 @@ mod tests {
             "a,redis://:pw@host:1",
             "amqp://u:p%40@h",
             "postgres://u@h/db?sslmode=x&password=hunter2",
+            "https://ghp_16C7e42F292c6912E7710c838347Ae178B4a@github.com/a/b",
+            "a https://github_pat_11ABCDEFG0123456789:@github.com",
         ] {
             assert!(!passes("DATABASE_URL", value), "{value}");
         }
         for value in [
             "postgres://me@db/x",
+            "postgres://a-user-with-a-long-name@db/x",
+            "https://git@github.com/a/b",
             "https://host:443/a:b@c",
             "http://u:@h",
             "a:b@c",
