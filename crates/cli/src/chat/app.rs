@@ -1,6 +1,7 @@
 //! The chat on a screen: what happens, in whatever order, and what is seen of it.
 
 mod asking;
+mod filling;
 mod keys;
 mod orders;
 mod view;

@@ -8,7 +8,8 @@ use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::scope::Scope;
 use haft::{
-    Call, Commands, Draft, MemoryJournal, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose,
+    Call, Commands, Context, Draft, Effect, Filled, FromSchema, MemoryJournal, Place, Policy,
+    Reply, Rule, RuleFile, Runtime, Verdict, Whose,
 };
 use haft_agent::{AgentEvent, EventKind, Usage};
 use serde::Deserialize;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -177,6 +179,7 @@ impl Actor {
             })
             .build()
             .unwrap();
+        runtime.tools().add_any(Arc::new(form())).unwrap();
         Self {
             runtime,
             prompts: Mutex::new(script.prompts.clone().into_iter()),
@@ -218,6 +221,30 @@ impl Actor {
         };
         (hand, seen)
     }
+}
+
+/// A tool that wants a form filled in, and answers with what became of it.
+fn form() -> FromSchema {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "message": { "type": "string", "description": "What is asked." },
+            "fields": { "type": "object", "description": "The fields." },
+            "patience_ms": { "type": "integer", "description": "How long it is waited for." },
+        },
+    });
+    let fill = |with: Value, cx: Context| async move {
+        let message = with["message"].as_str().unwrap_or("What is it?");
+        let filled = cx.fill(message, with["fields"].clone());
+        let patience = with["patience_ms"].as_u64().unwrap_or(60_000);
+        let filled = tokio::time::timeout(Duration::from_millis(patience), filled).await;
+        Ok(Reply::from(match filled {
+            Ok(Filled::Accepted(fields)) => format!("accepted {fields}"),
+            Ok(other) => format!("it was {other:?}"),
+            Err(_) => "nobody was waited for".to_owned(),
+        }))
+    };
+    FromSchema::new("form", "Asks for fields.", schema, Effect::Pure, fill).unwrap()
 }
 
 /// What plays one prompt.
