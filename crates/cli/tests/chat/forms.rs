@@ -34,6 +34,13 @@ fn sit(seat: Seat) -> Seated {
     seat
 }
 
+/// What the tool was told, once it has ended.
+fn filled(seat: &mut Seated, wanted: &str) {
+    seat.wait("● form");
+    let filled = std::fs::read_to_string(seat.work("filled")).unwrap();
+    assert_eq!(filled, wanted);
+}
+
 fn usual() -> Seated {
     sit(seat(json!([
         form(json!({ "message": "Who are you?", "fields": fields() })),
@@ -64,7 +71,7 @@ fn one_field_after_the_other_is_filled_in() {
     // Other keys are no answer, nor is a paste.
     seat.keys("xq\r\t\x1b[200~y\x1b[201~");
     seat.keys("y");
-    seat.wait("1/3 Name (needed) › ");
+    seat.wait("1/3 Name (needed) ›");
     // What is wrong is said, and can be mended.
     seat.keys("\r");
     seat.wait("it is needed");
@@ -81,7 +88,7 @@ fn one_field_after_the_other_is_filled_in() {
     seat.wait("it has to be a number, at least 18");
     seat.keys("\x7f8\r");
     seat.wait("  answered");
-    seat.wait(r#"accepted {"name":"Ada","colour":"green","age":18}"#);
+    filled(&mut seat, r#"{"name":"Ada","colour":"green","age":18}"#);
     seat.wait("Thanks.");
     seat.wait("/help");
 }
@@ -98,7 +105,7 @@ fn what_is_not_needed_is_left_out() {
     seat.keys("1\r");
     seat.wait("3/3 age");
     seat.keys("\r");
-    seat.wait(r#"accepted {"name":"Ada","colour":"red"}"#);
+    filled(&mut seat, r#"{"name":"Ada","colour":"red"}"#);
 }
 
 #[test]
@@ -106,7 +113,7 @@ fn no_is_said_with_a_key() {
     let mut seat = usual();
     seat.keys("n");
     seat.wait("  declined");
-    seat.wait("it was Declined");
+    filled(&mut seat, "Declined");
     seat.wait("Thanks.");
 }
 
@@ -130,7 +137,7 @@ fn who_goes_back_can_look_at_all_of_it_again() {
     seat.keys("\x1b");
     seat.wait(KEYS);
     seat.keys("n");
-    seat.wait("it was Declined");
+    filled(&mut seat, "Declined");
 }
 
 #[test]
@@ -158,18 +165,19 @@ fn what_was_typed_before_is_no_answer() {
     assert!(seat.raw().contains(moment));
     assert!(!seat.raw().contains("1/3 Name"));
     seat.keys("n");
-    seat.wait("it was Declined");
+    filled(&mut seat, "Declined");
 }
 
 #[test]
 fn a_form_that_nobody_waits_for_vanishes() {
     let steps = json!([
-        form(json!({ "fields": fields(), "patience_ms": 2500 })),
+        form(json!({ "fields": fields(), "until": "enough" })),
         { "say": "Too late." },
     ]);
     let mut seat = sit(seat(steps));
     seat.keys("y");
     seat.wait("1/3 Name");
+    std::fs::write(seat.work("enough"), "").unwrap();
     seat.wait("the question was withdrawn");
     seat.wait("Too late.");
     seat.wait("/help");
@@ -193,12 +201,13 @@ fn its_words_do_nothing_and_take_little_room() {
     seat.wait("  | Run it? [y/N] y");
     seat.keys("y");
     // It stands above, where nothing of it is cut off, and the line has its name.
-    seat.wait("30 choice number 29, and 10 more; needed)");
-    seat.wait("1/1 \\x1b[2J\\u{202e} Run it? [y/N] y › ");
+    seat.wait("30 choice number 29, and 10");
+    seat.wait("    more; needed)");
+    seat.wait("1/1 \\x1b[2J\\u{202e} Run it? [y/N] y ›");
     let raw = seat.raw();
     assert!(!raw.contains("\x1b[2J\\u") && !raw.contains('\u{202e}'));
     seat.keys("40\r");
-    seat.wait(r#"accepted {"which":"choice number 39"}"#);
+    filled(&mut seat, r#"{"which":"choice number 39"}"#);
 }
 
 #[test]
@@ -212,7 +221,7 @@ fn what_nobody_could_fill_in_is_declined() {
         seat.keys("go\r");
         seat.wait("form asked for something and was declined: ");
         seat.wait(why);
-        seat.wait("it was Declined");
+        filled(&mut seat, "Declined");
     }
 }
 
@@ -242,12 +251,12 @@ fn line_by_line_it_is_the_same_form() {
     one.keys("old\n");
     one.wait("  that is no whole number");
     one.keys("36\n");
-    one.wait(r#"accepted {"name":"Ada","colour":"green","age":36}"#);
+    filled(&mut one, r#"{"name":"Ada","colour":"green","age":36}"#);
     one.wait("Thanks.");
 
     let mut no = sit();
     no.keys("n\n");
-    no.wait("it was Declined");
+    filled(&mut no, "Declined");
 
     // The end of all input.
     for before in ["", "y\n"] {
@@ -257,7 +266,7 @@ fn line_by_line_it_is_the_same_form() {
             end.wait("1/3 Name");
         }
         end.keys("\x04");
-        end.wait("it was Dismissed");
+        filled(&mut end, "Dismissed");
         end.wait("Thanks.");
         assert_eq!(end.ended(), 0);
     }
@@ -265,12 +274,13 @@ fn line_by_line_it_is_the_same_form() {
 
 #[test]
 fn line_by_line_it_vanishes_too() {
-    let with = json!({ "fields": fields(), "patience_ms": 1500 });
+    let with = json!({ "fields": fields(), "until": "enough" });
     let steps = json!([form(with), "steered"]);
     let mut seat = seat(steps).with("TERM", "dumb").sit();
     seat.wait(">");
     seat.keys("go\n");
     seat.wait("Answer? [y/N]");
+    std::fs::write(seat.work("enough"), "").unwrap();
     seat.wait("it is not asked any more");
     // What is typed now goes to the agent.
     seat.keys("never mind\n");

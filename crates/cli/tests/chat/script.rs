@@ -179,7 +179,10 @@ impl Actor {
             })
             .build()
             .unwrap();
-        runtime.tools().add_any(Arc::new(form())).unwrap();
+        runtime
+            .tools()
+            .add_any(Arc::new(form(&script.work)))
+            .unwrap();
         Self {
             runtime,
             prompts: Mutex::new(script.prompts.clone().into_iter()),
@@ -223,28 +226,41 @@ impl Actor {
     }
 }
 
-/// A tool that wants a form filled in, and answers with what became of it.
-fn form() -> FromSchema {
+/// A tool that wants a form filled in, and writes down what became of it.
+fn form(work: &Path) -> FromSchema {
+    let file = work.join("filled");
     let schema = json!({
         "type": "object",
         "properties": {
             "message": { "type": "string", "description": "What is asked." },
             "fields": { "type": "object", "description": "The fields." },
-            "patience_ms": { "type": "integer", "description": "How long it is waited for." },
+            "until": { "type": "string", "description": "A file that ends the waiting." },
         },
     });
-    let fill = |with: Value, cx: Context| async move {
-        let message = with["message"].as_str().unwrap_or("What is it?");
-        let filled = cx.fill(message, with["fields"].clone());
-        let patience = with["patience_ms"].as_u64().unwrap_or(60_000);
-        let filled = tokio::time::timeout(Duration::from_millis(patience), filled).await;
-        Ok(Reply::from(match filled {
-            Ok(Filled::Accepted(fields)) => format!("accepted {fields}"),
-            Ok(other) => format!("it was {other:?}"),
-            Err(_) => "nobody was waited for".to_owned(),
-        }))
+    let fill = move |with: Value, cx: Context| {
+        let file = file.clone();
+        async move {
+            let message = with["message"].as_str().unwrap_or("What is it?");
+            let filled = cx.fill(message, with["fields"].clone());
+            let enough = with["until"].as_str().map(|name| file.with_file_name(name));
+            let filled = tokio::select! {
+                filled = filled => match filled {
+                    Filled::Accepted(fields) => fields.to_string(),
+                    other => format!("{other:?}"),
+                },
+                () = exists(enough) => "nobody was waited for".to_owned(),
+            };
+            std::fs::write(file, filled).unwrap();
+            Ok(Reply::from("It was asked."))
+        }
     };
     FromSchema::new("form", "Asks for fields.", schema, Effect::Pure, fill).unwrap()
+}
+
+async fn exists(file: Option<PathBuf>) {
+    while !file.as_ref().is_some_and(|file| file.exists()) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// What plays one prompt.
