@@ -268,6 +268,10 @@ impl App {
     }
 
     fn see(&mut self, seen: &Seen) {
+        // What happens after a question is not to be torn apart by its end.
+        if self.asking.as_ref().is_some_and(Asking::is_closed) {
+            self.unasked();
+        }
         let driver = Arc::clone(&self.driver);
         let lines = self
             .transcript

@@ -53,6 +53,16 @@ enum Open {
     Field(Sheet, oneshot::Sender<Filled>),
 }
 
+impl Open {
+    /// Whether nobody wants to know any more.
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Question(_, answer) => answer.is_closed(),
+            Self::Offer(_, filled) | Self::Field(_, filled) => filled.is_closed(),
+        }
+    }
+}
+
 /// Runs the chat until it ends.
 pub(super) async fn run(
     driver: Arc<dyn Driver>,
@@ -94,10 +104,7 @@ pub(super) async fn run(
                 None => chat.over().await?,
             },
             Some(asked) = questions.recv() => chat.waiting.add(asked),
-            () = gone(&mut chat.asked) => {
-                chat.asked = None;
-                chat.print(&[Line::plain("it is not asked any more")])?;
-            }
+            () = gone(&mut chat.asked) => chat.unasked()?,
             () = tokio::time::sleep(MOMENT), if !chat.waiting.is_empty() => {}
             _ = interrupt.recv() => {
                 let now = Instant::now();
@@ -168,7 +175,20 @@ impl Lines {
         out.flush()
     }
 
+    /// Nobody wants to know any more.
+    fn unasked(&mut self) -> io::Result<()> {
+        self.asked = None;
+        let lines = self
+            .transcript
+            .note("the question was withdrawn", Style::DIM);
+        self.print(&lines)
+    }
+
     fn see(&mut self, seen: &super::driver::Seen) -> io::Result<()> {
+        // What happens after a question is not to be torn apart by its end.
+        if self.asked.as_ref().is_some_and(Open::is_closed) {
+            self.unasked()?;
+        }
         match &seen.kind {
             EventKind::Agent(AgentEvent::Steering { text }) if seen.child.is_none() => {
                 self.queue.retain(|queued| queued != text);

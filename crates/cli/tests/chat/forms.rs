@@ -281,8 +281,52 @@ fn line_by_line_it_vanishes_too() {
     seat.keys("go\n");
     seat.wait("Answer? [y/N]");
     std::fs::write(seat.work("enough"), "").unwrap();
-    seat.wait("it is not asked any more");
+    seat.wait("the question was withdrawn");
     // What is typed now goes to the agent.
     seat.keys("never mind\n");
     seat.wait("You said: never mind");
+}
+
+#[test]
+fn fields_that_do_not_fit_together_are_asked_for_again() {
+    let mut fields = fields();
+    fields["dependentRequired"] = json!({ "age": ["mail"] });
+    fields["properties"]["mail"] = json!({ "type": "string" });
+    let mut seat = sit(seat(json!([form(json!({ "fields": fields }))])));
+    seat.keys("y");
+    seat.wait("1/4 Name");
+    seat.keys("Ada\r");
+    seat.wait("2/4 colour");
+    seat.keys("\r");
+    seat.wait("3/4 age");
+    seat.keys("36\r");
+    seat.wait("4/4 mail");
+    seat.keys("\r");
+    seat.wait("once more from the beginning: ");
+    seat.wait("1/4 Name (needed) › Ada");
+    seat.keys("\r");
+    seat.wait("2/4 colour");
+    seat.keys("\r");
+    seat.wait("› 36");
+    seat.keys("\r");
+    seat.wait("4/4 mail");
+    seat.keys("a@b\r");
+    filled(
+        &mut seat,
+        r#"{"name":"Ada","colour":"green","age":36,"mail":"a@b"}"#,
+    );
+}
+
+#[test]
+fn on_a_small_screen_the_line_has_its_name() {
+    let fields = json!({
+        "properties": { "it": { "type": "string", "description": "word ".repeat(20) } },
+    });
+    let mut seat = sit(seat(json!([form(json!({ "fields": fields }))])).size(9, 40));
+    seat.keys("y");
+    seat.wait("1/1 it ›");
+    seat.keys("this");
+    seat.wait("1/1 it › this");
+    seat.keys("\r");
+    filled(&mut seat, r#"{"it":"this"}"#);
 }

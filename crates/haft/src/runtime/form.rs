@@ -44,10 +44,13 @@ impl Form {
     /// # Errors
     /// As [`Form::check`].
     pub fn check_field(&self, name: &str, value: &Value) -> Result<(), Error> {
-        let mut schema = self.schema.clone();
-        if let Some(schema) = schema.as_object_mut() {
-            schema.shift_remove("required");
-        }
+        // What is said of several fields together is not looked at.
+        let own = ["$schema", "$id", "$defs", "definitions", "properties"];
+        let own = own.map(|key| (key, self.schema.get(key)));
+        let schema: Value = own
+            .into_iter()
+            .filter_map(|(key, part)| Some((key, part?.clone())))
+            .collect();
         fitted(&schema, serde_json::json!({ name: value })).map(drop)
     }
 }

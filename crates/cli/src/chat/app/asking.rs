@@ -49,6 +49,14 @@ enum Stage {
 }
 
 impl Asking {
+    /// Whether nobody wants to know any more.
+    pub(super) fn is_closed(&self) -> bool {
+        match &self.wants {
+            Wants::Answer(deciding) => deciding.answer.is_closed(),
+            Wants::Fields(filling) => filling.is_closed(),
+        }
+    }
+
     pub(super) async fn closed(&mut self) {
         match &mut self.wants {
             Wants::Answer(deciding) => deciding.answer.closed().await,

@@ -35,6 +35,10 @@ impl Filling {
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.filled.is_closed()
+    }
+
     pub(super) async fn closed(&mut self) {
         self.filled.closed().await;
     }
@@ -114,6 +118,9 @@ impl App {
 
     fn next_field(&mut self) {
         let columns = self.screen.columns();
+        // What is typed has a third of the screen, and needs a row of it.
+        let most = (self.screen.height().saturating_sub(1) / 3).saturating_sub(1);
+        let most = most.min(ROWS);
         let Some(filling) = self.filling() else {
             return;
         };
@@ -126,7 +133,7 @@ impl App {
         }
         filling.line = Some(line);
         let above = Line::new(&format!("  {prompt}"), Style::PLAIN).hanging(4);
-        filling.is_above = above.all_rows(columns).len() > ROWS;
+        filling.is_above = above.all_rows(columns).len() > most;
         if filling.is_above {
             self.print(&[above]);
         }

@@ -95,6 +95,7 @@ fn what_fits_is_known_before_it_is_sent() {
                 "age": { "$ref": "#/$defs/age" },
             },
             "required": ["name"],
+            "dependentRequired": { "age": ["name"] },
             "$defs": { "age": { "type": "integer", "minimum": 18 } },
         }),
     };
