@@ -1,12 +1,12 @@
 //! Asking the person at the terminal, line by line: for commands that have no screen
 //! of their own.
 
-use crate::chat::{Around, Extent, Paint, edited, question_lines};
+use crate::chat::{Around, Extent, Line, Paint, Sheet, edited, question_lines};
 use crate::config::{FILE, Settings};
 use crate::exit::Failure;
 use crate::{env, output, place, text};
 use async_trait::async_trait;
-use haft::{Answer, Approver, Question};
+use haft::{Answer, Approver, Filled, Form, Question};
 use std::io::BufRead;
 use std::sync::Arc;
 
@@ -57,16 +57,46 @@ impl Approver for Person {
             }
         }
     }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        let mut sheet = match Sheet::new(form.clone()) {
+            Ok(sheet) => sheet,
+            Err(why) => {
+                output::note(&why);
+                return Filled::Declined;
+            }
+        };
+        let asked = plain(&sheet.lines(text::WIDTH)) + "Answer? [y/N] ";
+        match typed(&asked).await {
+            Some(line) if is_yes(&line) => {}
+            Some(_) => return Filled::Declined,
+            None => return Filled::Dismissed,
+        }
+        while let Some(prompt) = sheet.prompt() {
+            let Some(line) = typed(&format!("  {prompt}: ")).await else {
+                return Filled::Dismissed;
+            };
+            if let Err(why) = sheet.take(&line) {
+                output::note(&format!("  {why}"));
+            }
+        }
+        sheet.filled()
+    }
+}
+
+fn plain(lines: &[Line]) -> String {
+    let rows = lines.iter().flat_map(|line| line.rows(text::WIDTH));
+    rows.map(|row| row.render(Paint::Plain) + "\n").collect()
+}
+
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 impl Person {
     fn shown(&self, question: &Question, extent: Extent) -> String {
-        let mut out = String::new();
         let lines = question_lines(question, &self.around, extent, text::WIDTH);
-        for row in lines.iter().flat_map(|line| line.rows(text::WIDTH)) {
-            out.push_str(&row.render(Paint::Plain));
-            out.push('\n');
-        }
+        let mut out = plain(&lines);
         let always = match question.suggestion {
             Some(_) => ", a from now on",
             None => "",
@@ -104,8 +134,7 @@ pub(crate) fn yes(question: &str) -> Result<bool, Failure> {
         .lock()
         .read_line(&mut line)
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let line = line.trim().to_ascii_lowercase();
-    Ok(matches!(line.as_str(), "y" | "yes"))
+    Ok(is_yes(&line))
 }
 
 /// A line that is typed after something was asked; none at the end of all input.

@@ -22,6 +22,8 @@ mod card;
 mod complete;
 mod driver;
 mod editor;
+mod fields;
+mod form;
 mod history;
 mod ink;
 mod lines;
@@ -36,7 +38,8 @@ mod terminal;
 mod transcript;
 
 pub(crate) use driver::{Driver, Events, Questions, Seen, person};
-pub(crate) use ink::Paint;
+pub(crate) use form::Sheet;
+pub(crate) use ink::{Line, Paint};
 pub(crate) use outside::edited;
 pub(crate) use play::{Stage, play};
 pub(crate) use question::{Around, Extent, lines as question_lines};

@@ -1,6 +1,7 @@
 //! The chat on a screen: what happens, in whatever order, and what is seen of it.
 
 mod asking;
+mod filling;
 mod keys;
 mod orders;
 mod view;
@@ -267,6 +268,10 @@ impl App {
     }
 
     fn see(&mut self, seen: &Seen) {
+        // What happens after a question is not to be torn apart by its end.
+        if self.asking.as_ref().is_some_and(Asking::is_closed) {
+            self.unasked();
+        }
         let driver = Arc::clone(&self.driver);
         let lines = self
             .transcript

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use haft::ops::scope::Scope;
-use haft::{Answer, Approver, Question};
+use haft::{Answer, Approver, Filled, Form, Question};
 use haft_agent::{Event, EventKind, Usage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -86,13 +86,23 @@ pub(crate) trait Driver: Send + Sync {
     fn scope(&self) -> Option<Scope>;
 }
 
-/// A question on its way to the person, and where the answer goes.
-pub(crate) struct Asked {
-    pub(crate) question: Question,
-    pub(crate) answer: oneshot::Sender<Answer>,
+/// Something on its way to the person, and where the answer goes.
+pub(crate) enum Asked {
+    Question(Question, oneshot::Sender<Answer>),
+    Form(Form, oneshot::Sender<Filled>),
 }
 
-/// The questions of a session, in the order in which they come.
+impl Asked {
+    /// Whether nobody wants to know any more.
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Question(_, answer) => answer.is_closed(),
+            Self::Form(_, filled) => filled.is_closed(),
+        }
+    }
+}
+
+/// The questions and forms of a session, in the order in which they come.
 pub(crate) type Questions = mpsc::UnboundedReceiver<Asked>;
 
 /// Questions that have come. They have a way of their own and may overtake the events
@@ -108,12 +118,13 @@ impl Waiting {
         self.0.push((asked, Instant::now()));
     }
 
-    /// The next that is to be shown, by which calls are known to be asked about.
-    pub(crate) fn take(&mut self, is_announced: impl Fn(&str) -> bool) -> Option<Asked> {
-        self.0.retain(|(asked, _)| !asked.answer.is_closed());
-        let due = self.0.iter().position(|(asked, since)| {
-            is_announced(&asked.question.call_id) || since.elapsed() > UNANNOUNCED
-        })?;
+    /// The next that is to be shown, by what is known to be asked.
+    pub(crate) fn take(&mut self, is_announced: impl Fn(&Asked) -> bool) -> Option<Asked> {
+        self.0.retain(|(asked, _)| !asked.is_closed());
+        let due = self
+            .0
+            .iter()
+            .position(|(asked, since)| is_announced(asked) || since.elapsed() > UNANNOUNCED)?;
         Some(self.0.remove(due).0)
     }
 
@@ -134,12 +145,15 @@ struct Person(mpsc::UnboundedSender<Asked>);
 impl Approver for Person {
     async fn ask(&self, question: &Question) -> Answer {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked {
-            question: question.clone(),
-            answer,
-        };
         // With nobody at the terminal any more it can be answered another day.
-        let _ = self.0.send(asked);
+        let _ = self.0.send(Asked::Question(question.clone(), answer));
         answered.await.unwrap_or(Answer::Later)
+    }
+
+    async fn fill(&self, form: &Form) -> Filled {
+        let (filled, answered) = oneshot::channel();
+        // The call runs and cannot wait for another day.
+        let _ = self.0.send(Asked::Form(form.clone(), filled));
+        answered.await.unwrap_or(Filled::Dismissed)
     }
 }

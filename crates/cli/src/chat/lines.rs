@@ -4,20 +4,21 @@
 use super::Ended;
 use super::card::Length;
 use super::driver::{Asked, Driver, Events, Questions, Waiting};
+use super::form::Sheet;
 use super::ink::{Line, Paint, Style};
 use super::question::{self, Extent};
 use super::setup::Setup;
 use super::slash::{self, Typed};
 use super::transcript::Transcript;
 use futures::StreamExt;
-use haft::Answer;
+use haft::{Answer, Filled, Question};
 use haft_agent::{AgentEvent, EventKind};
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// What lines are made for where nobody says.
 const WIDTH: usize = 80;
@@ -37,10 +38,29 @@ struct Lines {
     command: Option<(String, Option<String>)>,
     ran: Vec<(String, String)>,
     queue: Vec<String>,
-    asked: Option<Asked>,
+    asked: Option<Open>,
     waiting: Waiting,
     /// Whether a person sees where they type.
     prompts: bool,
+}
+
+/// What was asked and waits for a line that is typed.
+enum Open {
+    Question(Box<Question>, oneshot::Sender<Answer>),
+    /// Whether somebody wants to fill it in at all.
+    Offer(Sheet, oneshot::Sender<Filled>),
+    /// The next field.
+    Field(Sheet, oneshot::Sender<Filled>),
+}
+
+impl Open {
+    /// Whether nobody wants to know any more.
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Question(_, answer) => answer.is_closed(),
+            Self::Offer(_, filled) | Self::Field(_, filled) => filled.is_closed(),
+        }
+    }
 }
 
 /// Runs the chat until it ends.
@@ -84,6 +104,7 @@ pub(super) async fn run(
                 None => chat.over().await?,
             },
             Some(asked) = questions.recv() => chat.waiting.add(asked),
+            () = gone(&mut chat.asked) => chat.unasked()?,
             () = tokio::time::sleep(MOMENT), if !chat.waiting.is_empty() => {}
             _ = interrupt.recv() => {
                 let now = Instant::now();
@@ -98,7 +119,7 @@ pub(super) async fn run(
         }
         let transcript = &chat.transcript;
         if chat.asked.is_none()
-            && let Some(asked) = chat.waiting.take(|call| transcript.is_asked(call))
+            && let Some(asked) = chat.waiting.take(|asked| transcript.is_asked(asked))
         {
             // What was typed before it is no answer to it.
             while typed.try_recv().is_ok() {}
@@ -154,7 +175,20 @@ impl Lines {
         out.flush()
     }
 
+    /// Nobody wants to know any more.
+    fn unasked(&mut self) -> io::Result<()> {
+        self.asked = None;
+        let lines = self
+            .transcript
+            .note("the question was withdrawn", Style::DIM);
+        self.print(&lines)
+    }
+
     fn see(&mut self, seen: &super::driver::Seen) -> io::Result<()> {
+        // What happens after a question is not to be torn apart by its end.
+        if self.asked.as_ref().is_some_and(Open::is_closed) {
+            self.unasked()?;
+        }
         match &seen.kind {
             EventKind::Agent(AgentEvent::Steering { text }) if seen.child.is_none() => {
                 self.queue.retain(|queued| queued != text);
@@ -263,15 +297,16 @@ impl Lines {
     /// Nothing more can be typed: what is worked at is waited for, and what it asks is
     /// answered another day.
     async fn drain(&mut self, questions: &mut Questions) -> io::Result<()> {
+        self.asked = None;
+        self.waiting = Waiting::default();
         loop {
             tokio::select! {
                 seen = next(&mut self.events) => match seen {
                     Some(seen) => self.see(&seen)?,
                     None => return self.over().await,
                 },
-                Some(asked) = questions.recv() => {
-                    let _ = asked.answer.send(Answer::Later);
-                }
+                // Who asks hears that nobody is there.
+                Some(asked) = questions.recv() => drop(asked),
             }
         }
     }
@@ -286,36 +321,91 @@ impl Lines {
     }
 
     fn ask(&mut self, asked: Asked) -> io::Result<()> {
-        let mut lines = question::lines(&asked.question, &self.setup.around, Extent::Whole, WIDTH);
-        if self.transcript.is_childs(&asked.question.call_id) {
-            lines.push(question::fact("for", "a sub-agent"));
+        match asked {
+            Asked::Question(question, answer) => {
+                let lines = question::lines(&question, &self.setup.around, Extent::Whole, WIDTH);
+                let always = match question.suggestion {
+                    Some(_) => ", a from now on",
+                    None => "",
+                };
+                let keys =
+                    format!("  y yes, n no (n WHY says why), e JSON other arguments{always}");
+                self.show(lines, &question.call_id, &[&keys, "Run it? [y/N]"])?;
+                self.asked = Some(Open::Question(Box::new(question), answer));
+            }
+            Asked::Form(form, filled) => match Sheet::new(form) {
+                Ok(sheet) => {
+                    self.show(sheet.lines(WIDTH), sheet.call_id(), &["Answer? [y/N]"])?;
+                    self.asked = Some(Open::Offer(sheet, filled));
+                }
+                Err(why) => {
+                    let _ = filled.send(Filled::Declined);
+                    self.print(&[Line::plain(&why)])?;
+                }
+            },
         }
-        let mut lines = self.transcript.beside(lines);
-        let always = match asked.question.suggestion {
-            Some(_) => ", a from now on",
-            None => "",
-        };
-        let keys = format!("  y yes, n no (n WHY says why), e JSON other arguments{always}");
-        lines.push(Line::plain(&keys));
-        lines.push(Line::plain("Run it? [y/N]"));
-        self.print(&lines)?;
-        self.asked = Some(asked);
         Ok(())
     }
 
+    fn show(&mut self, mut lines: Vec<Line>, call: &str, keys: &[&str]) -> io::Result<()> {
+        if self.transcript.is_childs(call) {
+            lines.push(question::fact("for", "a sub-agent"));
+        }
+        let mut lines = self.transcript.beside(lines);
+        lines.extend(keys.iter().map(|words| Line::plain(words)));
+        self.print(&lines)
+    }
+
     fn answer(&mut self, line: &str) -> io::Result<()> {
-        let Some(asked) = self.asked.take() else {
-            return Ok(());
-        };
+        match self.asked.take() {
+            None => Ok(()),
+            Some(Open::Question(question, answer)) => self.decide(question, answer, line),
+            Some(Open::Offer(sheet, filled)) => {
+                if matches!(line.to_ascii_lowercase().as_str(), "y" | "yes") {
+                    return self.go_on(sheet, filled);
+                }
+                let _ = filled.send(Filled::Declined);
+                Ok(())
+            }
+            Some(Open::Field(mut sheet, filled)) => {
+                if let Err(why) = sheet.take(line) {
+                    self.print(&[Line::plain(&format!("  {why}"))])?;
+                }
+                self.go_on(sheet, filled)
+            }
+        }
+    }
+
+    /// Asks for the next field, or sends them all.
+    fn go_on(&mut self, sheet: Sheet, filled: oneshot::Sender<Filled>) -> io::Result<()> {
+        match sheet.prompt() {
+            Some(prompt) => {
+                self.asked = Some(Open::Field(sheet, filled));
+                self.print(&[Line::plain(&format!("  {prompt}")).hanging(4)])
+            }
+            None => {
+                // Whoever asked may have gone.
+                let _ = filled.send(sheet.filled());
+                Ok(())
+            }
+        }
+    }
+
+    fn decide(
+        &mut self,
+        question: Box<Question>,
+        sender: oneshot::Sender<Answer>,
+        line: &str,
+    ) -> io::Result<()> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let reason = Some(rest.trim().to_owned()).filter(|reason| !reason.is_empty());
         let answer = match word.to_ascii_lowercase().as_str() {
             "y" | "yes" if rest.is_empty() => Answer::Approve,
-            "a" | "always" if asked.question.suggestion.is_some() => Answer::Always,
+            "a" | "always" if question.suggestion.is_some() => Answer::Always,
             "e" => match serde_json::from_str(rest) {
                 Ok(arguments @ serde_json::Value::Object(_)) => Answer::ApproveWith { arguments },
                 _ => {
-                    self.asked = Some(asked);
+                    self.asked = Some(Open::Question(question, sender));
                     let words = "that is no JSON object; e {\"name\": value} gives other arguments";
                     return self.print(&[Line::plain(words)]);
                 }
@@ -324,7 +414,7 @@ impl Lines {
             _ => Answer::Reject { reason: None },
         };
         // Whoever asked may have gone.
-        let _ = asked.answer.send(answer);
+        let _ = sender.send(answer);
         Ok(())
     }
 }
@@ -346,6 +436,15 @@ fn typed() -> mpsc::UnboundedReceiver<String> {
 async fn next(events: &mut Option<Events>) -> Option<super::driver::Seen> {
     match events {
         Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// When nobody wants to know the answer any more.
+async fn gone(open: &mut Option<Open>) {
+    match open {
+        Some(Open::Question(_, answer)) => answer.closed().await,
+        Some(Open::Offer(_, filled) | Open::Field(_, filled)) => filled.closed().await,
         None => std::future::pending().await,
     }
 }

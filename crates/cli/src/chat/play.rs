@@ -1,13 +1,13 @@
 //! One prompt and all that comes of it, line by line, with nobody typing.
 
 use super::card::Length;
-use super::driver::{Driver, Questions};
+use super::driver::{Asked, Driver, Questions};
 use super::ink::{Line, Paint};
 use super::question::{Around, Extent, lines};
 use super::transcript::Transcript;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use haft::{Answer, Question};
+use haft::{Answer, Filled, Question};
 use std::io::{self, Write};
 use std::time::Instant;
 
@@ -48,12 +48,17 @@ pub(crate) async fn play(
                 let shown = transcript.see(&seen, Instant::now(), &output);
                 print(stage, &shown)?;
             }
-            Some(asked) = questions.recv() => {
-                let shown = lines(&asked.question, &stage.around, Extent::Usual, stage.columns);
-                print(stage, &transcript.beside(shown))?;
-                let answer = (stage.answers)(&asked.question).await;
-                let _ = asked.answer.send(answer);
-            }
+            Some(asked) = questions.recv() => match asked {
+                Asked::Question(question, sender) => {
+                    let shown = lines(&question, &stage.around, Extent::Usual, stage.columns);
+                    print(stage, &transcript.beside(shown))?;
+                    let _ = sender.send((stage.answers)(&question).await);
+                }
+                // Nobody is there to type.
+                Asked::Form(_, sender) => {
+                    let _ = sender.send(Filled::Declined);
+                }
+            },
         }
     }
     print(stage, &transcript.end())

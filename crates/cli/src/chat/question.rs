@@ -164,7 +164,7 @@ fn changed(diff: &str, columns: usize) -> Vec<Line> {
 
 /// A text with its name: on its lines, wrapped, each behind a bar, so that none
 /// can be taken for a line of ours.
-fn block(name: &str, whole: &str, most: Option<usize>, columns: usize) -> Vec<Line> {
+pub(super) fn block(name: &str, whole: &str, most: Option<usize>, columns: usize) -> Vec<Line> {
     let count = whole.chars().count();
     let cut = most.filter(|most| count > *most);
     let text: String = match cut {

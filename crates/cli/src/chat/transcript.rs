@@ -5,7 +5,7 @@
 mod tests;
 
 use super::card::{Call, End, Length, spoken};
-use super::driver::Seen;
+use super::driver::{Asked, Seen};
 use super::ink::{Line, Style};
 use super::markdown::Markdown;
 use super::setup::Before;
@@ -402,10 +402,13 @@ impl Transcript {
         rows.into_iter().skip(hidden).collect()
     }
 
-    /// Whether a question about a call was announced.
-    pub(crate) fn is_asked(&self, call_id: &str) -> bool {
-        let mut asked = self.running.iter().filter(|call| call.is_asked);
-        asked.any(|call| call.id == call_id)
+    /// Whether something that is asked was announced.
+    pub(crate) fn is_asked(&self, asked: &Asked) -> bool {
+        self.running.iter().any(|call| match asked {
+            Asked::Question(question, _) => call.is_asked && call.id == question.call_id,
+            // A call that runs may want something at any time.
+            Asked::Form(form, _) => call.id == form.call_id,
+        })
     }
 
     /// Whether the call that is asked about is a sub-agent's.

@@ -20,6 +20,7 @@
 mod command {
     pub(crate) mod chat;
 }
+mod forms;
 mod looks;
 mod questions;
 mod script;

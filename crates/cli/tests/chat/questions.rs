@@ -192,3 +192,16 @@ fn a_signal_in_the_middle_gives_the_terminal_back() {
     assert!(seat.is_given_back());
     assert!(!seat.work("a.txt").exists());
 }
+
+#[test]
+fn at_the_end_of_all_input_it_is_answered_another_day() {
+    let steps = json!([write("x"), { "say": "Another day." }]);
+    let mut seat = asked(steps).with("TERM", "dumb").sit();
+    seat.wait(">");
+    seat.keys("go\n");
+    seat.wait("Run it? [y/N]");
+    seat.keys("\x04");
+    seat.wait("Another day.");
+    assert_eq!(seat.ended(), 0);
+    assert!(!seat.work("a.txt").exists());
+}

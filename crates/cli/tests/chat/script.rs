@@ -8,7 +8,8 @@ use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::scope::Scope;
 use haft::{
-    Call, Commands, Draft, MemoryJournal, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose,
+    Call, Commands, Context, Draft, Effect, Filled, FromSchema, MemoryJournal, Place, Policy,
+    Reply, Rule, RuleFile, Runtime, Verdict, Whose,
 };
 use haft_agent::{AgentEvent, EventKind, Usage};
 use serde::Deserialize;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -177,6 +179,10 @@ impl Actor {
             })
             .build()
             .unwrap();
+        runtime
+            .tools()
+            .add_any(Arc::new(form(&script.work)))
+            .unwrap();
         Self {
             runtime,
             prompts: Mutex::new(script.prompts.clone().into_iter()),
@@ -217,6 +223,43 @@ impl Actor {
             calls: Arc::clone(&self.calls),
         };
         (hand, seen)
+    }
+}
+
+/// A tool that wants a form filled in, and writes down what became of it.
+fn form(work: &Path) -> FromSchema {
+    let file = work.join("filled");
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "message": { "type": "string", "description": "What is asked." },
+            "fields": { "type": "object", "description": "The fields." },
+            "until": { "type": "string", "description": "A file that ends the waiting." },
+        },
+    });
+    let fill = move |with: Value, cx: Context| {
+        let file = file.clone();
+        async move {
+            let message = with["message"].as_str().unwrap_or("What is it?");
+            let filled = cx.fill(message, with["fields"].clone());
+            let enough = with["until"].as_str().map(|name| file.with_file_name(name));
+            let filled = tokio::select! {
+                filled = filled => match filled {
+                    Filled::Accepted(fields) => fields.to_string(),
+                    other => format!("{other:?}"),
+                },
+                () = exists(enough) => "nobody was waited for".to_owned(),
+            };
+            std::fs::write(file, filled).unwrap();
+            Ok(Reply::from("It was asked."))
+        }
+    };
+    FromSchema::new("form", "Asks for fields.", schema, Effect::Pure, fill).unwrap()
+}
+
+async fn exists(file: Option<PathBuf>) {
+    while !file.as_ref().is_some_and(|file| file.exists()) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

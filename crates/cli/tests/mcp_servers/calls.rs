@@ -335,3 +335,100 @@ serve([tool("t")], call)
     );
     assert!(!shown.contains("\u{1b}[8m"), "{shown}");
 }
+
+/// A server that wants to know who somebody is.
+const WHO: &str = r#"
+def call(message):
+    say({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "Who \x1b[8mare you?",
+        "requestedSchema": {"type": "object", "required": ["name", "plan"], "properties": {
+            "name": {"type": "string", "title": "Your name", "minLength": 2},
+            "plan": {"type": "string", "oneOf": [{"const": "f", "title": "Free"}, {"const": "p", "title": "Paid"}]},
+            "mail": {"type": "string", "format": "email"},
+            "seats": {"type": "integer", "minimum": 1, "default": 3},
+            "days": {"type": "array", "items": {"type": "string", "enum": ["mon", "tue"]}}}}}})
+    for got in messages():
+        if got.get("id") == "q": break
+    answer(message["id"], text(json.dumps(got["result"])))
+serve([tool("t")], call)
+"#;
+
+/// Waits for words at a terminal, then types.
+fn said(terminal: &mut Terminal, asked: &str, typed: &str) {
+    let seen = within(Duration::from_secs(20), || terminal.shown().contains(asked));
+    assert!(seen, "{asked} did not come: {}", terminal.shown());
+    terminal.type_in(typed);
+}
+
+#[test]
+fn a_person_at_the_terminal_fills_in_what_the_server_wants_to_know() {
+    let bed = Bed::serving(&[("asks", WHO)]);
+    let mut terminal = Terminal::run(&bed, "call asks_t");
+    said(&mut terminal, "Answer? [y/N] ", "y\n");
+    said(
+        &mut terminal,
+        "1/5 Your name (at least 2 characters; needed): ",
+        "A\n",
+    );
+    said(
+        &mut terminal,
+        "that is 1, but it has to be at least 2 characters",
+        "",
+    );
+    let again = || terminal.shown().matches("1/5 Your name").count() == 2;
+    assert!(
+        within(Duration::from_secs(20), again),
+        "{}",
+        terminal.shown()
+    );
+    terminal.type_in("Ada\n");
+    said(&mut terminal, "2/5 plan (1 Free, 2 Paid; needed): ", "2\n");
+    said(
+        &mut terminal,
+        "3/5 mail (a mail address; Enter: leave it out): ",
+        "\n",
+    );
+    said(
+        &mut terminal,
+        "4/5 seats (a whole number, at least 1; Enter: 3): ",
+        "\n",
+    );
+    said(
+        &mut terminal,
+        "5/5 days (several, with commas: 1 mon, 2 tue; ",
+        "1,2\n",
+    );
+    let (code, shown) = terminal.wait();
+    assert_eq!(code, Some(0), "{shown}");
+    let sent = r#"{"action": "accept", "content": {"name": "Ada", "plan": "p", "seats": 3, "days": ["mon", "tue"]}}"#;
+    assert!(shown.contains(sent), "{shown}");
+    for words in [
+        "asks_t runs, and wants to know something from you:",
+        "  | MCP server asks asks: Who \\x1b[8mare you?",
+        "  fields: Your name, plan, mail, seats, days",
+        "  your answer goes to asks_t; give it no password and no key",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("\u{1b}[8m"), "{shown}");
+}
+
+#[test]
+fn a_person_at_the_terminal_need_not_tell_a_server_anything() {
+    for (typed, then, action) in [
+        ("n\n", "", "decline"),
+        ("\n", "", "decline"),
+        ("\x04", "", "cancel"),
+        ("y\n", "\x04", "cancel"),
+    ] {
+        let bed = Bed::serving(&[("asks", WHO)]);
+        let mut terminal = Terminal::run(&bed, "call asks_t");
+        said(&mut terminal, "Answer? [y/N] ", typed);
+        if !then.is_empty() {
+            said(&mut terminal, "1/5 Your name", then);
+        }
+        let (code, shown) = terminal.wait();
+        assert_eq!(code, Some(0), "{typed:?}: {shown}");
+        let sent = format!(r#"{{"action": "{action}"}}"#);
+        assert!(shown.contains(&sent), "{typed:?}: {shown}");
+    }
+}

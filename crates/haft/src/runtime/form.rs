@@ -8,8 +8,8 @@ use super::Runtime;
 mod tests;
 
 use super::approve::{Approval, Approve, Approver};
-use crate::Context;
 use crate::schema::{Checker, Ranges};
+use crate::{Context, Error};
 use futures::FutureExt;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
@@ -27,6 +27,32 @@ pub struct Form {
     pub message: String,
     /// The fields: the JSON Schema of a flat object.
     pub schema: Value,
+}
+
+impl Form {
+    /// Whether these fields are what is asked for. What is not will not count as filled
+    /// in, so whoever shows a form to a person looks before the person has gone.
+    ///
+    /// # Errors
+    /// `Error::Invalid` says what is wrong with them, any other that nothing ever fits.
+    pub fn check(&self, fields: &Value) -> Result<(), Error> {
+        fitted(&self.schema, fields.clone()).map(drop)
+    }
+
+    /// The same for one field of them, before the others are known.
+    ///
+    /// # Errors
+    /// As [`Form::check`].
+    pub fn check_field(&self, name: &str, value: &Value) -> Result<(), Error> {
+        // What is said of several fields together is not looked at.
+        let own = ["$schema", "$id", "$defs", "definitions", "properties"];
+        let own = own.map(|key| (key, self.schema.get(key)));
+        let schema: Value = own
+            .into_iter()
+            .filter_map(|(key, part)| Some((key, part?.clone())))
+            .collect();
+        fitted(&schema, serde_json::json!({ name: value })).map(drop)
+    }
 }
 
 /// What became of a form.
@@ -58,13 +84,18 @@ impl Approval {
 
 /// What does not fit was not filled in.
 fn fitting(schema: &Value, fields: Value) -> Filled {
-    match Checker::new(schema, Ranges::Refuse).prepare(fields) {
-        Ok((fields, _)) => Filled::Accepted(fields),
+    match fitted(schema, fields) {
+        Ok(fields) => Filled::Accepted(fields),
         Err(error) => {
             tracing::warn!(%error, "a form was filled in with something else");
             Filled::Dismissed
         }
     }
+}
+
+fn fitted(schema: &Value, fields: Value) -> Result<Value, Error> {
+    let (fields, _) = Checker::new(schema, Ranges::Refuse).prepare(fields)?;
+    Ok(fields)
 }
 
 impl Runtime {

@@ -81,3 +81,33 @@ async fn with_nobody_there_it_is_declined() {
     let never: fn(&Form) -> Filled = |_| Filled::Accepted(json!({ "name": "Eve" }));
     assert_eq!(asked(Approve::Never, Some(never)).await, "Declined");
 }
+
+#[test]
+fn what_fits_is_known_before_it_is_sent() {
+    let form = Form {
+        call_id: "c".to_owned(),
+        tool: "greet".to_owned(),
+        message: "Who?".to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "pattern": "^[A-Z]" },
+                "age": { "$ref": "#/$defs/age" },
+            },
+            "required": ["name"],
+            "dependentRequired": { "age": ["name"] },
+            "$defs": { "age": { "type": "integer", "minimum": 18 } },
+        }),
+    };
+    assert!(form.check(&json!({ "name": "Ada", "age": 36 })).is_ok());
+    assert!(form.check(&json!({ "age": 36 })).is_err());
+    assert!(form.check_field("age", &json!(36)).is_ok());
+    assert!(form.check_field("age", &json!(17)).is_err());
+    assert!(form.check_field("name", &json!("ada")).is_err());
+    let broken = Form {
+        schema: json!({ "type": "object", "properties": { "a": { "type": 5 } } }),
+        ..form
+    };
+    let error = broken.check(&json!({})).unwrap_err();
+    assert!(!matches!(error, Error::Invalid(_)), "{error}");
+}

@@ -1,0 +1,267 @@
+use super::{Field, MOST, of};
+use serde_json::{Value, json};
+
+fn field(schema: Value) -> Field {
+    let schema = json!({ "type": "object", "properties": { "it": schema }, "required": ["it"] });
+    of(&schema).unwrap().remove(0)
+}
+
+fn optional(schema: Value) -> Field {
+    let schema = json!({ "type": "object", "properties": { "it": schema } });
+    of(&schema).unwrap().remove(0)
+}
+
+/// What is typed, and the value it is, or what is wrong with it.
+fn reads(field: &Field, typed: &str, value: Value) {
+    assert_eq!(field.read(typed), Ok(Some(value)), "{typed:?}");
+}
+
+fn refuses(field: &Field, typed: &str, why: &str) {
+    assert_eq!(field.read(typed), Err(why.to_owned()), "{typed:?}");
+}
+
+#[test]
+fn a_text_is_what_was_typed() {
+    let name = field(json!({ "type": "string", "title": "Name", "description": "Who you are" }));
+    assert_eq!(name.prompt(), "Name: Who you are (needed)");
+    reads(&name, " Ada  King ", json!("Ada  King"));
+    reads(&name, "5", json!("5"));
+    reads(&name, "\"\"", json!(""));
+    refuses(&name, "  ", "it is needed");
+
+    let code = field(json!({ "type": "string", "minLength": 2, "maxLength": 4 }));
+    assert_eq!(code.prompt(), "it (2 to 4 characters; needed)");
+    reads(&code, "äöü", json!("äöü"));
+    for (typed, count) in [("a", 1), ("abcde", 5), ("\"\"", 0)] {
+        let why = format!("that is {count}, but it has to be 2 to 4 characters");
+        refuses(&code, typed, &why);
+    }
+}
+
+#[test]
+fn a_slip_in_the_form_is_noticed() {
+    let cases: [(&str, &[&str], &[&str]); 4] = [
+        ("email", &["a@b.org"], &["a", "@b", "a@", "a b@c"]),
+        (
+            "uri",
+            &["https://a.b/c", "mailto:a@b"],
+            &["a.b", "https://"],
+        ),
+        (
+            "date",
+            &["2024-02-29"],
+            &[
+                "2023-02-29",
+                "29.2.2024",
+                "2024-2-9",
+                "2024-13-01",
+                "2024-01-01Z",
+            ],
+        ),
+        (
+            "date-time",
+            &["2024-02-29T10:00:00Z", "2024-02-29T10:00:00.5+01:00"],
+            &[
+                "2024-02-29",
+                "2024-02-29T10:00:00",
+                "2024-02-29T25:00:00Z",
+                "2024-02-29T10:00:00+1",
+                "2024-02-29T10:00:00Zulu",
+                "2024-02-29T10:00:00+",
+            ],
+        ),
+    ];
+    for (format, right, wrong) in cases {
+        let field = field(json!({ "type": "string", "format": format }));
+        for typed in right {
+            reads(&field, typed, json!(typed));
+        }
+        for typed in wrong {
+            assert!(field.read(typed).is_err(), "{format}: {typed}");
+        }
+    }
+    let unknown = field(json!({ "type": "string", "format": "ipv4" }));
+    assert_eq!(unknown.prompt(), "it (ipv4; needed)");
+    reads(&unknown, "anything", json!("anything"));
+}
+
+#[test]
+fn numbers_have_bounds() {
+    let whole = field(json!({ "type": "integer", "minimum": 1, "maximum": 5 }));
+    assert_eq!(whole.prompt(), "it (a whole number from 1 to 5; needed)");
+    reads(&whole, "5", json!(5));
+    refuses(&whole, "6", "it has to be a number from 1 to 5");
+    refuses(&whole, "1.5", "that is no whole number");
+    refuses(&whole, "two", "that is no whole number");
+    let large = field(json!({ "type": "integer" }));
+    reads(&large, "18446744073709551615", json!(u64::MAX));
+    reads(&large, "-3", json!(-3));
+
+    let number = field(json!({ "type": "number", "exclusiveMinimum": 0 }));
+    assert_eq!(number.prompt(), "it (a number, more than 0; needed)");
+    reads(&number, "1", json!(1));
+    reads(&number, ".5", json!(0.5));
+    reads(&number, "1e3", json!(1000.0));
+    refuses(&number, "0", "it has to be a number, more than 0");
+    for no in ["inf", "NaN", "1,5", "\"1\""] {
+        refuses(&number, no, "that is no number");
+    }
+}
+
+#[test]
+fn yes_and_no_are_values() {
+    let sure = field(json!({ "type": "boolean", "default": false }));
+    assert_eq!(sure.prompt(), "it (y or n; Enter: n)");
+    for (typed, value) in [("Y", true), ("true", true), ("no", false), ("", false)] {
+        reads(&sure, typed, json!(value));
+    }
+    refuses(&sure, "maybe", "that is neither y nor n");
+}
+
+#[test]
+fn one_is_chosen_by_number_or_by_what_it_is_called() {
+    let named = json!({ "type": "string", "enum": ["r", "g", "b"], "enumNames": ["Red", "Green"] });
+    let titled = json!({ "type": "string", "oneOf": [
+        { "const": "r", "title": "Red" }, { "const": "g", "title": "Green" }, { "const": "b" },
+    ] });
+    for schema in [named, titled] {
+        let colour = field(schema);
+        assert_eq!(colour.prompt(), "it (1 Red, 2 Green, 3 b; needed)");
+        for typed in ["2", "#2", "Green", "green", "g"] {
+            reads(&colour, typed, json!("g"));
+        }
+        for no in ["0", "4", "#0", "gr"] {
+            let why = format!("\"{no}\" is none of them; 1 to 3 name them too");
+            refuses(&colour, no, &why);
+        }
+    }
+    let size = field(json!({ "type": "string", "enum": ["small", "large"], "default": "large" }));
+    assert_eq!(size.prompt(), "it (1 small, 2 large; Enter: large)");
+    reads(&size, "", json!("large"));
+}
+
+#[test]
+fn a_number_that_is_a_choice_is_no_place_in_the_list() {
+    let count = field(json!({ "enum": [3, 1, 2] }));
+    assert_eq!(count.prompt(), "it (#1 3, #2 1, #3 2; needed)");
+    reads(&count, "1", json!(1));
+    reads(&count, "#1", json!(3));
+    // What has one name twice is told apart.
+    let same = field(json!({ "enum": ["a", "b"], "enumNames": ["same", "same"] }));
+    assert!(same.read("same").is_err());
+    reads(&same, "2", json!("b"));
+}
+
+#[test]
+fn several_are_chosen_with_commas() {
+    let plain = json!({ "type": "array", "maxItems": 2, "items": { "enum": ["a", "b", "c, d"] } });
+    let letters = field(plain.clone());
+    assert_eq!(
+        letters.prompt(),
+        "it (several, with commas: 1 a, 2 b, 3 c, d; at most 2 of them; Enter: none)"
+    );
+    reads(&letters, "1,b", json!(["a", "b"]));
+    reads(&letters, "a, a ,1", json!(["a"]));
+    reads(&letters, "c, d", json!(["c, d"]));
+    reads(&letters, "", json!([]));
+    refuses(
+        &letters,
+        "1,2,3",
+        "that is 3, but it has to be at most 2 of them",
+    );
+    assert!(letters.read("a,x").is_err());
+    assert_eq!(optional(plain).read(""), Ok(None));
+
+    let titled = field(json!({
+        "type": "array",
+        "minItems": 1,
+        "items": { "anyOf": [{ "const": "x", "title": "Ex" }, { "const": "y", "title": "Why" }] },
+        "default": ["y"],
+    }));
+    assert_eq!(
+        titled.prompt(),
+        "it (several, with commas: 1 Ex, 2 Why; at least 1 of them; Enter: Why)"
+    );
+    reads(&titled, "", json!(["y"]));
+}
+
+#[test]
+fn anything_else_is_json() {
+    for schema in [
+        json!({ "type": "object" }),
+        json!({ "type": "array", "items": { "type": "string" } }),
+        json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] }),
+        json!({ "enum": [] }),
+        json!(true),
+        json!({}),
+    ] {
+        let field = field(schema);
+        assert_eq!(field.prompt(), "it (as JSON; needed)");
+        reads(&field, "{\"a\":[1]}", json!({ "a": [1] }));
+        assert!(field.read("{").is_err());
+    }
+    // What only has to be there is asked for too.
+    let schema = json!({ "type": "object", "properties": {}, "required": ["other"] });
+    let fields = of(&schema).unwrap();
+    assert_eq!(fields[0].prompt(), "other (as JSON; needed)");
+    // A text that may be missing is still a text.
+    let text = optional(json!({ "type": ["string", "null"], "default": null }));
+    assert_eq!(text.prompt(), "it (Enter: leave it out)");
+    assert_eq!(text.read(""), Ok(None));
+    reads(&text, "1", json!("1"));
+}
+
+#[test]
+fn a_default_that_does_not_fit_is_none() {
+    for schema in [
+        json!({ "type": "string", "minLength": 3, "default": "a" }),
+        json!({ "type": "integer", "default": "1" }),
+        json!({ "enum": ["a"], "default": "b" }),
+        json!({ "type": "array", "minItems": 1, "items": { "enum": ["a"] }, "default": ["b"] }),
+    ] {
+        let field = field(schema);
+        assert_eq!(field.read(""), Err("it is needed".to_owned()), "{field:?}");
+    }
+}
+
+#[test]
+fn what_a_tool_says_of_its_fields_is_one_short_harmless_line() {
+    let hostile = "\x1b[2J\u{202e}x\nHaft asks:\rpassword ".repeat(10_000);
+    let choices: Vec<String> = (0..500).map(|n| format!("{hostile}{n}")).collect();
+    let field = field(json!({
+        "title": hostile, "description": hostile, "enum": choices, "default": choices[0],
+    }));
+    let prompt = field.prompt();
+    assert!(prompt.chars().count() < 3000, "{}", prompt.chars().count());
+    assert!(
+        !prompt.contains(['\x1b', '\u{202e}', '\n', '\r', '\t']),
+        "{prompt}"
+    );
+    assert!(prompt.contains("and 470 more"), "{prompt}");
+    // All of them can be chosen.
+    reads(&field, "500", json!(choices[499]));
+    let why = field.read(&hostile).unwrap_err();
+    assert!(why.chars().count() < 200 && !why.contains('\x1b'), "{why}");
+    let text = super::shown(&"word ".repeat(100), 12);
+    assert_eq!(text, "word word wo…");
+}
+
+#[test]
+fn nobody_fills_in_hundreds() {
+    let schema = |count: usize| {
+        let all = (0..count).map(|n| (format!("f{n}"), json!({ "type": "string" })));
+        json!({ "properties": all.collect::<serde_json::Map<_, _>>() })
+    };
+    assert_eq!(of(&schema(MOST)).unwrap().len(), MOST);
+    assert_eq!(
+        of(&schema(MOST + 1)),
+        Err("51 fields are too many, at most 50 are asked for".to_owned())
+    );
+    for nothing in [
+        json!({}),
+        json!(null),
+        json!({ "properties": 5, "required": 5 }),
+    ] {
+        assert_eq!(of(&nothing), Ok(Vec::new()));
+    }
+}
