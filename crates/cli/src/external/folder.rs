@@ -30,7 +30,7 @@ pub(crate) struct Found {
     pub(crate) tier: Tier,
     /// Its path for messages.
     pub(crate) shown: String,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     kind: Kind,
     page: Option<PathBuf>,
 }
