@@ -132,7 +132,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let folders = env::folders();
     if let Some(state) = &folders.state {
         haft::ops::private::ours(state).map_err(|error| {
-            Failure::usage(format!(
+            Failure::failed(format!(
                 "{} cannot be used for sessions, trust and outputs: {error}",
                 state.display()
             ))

@@ -226,6 +226,8 @@ impl Run {
 
     /// Records what was said and has ended while other calls go on.
     async fn record_some(&self, made: &mut Made) -> Result<(), NotRecorded> {
+        // Other calls go on, and their events come after these.
+        let _holding = self.teller.hold();
         let untold = std::mem::take(&mut made.untold);
         let events: Vec<_> = untold
             .into_iter()

@@ -15,6 +15,31 @@ pub(super) struct Teller {
     /// Events that the next transaction records.
     kept: Arc<Mutex<Vec<(u64, String)>>>,
     keeps: bool,
+    order: Arc<Mutex<Order>>,
+}
+
+/// Events are numbered and sent in one go, so that numbers rise. While some have their
+/// number and wait for their transaction, others wait for theirs.
+#[derive(Default)]
+struct Order {
+    holding: usize,
+    waiting: Vec<(EventKind, bool)>,
+}
+
+/// While it lives, nothing is told but what is sent.
+pub(super) struct Holding<'a>(&'a Teller);
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        let mut order = self.0.order();
+        order.holding -= 1;
+        if order.holding == 0 {
+            for (kind, passing) in std::mem::take(&mut order.waiting) {
+                let event = self.0.kept(kind, passing);
+                self.0.send(event);
+            }
+        }
+    }
 }
 
 impl Teller {
@@ -29,31 +54,46 @@ impl Teller {
             sender,
             kept: Arc::default(),
             keeps: shared.lock().record.is_on(),
+            order: Arc::default(),
         }
     }
 
     /// Tells at once.
     pub(super) fn tell(&self, kind: AgentEvent) {
-        let event = self.prepared(kind);
-        self.send(event);
+        let passing = matches!(kind, AgentEvent::MessageUpdate { .. });
+        self.tell_now(EventKind::Agent(kind), passing);
     }
 
     /// The same with an event of a tool.
     pub(super) fn tell_tool(&self, kind: haft::EventKind) {
-        let event = self.prepared_tool(kind);
-        self.send(event);
+        let passing = matches!(kind, haft::EventKind::ToolUpdate { .. });
+        self.tell_now(EventKind::Tool(kind), passing);
+    }
+
+    fn tell_now(&self, kind: EventKind, passing: bool) {
+        let mut order = self.order();
+        if order.holding > 0 {
+            order.waiting.push((kind, passing));
+        } else {
+            let event = self.kept(kind, passing);
+            self.send(event);
+        }
+    }
+
+    /// Lets others wait until what is prepared from now on has been sent.
+    pub(super) fn hold(&self) -> Holding<'_> {
+        self.order().holding += 1;
+        Holding(self)
     }
 
     /// An event that is recorded with the next transaction and told after it.
     pub(super) fn prepared(&self, kind: AgentEvent) -> Event {
-        let passing = matches!(kind, AgentEvent::MessageUpdate { .. });
-        self.kept(EventKind::Agent(kind), passing)
+        self.kept(EventKind::Agent(kind), false)
     }
 
     /// The same with an event of a tool.
     pub(super) fn prepared_tool(&self, kind: haft::EventKind) -> Event {
-        let passing = matches!(kind, haft::EventKind::ToolUpdate { .. });
-        self.kept(EventKind::Tool(kind), passing)
+        self.kept(EventKind::Tool(kind), false)
     }
 
     fn kept(&self, kind: EventKind, passing: bool) -> Event {
@@ -73,6 +113,10 @@ impl Teller {
     /// What is to be recorded now.
     pub(super) fn take(&self) -> Vec<(u64, String)> {
         std::mem::take(&mut *self.lock())
+    }
+
+    fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(u64, String)>> {

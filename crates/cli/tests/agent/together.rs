@@ -143,3 +143,19 @@ fn a_session_that_goes_on_heeds_the_settings_of_today() {
     );
     assert!(!bed.work("a.txt").exists());
 }
+
+/// Calls end and are recorded while another one goes on talking: numbers rise all the
+/// same.
+#[test]
+fn events_of_calls_beside_each_other_are_in_order() {
+    let talks = "for i in $(seq 400); do echo $i; sleep 0.005; done";
+    let mut says = Says::calling("t", "bash", &json!({ "command": talks }));
+    for number in 0..12 {
+        let waits = json!({ "command": format!("sleep 0.{number:02}") });
+        says = says.call(format!("c{number}"), "bash", &waits);
+    }
+    let bed = Bed::new(vec![says.into(), Turn::text("Done.")]);
+    let ran = bed.run(&[]);
+    assert_eq!(ran.reason(), "done");
+    assert!(ran.of("tool_update").len() > 5, "{:?}", ran.events);
+}
