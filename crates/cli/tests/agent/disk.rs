@@ -72,7 +72,11 @@ fn something_else_is_in_the_place_of_the_database() {
     let bed = Bed::new(writes());
     std::fs::create_dir_all(bed.home(".local/state")).unwrap();
     std::fs::write(bed.home(".local/state/haft"), "a file").unwrap();
-    not_begun(&bed, &bed.haft(&["run", "Go"]), "haft");
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    let words = "haft cannot be used for sessions, trust and outputs: it is not a folder";
+    assert!(ended.err.contains(words), "{ended:?}");
+    assert_eq!(bed.server.count(), 0);
 }
 
 #[test]
