@@ -4,6 +4,7 @@ mod ask;
 mod calls;
 mod compact;
 mod handle;
+mod hide;
 mod limits;
 mod load;
 mod record;
@@ -158,6 +159,7 @@ impl Agent {
     #[must_use]
     pub fn recorded(self, session: Session) -> Self {
         self.shared.lock().record = Record::new(Some(session));
+        self.shared.hide(&*self.shared.model());
         self
     }
 

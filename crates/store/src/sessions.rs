@@ -55,7 +55,7 @@ pub use facts::{
     Deleted, Entry, Filter, Info, Kind, Loaded, New, OpenCall, Pending, RecordedCall,
     RecordedEvent, Stored, Summary,
 };
-pub use redact::REDACTED;
+pub use redact::{REDACTED, Redactor};
 pub use session::Session;
 pub(crate) use tables::TABLES;
 
@@ -64,7 +64,6 @@ use crate::problem::Problem;
 use desk::{Desk, Haste};
 use error::Stop;
 use lease::Owner;
-use redact::Redactor;
 use rusqlite::Connection;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -150,6 +149,15 @@ impl Sessions {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         *known = redactor;
+    }
+
+    /// The same for these values too.
+    pub fn redact_also(&self, secrets: impl IntoIterator<Item = String>) {
+        let known = &self.inner.redactor;
+        let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut redactor = Redactor::clone(&known);
+        redactor.add(secrets);
+        *known = Arc::new(redactor);
     }
 
     /// Begins a session. It is recorded with its first batch: one that nobody says

@@ -4,6 +4,7 @@ use super::record::Record;
 use crate::{Event, Model, Said, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
+use haft_store::sessions::Redactor;
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +45,8 @@ impl Stream for Events {
 pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     model: RwLock<Arc<dyn Model>>,
+    /// The keys of all models it had: nobody is shown them.
+    hidden: RwLock<Arc<Redactor>>,
     conversation: Mutex<Conversation>,
     steering: Mutex<VecDeque<String>>,
     /// The work that goes on now.
@@ -70,6 +73,8 @@ pub(crate) struct Conversation {
     pub(crate) ids: Vec<Option<i64>>,
     pub(crate) record: Record,
     pub(crate) total: Usage,
+    /// The text that the last run ended with, as it was said.
+    pub(crate) text: String,
     /// Tokens of the last request and its answer.
     pub(crate) last: u64,
     /// Calls of the last answer that have no results yet.
@@ -121,14 +126,17 @@ pub(crate) struct Waiting {
 
 impl Shared {
     pub(super) fn new(model: Arc<dyn Model>, runtime: Runtime) -> Self {
-        Self {
+        let shared = Self {
             runtime,
-            model: RwLock::new(model),
+            model: RwLock::new(Arc::clone(&model)),
+            hidden: RwLock::default(),
             conversation: Mutex::default(),
             steering: Mutex::default(),
             work: Mutex::default(),
             seq: AtomicU64::new(0),
-        }
+        };
+        shared.hide(&*model);
+        shared
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Conversation> {
@@ -139,7 +147,23 @@ impl Shared {
         Arc::clone(&self.model.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The key of a model is shown to nobody, and no record has it.
+    pub(crate) fn hide(&self, model: &dyn Model) {
+        let Some(secret) = model.secret() else {
+            return;
+        };
+        let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut hidden).add([secret.expose().to_owned()]);
+        self.lock().record.hide(secret);
+    }
+
+    /// What is shown to nobody.
+    pub(super) fn hidden(&self) -> Arc<Redactor> {
+        Arc::clone(&self.hidden.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn set_model(&self, model: Arc<dyn Model>) {
+        self.hide(&*model);
         *self.model.write().unwrap_or_else(PoisonError::into_inner) = model;
     }
 
@@ -257,6 +281,11 @@ impl Handle {
     /// tools they are would keep it for ever.
     pub(crate) fn weak(&self) -> WeakHandle {
         WeakHandle(Arc::downgrade(&self.shared))
+    }
+
+    /// The key of a model that works for it is shown to nobody either.
+    pub(crate) fn hide(&self, model: &dyn Model) {
+        self.shared.hide(model);
     }
 
     /// The model it asks.

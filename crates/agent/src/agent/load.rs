@@ -118,6 +118,7 @@ impl Agent {
             conversation.call_ids = call_ids;
             conversation.record = Record::new(Some(session));
         }
+        self.shared.hide(&*self.shared.model());
         Ok(self)
     }
 

@@ -265,6 +265,7 @@ impl Run {
     }
 
     pub(super) fn agent_end(&self, reason: &'static str) -> AgentEvent {
+        self.shared.lock().text.clone_from(&self.text);
         AgentEvent::AgentEnd {
             reason,
             text: self.text.clone(),

@@ -271,6 +271,7 @@ impl Desk {
                 agent
             }
         };
+        parent.hide(&*agent.model());
         agent.settings.parent = Some(self.session.clone());
         Ok(agent)
     }
