@@ -5,6 +5,7 @@ mod calls;
 mod compact;
 mod handle;
 mod hide;
+mod keeper;
 mod limits;
 mod load;
 mod record;
@@ -158,8 +159,7 @@ impl Agent {
     /// Everything is recorded there, before it counts as done.
     #[must_use]
     pub fn recorded(self, session: Session) -> Self {
-        self.shared.lock().record = Record::new(Some(session));
-        self.shared.hide(&*self.shared.model());
+        self.shared.record(Record::new(Some(session)));
         self
     }
 

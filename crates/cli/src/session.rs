@@ -10,11 +10,13 @@ use crate::exit::Failure;
 use crate::record::Record;
 use crate::{external, log, output, place, sandbox};
 use haft::commands::{Commands, Place};
+use haft::ops::backend::Kept;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
 use haft::{Approver, BuildError, Listed, Runtime};
 use haft_mcp::client::RemoteServer;
+use haft_store::sessions::SessionFile;
 use haft_web::channels::{Channels, Pace, Sink};
 use haft_web::client::{Client, SetupError};
 use haft_web::fetch::Cache;
@@ -80,6 +82,8 @@ pub(crate) struct GoingOn {
     pub(crate) id: String,
     /// What its tools remember.
     pub(crate) state: serde_json::Map<String, serde_json::Value>,
+    /// The files that it holds itself.
+    pub(crate) files: Vec<SessionFile>,
 }
 
 /// Makes the session of an agent, which records what it does itself.
@@ -89,8 +93,14 @@ pub(crate) fn build_for_agent(
     going_on: GoingOn,
 ) -> Result<Runtime, Failure> {
     let builder = described(settings, Offer::Preset, Some(approver), None)?;
-    let GoingOn { id, state } = going_on;
-    built(settings, builder.session(id).remembering(state))
+    let GoingOn { id, state, files } = going_on;
+    let files = files.into_iter().map(|file| Kept {
+        path: file.path,
+        bytes: file.bytes,
+        modified: file.modified,
+    });
+    let builder = builder.session(id).remembering(state);
+    built(settings, builder.holding(files.collect()))
 }
 
 fn described(

@@ -38,6 +38,7 @@ mod delete;
 mod desk;
 mod error;
 mod facts;
+mod files;
 mod fork;
 mod lease;
 mod names;
@@ -49,7 +50,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Approval, Batch, Call, Decision, NewMessage, Outcome};
+pub use batch::{Approval, Batch, Call, Decision, NewMessage, Outcome, SessionFile};
 pub use error::Error;
 pub use facts::{
     Deleted, Entry, Filter, Info, Kind, Loaded, New, OpenCall, Pending, RecordedCall,
@@ -57,7 +58,7 @@ pub use facts::{
 };
 pub use redact::{REDACTED, Redactor};
 pub use session::Session;
-pub(crate) use tables::TABLES;
+pub(crate) use tables::{ADDED, TABLES};
 
 use crate::database::{Database, OpenError, Patience, form};
 use crate::problem::Problem;
@@ -205,6 +206,17 @@ impl Sessions {
         self.read(|connection| {
             let (number, _) = names::find(connection, id)?;
             read::load(connection, number)
+        })
+    }
+
+    /// The files that a session holds itself, as they were recorded last, by path.
+    ///
+    /// # Errors
+    /// When there is none, or the database cannot be used.
+    pub fn files(&self, id: &str) -> Result<Vec<SessionFile>, Error> {
+        self.read(|connection| {
+            let (number, _) = names::find(connection, id)?;
+            files::of(connection, number)
         })
     }
 

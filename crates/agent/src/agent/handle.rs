@@ -1,5 +1,6 @@
 //! What an agent shares with whoever steers it.
 
+use super::keeper::Keeper;
 use super::record::Record;
 use crate::{Event, Model, Said, ToolCall, ToolResult, Usage};
 use futures::Stream;
@@ -72,6 +73,8 @@ pub(crate) struct Conversation {
     /// The number in the record of each message of the history.
     pub(crate) ids: Vec<Option<i64>>,
     pub(crate) record: Record,
+    /// Where the files are recorded that the session holds.
+    pub(crate) keeper: Option<Arc<Keeper>>,
     pub(crate) total: Usage,
     /// The text that the last run ended with, as it was said.
     pub(crate) text: String,
@@ -160,6 +163,17 @@ impl Shared {
     /// What is shown to nobody.
     pub(super) fn hidden(&self) -> Arc<Redactor> {
         Arc::clone(&self.hidden.read().unwrap_or_else(PoisonError::into_inner))
+    /// Everything is recorded there from now on.
+    pub(super) fn record(&self, record: Record) {
+        {
+            let mut conversation = self.lock();
+            let keeper = || Keeper::new(self.runtime.held_files(), &record).map(Arc::new);
+            conversation.keeper = conversation.keeper.take().or_else(keeper);
+            conversation.record = record;
+        }
+        self.hide(&*self.model());
+    }
+
     }
 
     pub(super) fn set_model(&self, model: Arc<dyn Model>) {

@@ -116,9 +116,8 @@ impl Agent {
             conversation.last = last;
             conversation.open = open;
             conversation.call_ids = call_ids;
-            conversation.record = Record::new(Some(session));
         }
-        self.shared.hide(&*self.shared.model());
+        self.shared.record(Record::new(Some(session)));
         Ok(self)
     }
 

@@ -26,6 +26,14 @@ impl Record {
         self.session.is_some()
     }
 
+    /// Whether both are one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.session, &other.session) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
     /// A key that is never recorded.
     pub(crate) fn hide(&self, secret: &Secret) {
         if let Some(session) = &self.session {

@@ -278,6 +278,7 @@ impl Desk {
 
     fn model(&self, name: &str) -> Result<Arc<dyn Model>, String> {
         let Some(find) = &self.team.model_by_name else {
+        parent.shares_files_with(&agent.shared);
             return Err(format!("its model {name} is not known here"));
         };
         find(name).map_err(|why| format!("its model {name}: {why}"))

@@ -13,6 +13,7 @@ mod bed;
 mod calls;
 mod disk;
 mod events;
+mod held;
 mod interrupts;
 mod kills;
 mod limits;

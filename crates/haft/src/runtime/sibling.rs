@@ -71,6 +71,7 @@ impl Runtime {
         } else {
             Files {
                 backend: Arc::clone(&older.backend),
+                held: older.held.clone(),
                 scope: older.scope.clone(),
                 surroundings: older.surroundings.clone(),
                 plugins: older.programs.clone(),
@@ -83,6 +84,7 @@ impl Runtime {
         let session = Session {
             tools: older.tools.clone(),
             backend: files.backend,
+            held: files.held,
             scope: files.scope,
             paths: older.paths,
             bases: older.bases.clone(),
