@@ -23,7 +23,7 @@ use crate::hooks::{Hooks, NoHooks};
 use crate::{Event, EventKind, Message, Model, Said, Usage};
 use haft::{Runtime, Tools};
 use haft_store::sessions::Session;
-use handle::Shared;
+pub(crate) use handle::Shared;
 use record::Record;
 use std::sync::Arc;
 use std::time::Duration;

@@ -82,6 +82,9 @@ pub(crate) struct Conversation {
     pub(crate) last: u64,
     /// Calls of the last answer that have no results yet.
     pub(crate) open: Option<Open>,
+    /// Answers to questions of those that work for it, while its calls are made that
+    /// wait for them.
+    pub(crate) answers_within: Vec<(String, haft::Answer)>,
     /// The ids of all calls there ever were, also of those that only the record has.
     pub(crate) call_ids: HashSet<String>,
 }
@@ -146,8 +149,29 @@ impl Shared {
         lock(&self.conversation)
     }
 
+    /// The calls that wait for a person.
+    pub(crate) fn waiting(&self) -> Vec<ToolCall> {
+        let conversation = self.lock();
+        let Some(open) = &conversation.open else {
+            return Vec::new();
+        };
+        let waits = |call: &&ToolCall| open.waits(&call.id).is_some();
+        open.calls.iter().filter(waits).cloned().collect()
+    }
+
     pub(crate) fn model(&self) -> Arc<dyn Model> {
         Arc::clone(&self.model.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Everything is recorded there from now on.
+    pub(super) fn record(&self, record: Record) {
+        {
+            let mut conversation = self.lock();
+            let keeper = || Keeper::new(self.runtime.held_files(), &record).map(Arc::new);
+            conversation.keeper = conversation.keeper.take().or_else(keeper);
+            conversation.record = record;
+        }
+        self.hide(&*self.model());
     }
 
     /// The key of a model is shown to nobody, and no record has it.
@@ -163,17 +187,6 @@ impl Shared {
     /// What is shown to nobody.
     pub(super) fn hidden(&self) -> Arc<Redactor> {
         Arc::clone(&self.hidden.read().unwrap_or_else(PoisonError::into_inner))
-    /// Everything is recorded there from now on.
-    pub(super) fn record(&self, record: Record) {
-        {
-            let mut conversation = self.lock();
-            let keeper = || Keeper::new(self.runtime.held_files(), &record).map(Arc::new);
-            conversation.keeper = conversation.keeper.take().or_else(keeper);
-            conversation.record = record;
-        }
-        self.hide(&*self.model());
-    }
-
     }
 
     pub(super) fn set_model(&self, model: Arc<dyn Model>) {
@@ -295,6 +308,17 @@ impl Handle {
     /// tools they are would keep it for ever.
     pub(crate) fn weak(&self) -> WeakHandle {
         WeakHandle(Arc::downgrade(&self.shared))
+    }
+
+    /// The files of one that works for it are those of its own session.
+    pub(crate) fn shares_files_with(&self, shared: &Shared) {
+        let keeper = self.shared.lock().keeper.clone();
+        shared.lock().keeper = keeper;
+    }
+
+    /// Answers to questions of those that work for it, as `SESSION/ID`.
+    pub(crate) fn answers_within(&self) -> Vec<(String, haft::Answer)> {
+        self.shared.lock().answers_within.clone()
     }
 
     /// The key of a model that works for it is shown to nobody either.

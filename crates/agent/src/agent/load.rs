@@ -136,12 +136,7 @@ impl Agent {
     /// The calls that wait for a person.
     #[must_use]
     pub fn waiting(&self) -> Vec<ToolCall> {
-        let conversation = self.shared.lock();
-        let Some(open) = &conversation.open else {
-            return Vec::new();
-        };
-        let waits = |call: &&ToolCall| open.waits(&call.id).is_some();
-        open.calls.iter().filter(waits).cloned().collect()
+        self.shared.waiting()
     }
 
     /// What a person is asked about a call that waits. One that has begun asks for
