@@ -142,7 +142,8 @@ impl Run {
                     duration_ms: 0,
                     output: None,
                 });
-                results.push(super::calls::result(call, reply));
+                let toolset = self.shared.runtime.toolset();
+                results.push(super::calls::result(call, reply, toolset));
             } else {
                 results.push(self.interrupted(call, &changed));
             }
