@@ -221,5 +221,8 @@ pub(crate) async fn agent(
         }
         _ => agent,
     };
-    children::with_children(agent, settings, limits, sessions, told.surroundings).await
+    let surroundings = told.surroundings;
+    let agent = children::with_children(agent, settings, limits, sessions, surroundings).await?;
+    session::note_interrupts(settings, agent.runtime());
+    Ok(agent)
 }

@@ -302,6 +302,31 @@ pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
     }
 }
 
+/// Says which tools are to wait for a person and are not there: a name that is written
+/// otherwise would guard nothing. Those of the toolset that are not offered need no guard.
+pub(crate) fn note_interrupts(settings: &Settings, runtime: &Runtime) {
+    if settings.quiet || settings.interrupt_on.is_empty() {
+        return;
+    }
+    let mut known = runtime.tools().names();
+    if let Some(toolset) = haft::toolsets::by_name(&settings.toolset) {
+        let tools = toolset.tools.iter();
+        known.extend(tools.map(|tool| tool.definition().name.clone()));
+    }
+    let unknown = settings.interrupt_on.iter();
+    for name in unknown.filter(|name| !known.contains(name)) {
+        let near = haft::ops::text::spelling::closest(name, known.iter().cloned(), 1);
+        let meant = near.first();
+        let meant = meant.map(|near| format!("; did you mean \"{near}\"?"));
+        let line = format!(
+            "warning: tools.interrupt_on names \"{name}\", which is no tool of this session: \
+             nothing waits for a person because of it{}",
+            meant.unwrap_or_default()
+        );
+        output::note(&haft::ops::text::decode::visible(&line));
+    }
+}
+
 /// Says that there is no such tool, and which was probably meant.
 pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> Failure {
     let names = runtime.tools().names();
