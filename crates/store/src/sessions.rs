@@ -300,6 +300,14 @@ impl Sessions {
         })
     }
 
+    /// The session of a folder that was used last and has a call of this id.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub fn with_call(&self, work_dir: &Path, call_id: &str) -> Result<Option<String>, Error> {
+        self.read(|connection| read::with_call(connection, work_dir, call_id))
+    }
+
     /// Shows a session piece by piece, in the order in which things were recorded, and
     /// then the sessions of the agents it started. All of it is of one moment, and never
     /// in memory as a whole.

@@ -25,3 +25,4 @@ mod secrets;
 mod settings;
 mod together;
 mod trouble;
+mod within;
