@@ -4,6 +4,8 @@ mod ask;
 mod calls;
 mod compact;
 mod handle;
+mod hide;
+mod keeper;
 mod limits;
 mod load;
 mod record;
@@ -21,7 +23,7 @@ use crate::hooks::{Hooks, NoHooks};
 use crate::{Event, EventKind, Message, Model, Said, Usage};
 use haft::{Runtime, Tools};
 use haft_store::sessions::Session;
-use handle::Shared;
+pub(crate) use handle::Shared;
 use record::Record;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,7 +159,7 @@ impl Agent {
     /// Everything is recorded there, before it counts as done.
     #[must_use]
     pub fn recorded(self, session: Session) -> Self {
-        self.shared.lock().record = Record::new(Some(session));
+        self.shared.record(Record::new(Some(session)));
         self
     }
 

@@ -29,6 +29,6 @@ pub use prompt::{Prompt, system_prompt};
 pub use skills::{Skill, SkillFolder, Skills};
 pub use subagents::{
     Child, GENERAL_PURPOSE, MakeAgent, ModelByName, Records, Start, Subagent, SubagentError,
-    SubagentSpec, Subagents, tool_name,
+    SubagentSpec, Subagents, Waits, tool_name,
 };
 pub use usage::{Price, Usage};

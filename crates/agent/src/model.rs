@@ -1,5 +1,6 @@
 //! Whoever answers: the port between the loop and providers.
 
+use crate::provider::Secret;
 use crate::{Answer, Said};
 use async_trait::async_trait;
 use haft::Definition;
@@ -14,6 +15,12 @@ pub trait Model: Send + Sync {
 
     /// How many tokens it can take at once, if that is known.
     fn context_window(&self) -> Option<u64> {
+        None
+    }
+
+    /// The key that it is asked with. Nobody who watches is shown it, and no record has
+    /// it; what the model says of it reaches the tools as it is.
+    fn secret(&self) -> Option<&Secret> {
         None
     }
 

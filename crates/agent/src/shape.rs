@@ -1,9 +1,9 @@
 //! How replies of the agent's own tools look in each dialect: an object where every
 //! reply of the toolset is one, else a text.
 
-use haft::Reply;
 use haft::ops::text::decode::prefix;
 use haft::truncate::format_size;
+use haft::{Content, Reply};
 use serde_json::{Map, Value, json};
 
 /// The most bytes of a text in an object, which nobody can cut afterwards.
@@ -28,6 +28,31 @@ pub(crate) fn object(toolset: &str, field: &str, text: &str, more: Vec<(&str, Va
     Reply::json(&Value::Object(object))
 }
 
+/// Adds a remark to a reply: a field where it is an object, else a text of its own.
+pub(crate) fn add_note(toolset: &str, content: &mut Vec<Content>, note: &str) {
+    let noted = match &**content {
+        [Content::Text { text }] if is_object(toolset) => noted(text, note),
+        _ => None,
+    };
+    match noted {
+        Some(text) => *content = vec![Content::Text { text }],
+        None => content.push(Content::Text {
+            text: format!("[{note}]"),
+        }),
+    }
+}
+
+/// An object with one more field; nothing if it is none.
+fn noted(text: &str, note: &str) -> Option<String> {
+    let mut object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let note = match object.get("note").and_then(Value::as_str) {
+        Some(before) => format!("{before}; {note}"),
+        None => note.to_owned(),
+    };
+    object.insert("note".to_owned(), note.into());
+    Some(Value::Object(object).to_string())
+}
+
 fn shortened(text: &str) -> String {
     if text.len() <= MOST {
         return text.to_owned();
@@ -39,4 +64,31 @@ fn shortened(text: &str) -> String {
         size(MOST),
         size(text.len())
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(toolset: &str, text: &str) -> Vec<String> {
+        let mut content = vec![Content::Text { text: text.into() }];
+        add_note(toolset, &mut content, "said");
+        let texts = content.into_iter().map(|block| match block {
+            Content::Text { text } => text,
+            _ => String::new(),
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn a_note_leaves_an_object_one() {
+        for toolset in ["deepagents", "workspace"] {
+            let text = r#"{"z":1,"a":"\u00e9 }"}"#;
+            assert_eq!(noted(toolset, text), [r#"{"z":1,"a":"é }","note":"said"}"#]);
+            assert_eq!(noted(toolset, "{}"), [r#"{"note":"said"}"#]);
+            assert_eq!(noted(toolset, r#"{"note":"a"}"#), [r#"{"note":"a; said"}"#]);
+            assert_eq!(noted(toolset, "[1]"), ["[1]", "[said]"]);
+        }
+        assert_eq!(noted("ah", "{}"), ["{}", "[said]"]);
+    }
 }

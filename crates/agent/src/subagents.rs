@@ -12,9 +12,11 @@ mod start;
 mod tasks;
 mod team;
 mod tool;
+mod within;
 
 pub use names::{GENERAL_PURPOSE, tool_name};
 pub use team::SubagentError;
+pub use within::Waits;
 
 use crate::{Agent, Model, ModelId};
 use haft::Runtime;

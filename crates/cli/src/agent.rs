@@ -158,6 +158,13 @@ pub(crate) async fn agent(
         }
         Past::New => (None, None),
     };
+    let files = match (&session, sessions) {
+        (Some(session), Some(sessions)) => {
+            let files = sessions.files(session.id());
+            files.map_err(|error| Failure::failed(error.to_string()))?
+        }
+        _ => Vec::new(),
+    };
     let state = loaded.as_ref().and_then(|loaded| loaded.state.as_deref());
     let state = state.and_then(|state| serde_json::from_str(state).ok());
     let going_on = session::GoingOn {
@@ -166,6 +173,7 @@ pub(crate) async fn agent(
             None => new_id(),
         },
         state: state.unwrap_or_default(),
+        files,
     };
     let runtime = session::build_for_agent(settings, approver, going_on)?;
     session::ready(&runtime, settings.quiet).await;
@@ -213,5 +221,8 @@ pub(crate) async fn agent(
         }
         _ => agent,
     };
-    children::with_children(agent, settings, limits, sessions, told.surroundings).await
+    let surroundings = told.surroundings;
+    let agent = children::with_children(agent, settings, limits, sessions, surroundings).await?;
+    session::note_interrupts(settings, agent.runtime());
+    Ok(agent)
 }

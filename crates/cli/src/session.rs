@@ -10,11 +10,13 @@ use crate::exit::Failure;
 use crate::record::Record;
 use crate::{external, log, output, place, sandbox};
 use haft::commands::{Commands, Place};
+use haft::ops::backend::Kept;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
 use haft::{Approver, BuildError, Listed, Runtime};
 use haft_mcp::client::RemoteServer;
+use haft_store::sessions::SessionFile;
 use haft_web::channels::{Channels, Pace, Sink};
 use haft_web::client::{Client, SetupError};
 use haft_web::fetch::Cache;
@@ -80,6 +82,8 @@ pub(crate) struct GoingOn {
     pub(crate) id: String,
     /// What its tools remember.
     pub(crate) state: serde_json::Map<String, serde_json::Value>,
+    /// The files that it holds itself.
+    pub(crate) files: Vec<SessionFile>,
 }
 
 /// Makes the session of an agent, which records what it does itself.
@@ -89,8 +93,14 @@ pub(crate) fn build_for_agent(
     going_on: GoingOn,
 ) -> Result<Runtime, Failure> {
     let builder = described(settings, Offer::Preset, Some(approver), None)?;
-    let GoingOn { id, state } = going_on;
-    built(settings, builder.session(id).remembering(state))
+    let GoingOn { id, state, files } = going_on;
+    let files = files.into_iter().map(|file| Kept {
+        path: file.path,
+        bytes: file.bytes,
+        modified: file.modified,
+    });
+    let builder = builder.session(id).remembering(state);
+    built(settings, builder.holding(files.collect()))
 }
 
 fn described(
@@ -289,6 +299,31 @@ pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
         if !quiet {
             output::note(&haft::ops::text::decode::visible(problem));
         }
+    }
+}
+
+/// Says which tools are to wait for a person and are not there: a name that is written
+/// otherwise would guard nothing. Those of the toolset that are not offered need no guard.
+pub(crate) fn note_interrupts(settings: &Settings, runtime: &Runtime) {
+    if settings.quiet || settings.interrupt_on.is_empty() {
+        return;
+    }
+    let mut known = runtime.tools().names();
+    if let Some(toolset) = haft::toolsets::by_name(&settings.toolset) {
+        let tools = toolset.tools.iter();
+        known.extend(tools.map(|tool| tool.definition().name.clone()));
+    }
+    let unknown = settings.interrupt_on.iter();
+    for name in unknown.filter(|name| !known.contains(name)) {
+        let near = haft::ops::text::spelling::closest(name, known.iter().cloned(), 1);
+        let meant = near.first();
+        let meant = meant.map(|near| format!("; did you mean \"{near}\"?"));
+        let line = format!(
+            "warning: tools.interrupt_on names \"{name}\", which is no tool of this session: \
+             nothing waits for a person because of it{}",
+            meant.unwrap_or_default()
+        );
+        output::note(&haft::ops::text::decode::visible(&line));
     }
 }
 

@@ -7,6 +7,7 @@ mod changes;
 pub(crate) mod clock;
 mod files;
 mod form;
+mod held;
 mod kept;
 mod look;
 mod meet;
@@ -21,6 +22,7 @@ pub use call::Call;
 pub use changes::Changes;
 pub use files::{Backing, Disk, Naming};
 pub use form::{Filled, Form};
+pub use held::{HeldFiles, Mark};
 pub use narrow::Narrow;
 pub use sibling::Sibling;
 
@@ -78,6 +80,8 @@ pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) tools: Tools,
     pub(crate) backend: Arc<dyn Backend>,
+    /// The files that are in memory.
+    held: HeldFiles,
     pub(crate) scope: Scope,
     pub(crate) paths: Paths,
     /// The folders that relative paths of rules start from.

@@ -10,7 +10,7 @@ pub mod unwritable;
 pub use composite::{Composite, Mount};
 pub use limited::Limited;
 pub use local::Local;
-pub use memory::Memory;
+pub use memory::{Kept, Memory};
 pub use unwritable::Unwritable;
 
 use crate::blocking::Weight;

@@ -38,6 +38,7 @@ mod delete;
 mod desk;
 mod error;
 mod facts;
+mod files;
 mod fork;
 mod lease;
 mod names;
@@ -49,22 +50,21 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Approval, Batch, Call, Decision, NewMessage, Outcome};
+pub use batch::{Approval, Batch, Call, Decision, NewMessage, Outcome, SessionFile};
 pub use error::Error;
 pub use facts::{
     Deleted, Entry, Filter, Info, Kind, Loaded, New, OpenCall, Pending, RecordedCall,
     RecordedEvent, Stored, Summary,
 };
-pub use redact::REDACTED;
+pub use redact::{REDACTED, Redactor};
 pub use session::Session;
-pub(crate) use tables::TABLES;
+pub(crate) use tables::{ADDED, TABLES};
 
 use crate::database::{Database, OpenError, Patience, form};
 use crate::problem::Problem;
 use desk::{Desk, Haste};
 use error::Stop;
 use lease::Owner;
-use redact::Redactor;
 use rusqlite::Connection;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -152,6 +152,15 @@ impl Sessions {
         *known = redactor;
     }
 
+    /// The same for these values too.
+    pub fn redact_also(&self, secrets: impl IntoIterator<Item = String>) {
+        let known = &self.inner.redactor;
+        let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut redactor = Redactor::clone(&known);
+        redactor.add(secrets);
+        *known = Arc::new(redactor);
+    }
+
     /// Begins a session. It is recorded with its first batch: one that nobody says
     /// anything in leaves nothing.
     ///
@@ -197,6 +206,17 @@ impl Sessions {
         self.read(|connection| {
             let (number, _) = names::find(connection, id)?;
             read::load(connection, number)
+        })
+    }
+
+    /// The files that a session holds itself, as they were recorded last, by path.
+    ///
+    /// # Errors
+    /// When there is none, or the database cannot be used.
+    pub fn files(&self, id: &str) -> Result<Vec<SessionFile>, Error> {
+        self.read(|connection| {
+            let (number, _) = names::find(connection, id)?;
+            files::of(connection, number)
         })
     }
 
@@ -278,6 +298,14 @@ impl Sessions {
             };
             read::call(connection, session.as_ref(), call_id)
         })
+    }
+
+    /// The session of a folder that was used last and has a call of this id.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub fn with_call(&self, work_dir: &Path, call_id: &str) -> Result<Option<String>, Error> {
+        self.read(|connection| read::with_call(connection, work_dir, call_id))
     }
 
     /// Shows a session piece by piece, in the order in which things were recorded, and

@@ -32,8 +32,14 @@ pub(super) struct Question<'a> {
 impl Run {
     /// Asks, and shows what comes.
     pub(super) async fn ask(&self, question: &Question<'_>) -> Result<Answer, NoAnswer> {
-        self.ask_and(question, &|piece| self.tell(shown(piece)))
-            .await
+        let pieces = Mutex::new(self.teller.pieces());
+        self.ask_and(question, &|piece| {
+            let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
+            for piece in pieces.next(piece) {
+                self.tell(shown(piece));
+            }
+        })
+        .await
     }
 
     /// Asks without showing it.
@@ -41,10 +47,11 @@ impl Run {
         self.ask_and(question, &|_| ()).await
     }
 
+    /// `tell` is told of pieces as they come, and of nothing where an answer ends.
     async fn ask_and(
         &self,
         question: &Question<'_>,
-        tell: &(dyn Fn(Piece) + Send + Sync),
+        tell: &(dyn Fn(Option<Piece>) + Send + Sync),
     ) -> Result<Answer, NoAnswer> {
         let mut attempt = 0;
         loop {
@@ -56,7 +63,7 @@ impl Run {
                         .unwrap_or_else(PoisonError::into_inner)
                         .push_str(text);
                 }
-                tell(piece);
+                tell(Some(piece));
             };
             let model = self.shared.model();
             let request = Request {
@@ -71,6 +78,7 @@ impl Run {
                 () = self.cancel.cancelled() => None,
                 answer = model.answer(request, &show) => Some(answer),
             };
+            tell(None);
             let error = match answer {
                 None => {
                     let partial = partial.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -4,10 +4,11 @@
 use super::handle::{Open, Waiting};
 use super::record::NotRecorded;
 use super::run::{Run, Unsaid, fell_over};
-use crate::{ToolCall, ToolResult};
+use crate::{ToolCall, ToolResult, shape};
 use futures::{FutureExt, StreamExt};
 use haft::{Answer, Call, Content, EventKind, Reply};
 use haft_store::sessions::{Batch, Decision, Outcome};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -220,7 +221,7 @@ impl Run {
         });
         made.untold.extend(event);
         if let Some(slot) = made.results.get_mut(number) {
-            *slot = Some(result(call, reply));
+            *slot = Some(result(call, reply, self.shared.runtime.toolset()));
         }
     }
 
@@ -258,12 +259,20 @@ fn output_of(reply: &Reply) -> Option<String> {
 }
 
 /// What the model gets.
-pub(super) fn result(call: &ToolCall, reply: Reply) -> ToolResult {
-    let changed = reply.details().get("changed_arguments").map(|arguments| {
-        format!("[The person approved this call with changed arguments: {arguments}]")
-    });
+pub(super) fn result(call: &ToolCall, reply: Reply, toolset: &str) -> ToolResult {
+    let changed = reply.details().get("changed_arguments").cloned();
     let is_error = reply.is_error();
-    let mut content = reply.into_content();
+    heard(call, reply.into_content(), is_error, changed, toolset)
+}
+
+/// The same of what was recorded.
+pub(super) fn heard(
+    call: &ToolCall,
+    mut content: Vec<Content>,
+    is_error: bool,
+    changed: Option<Value>,
+    toolset: &str,
+) -> ToolResult {
     for block in &mut content {
         // It stays for as long as the conversation, so it takes no more than it needs.
         match block {
@@ -272,7 +281,10 @@ pub(super) fn result(call: &ToolCall, reply: Reply) -> ToolResult {
             _ => {}
         }
     }
-    content.extend(changed.map(|text| Content::Text { text }));
+    if let Some(arguments) = changed {
+        let note = format!("The person approved this call with changed arguments: {arguments}");
+        shape::add_note(toolset, &mut content, &note);
+    }
     if content.is_empty() {
         let text = "[no output]".to_owned();
         content.push(Content::Text { text });

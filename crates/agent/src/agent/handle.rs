@@ -1,9 +1,11 @@
 //! What an agent shares with whoever steers it.
 
+use super::keeper::Keeper;
 use super::record::Record;
 use crate::{Event, Model, Said, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
+use haft_store::sessions::Redactor;
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +46,8 @@ impl Stream for Events {
 pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     model: RwLock<Arc<dyn Model>>,
+    /// The keys of all models it had: nobody is shown them.
+    hidden: RwLock<Arc<Redactor>>,
     conversation: Mutex<Conversation>,
     steering: Mutex<VecDeque<String>>,
     /// The work that goes on now.
@@ -69,11 +73,18 @@ pub(crate) struct Conversation {
     /// The number in the record of each message of the history.
     pub(crate) ids: Vec<Option<i64>>,
     pub(crate) record: Record,
+    /// Where the files are recorded that the session holds.
+    pub(crate) keeper: Option<Arc<Keeper>>,
     pub(crate) total: Usage,
+    /// The text that the last run ended with, as it was said.
+    pub(crate) text: String,
     /// Tokens of the last request and its answer.
     pub(crate) last: u64,
     /// Calls of the last answer that have no results yet.
     pub(crate) open: Option<Open>,
+    /// Answers to questions of those that work for it, while its calls are made that
+    /// wait for them.
+    pub(crate) answers_within: Vec<(String, haft::Answer)>,
     /// The ids of all calls there ever were, also of those that only the record has.
     pub(crate) call_ids: HashSet<String>,
 }
@@ -121,25 +132,65 @@ pub(crate) struct Waiting {
 
 impl Shared {
     pub(super) fn new(model: Arc<dyn Model>, runtime: Runtime) -> Self {
-        Self {
+        let shared = Self {
             runtime,
-            model: RwLock::new(model),
+            model: RwLock::new(Arc::clone(&model)),
+            hidden: RwLock::default(),
             conversation: Mutex::default(),
             steering: Mutex::default(),
             work: Mutex::default(),
             seq: AtomicU64::new(0),
-        }
+        };
+        shared.hide(&*model);
+        shared
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Conversation> {
         lock(&self.conversation)
     }
 
+    /// The calls that wait for a person.
+    pub(crate) fn waiting(&self) -> Vec<ToolCall> {
+        let conversation = self.lock();
+        let Some(open) = &conversation.open else {
+            return Vec::new();
+        };
+        let waits = |call: &&ToolCall| open.waits(&call.id).is_some();
+        open.calls.iter().filter(waits).cloned().collect()
+    }
+
     pub(crate) fn model(&self) -> Arc<dyn Model> {
         Arc::clone(&self.model.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Everything is recorded there from now on.
+    pub(super) fn record(&self, record: Record) {
+        {
+            let mut conversation = self.lock();
+            let keeper = || Keeper::new(self.runtime.held_files(), &record).map(Arc::new);
+            conversation.keeper = conversation.keeper.take().or_else(keeper);
+            conversation.record = record;
+        }
+        self.hide(&*self.model());
+    }
+
+    /// The key of a model is shown to nobody, and no record has it.
+    pub(crate) fn hide(&self, model: &dyn Model) {
+        let Some(secret) = model.secret() else {
+            return;
+        };
+        let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut hidden).add([secret.expose().to_owned()]);
+        self.lock().record.hide(secret);
+    }
+
+    /// What is shown to nobody.
+    pub(super) fn hidden(&self) -> Arc<Redactor> {
+        Arc::clone(&self.hidden.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn set_model(&self, model: Arc<dyn Model>) {
+        self.hide(&*model);
         *self.model.write().unwrap_or_else(PoisonError::into_inner) = model;
     }
 
@@ -257,6 +308,22 @@ impl Handle {
     /// tools they are would keep it for ever.
     pub(crate) fn weak(&self) -> WeakHandle {
         WeakHandle(Arc::downgrade(&self.shared))
+    }
+
+    /// The files of one that works for it are those of its own session.
+    pub(crate) fn shares_files_with(&self, shared: &Shared) {
+        let keeper = self.shared.lock().keeper.clone();
+        shared.lock().keeper = keeper;
+    }
+
+    /// Answers to questions of those that work for it, as `SESSION/ID`.
+    pub(crate) fn answers_within(&self) -> Vec<(String, haft::Answer)> {
+        self.shared.lock().answers_within.clone()
+    }
+
+    /// The key of a model that works for it is shown to nobody either.
+    pub(crate) fn hide(&self, model: &dyn Model) {
+        self.shared.hide(model);
     }
 
     /// The model it asks.

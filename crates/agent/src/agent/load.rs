@@ -1,12 +1,14 @@
 //! Going on with a recorded session.
 
 use super::Agent;
+use super::calls::heard;
 use super::handle::{Open, Waiting};
 use super::record::Record;
-use crate::{Answer, Message, Said, ToolCall, ToolResult};
+use crate::{Answer, Message, Said, ToolCall};
 use haft::Content;
 use haft_store::sessions::{Loaded, Session, Stored};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -45,6 +47,8 @@ struct Reply {
     content: Vec<Content>,
     #[serde(default)]
     is_error: bool,
+    #[serde(default)]
+    details: Map<String, Value>,
 }
 
 /// What a person is asked about a call.
@@ -97,7 +101,12 @@ impl Agent {
             history.push(Said::new(message));
             ids.push(Some(stored.id));
         }
-        let open = open(&session, loaded, history.last())?;
+        let open = open(
+            &session,
+            loaded,
+            history.last(),
+            self.shared.runtime.toolset(),
+        )?;
         let ended = match history.last().map(|said| &said.message) {
             None => true,
             Some(Message::Assistant(answer)) => answer.calls().next().is_none(),
@@ -116,8 +125,8 @@ impl Agent {
             conversation.last = last;
             conversation.open = open;
             conversation.call_ids = call_ids;
-            conversation.record = Record::new(Some(session));
         }
+        self.shared.record(Record::new(Some(session)));
         Ok(self)
     }
 
@@ -136,12 +145,7 @@ impl Agent {
     /// The calls that wait for a person.
     #[must_use]
     pub fn waiting(&self) -> Vec<ToolCall> {
-        let conversation = self.shared.lock();
-        let Some(open) = &conversation.open else {
-            return Vec::new();
-        };
-        let waits = |call: &&ToolCall| open.waits(&call.id).is_some();
-        open.calls.iter().filter(waits).cloned().collect()
+        self.shared.waiting()
     }
 
     /// What a person is asked about a call that waits. One that has begun asks for
@@ -169,6 +173,7 @@ fn open(
     session: &Session,
     loaded: &Loaded,
     last: Option<&Arc<Said>>,
+    toolset: &str,
 ) -> Result<Option<Open>, LoadError> {
     let Some(Message::Assistant(answer)) = last.map(|said| &said.message) else {
         return Ok(None);
@@ -194,12 +199,9 @@ fn open(
         let Ok(reply) = serde_json::from_str::<Reply>(&reply) else {
             continue;
         };
-        done.push(ToolResult {
-            call_id: call.id.clone(),
-            tool: call.name.clone(),
-            content: reply.content,
-            is_error: reply.is_error,
-        });
+        let changed = reply.details.get("changed_arguments").cloned();
+        let (content, is_error) = (reply.content, reply.is_error);
+        done.push(heard(call, content, is_error, changed, toolset));
     }
     // One that was answered and has no outcome may have begun.
     let undecided = loaded.approvals.iter().filter(|one| one.decision.is_none());

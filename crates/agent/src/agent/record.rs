@@ -1,5 +1,6 @@
 //! What is recorded, and when: always before somebody is told that it is done.
 
+use crate::provider::Secret;
 use haft_store::sessions::{Batch, Session};
 use std::sync::Arc;
 
@@ -23,6 +24,22 @@ impl Record {
 
     pub(crate) fn is_on(&self) -> bool {
         self.session.is_some()
+    }
+
+    /// Whether both are one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.session, &other.session) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    /// A key that is never recorded.
+    pub(crate) fn hide(&self, secret: &Secret) {
+        if let Some(session) = &self.session {
+            let secret = secret.expose().to_owned();
+            session.sessions().redact_also([secret]);
+        }
     }
 
     /// One transaction. The numbers are those of its messages.

@@ -5,7 +5,7 @@ use super::calls::{Made, Prepared};
 use super::handle::Open;
 use super::record::NotRecorded;
 use super::run::{End, Next, Run, recorded};
-use crate::{Message, ToolCall, ToolResult, Usage};
+use crate::{Agent, Message, ToolCall, ToolResult, Usage};
 use haft::{Answer, Content, Effect, Reply};
 use haft_store::sessions::{Batch, Decision, Outcome};
 
@@ -22,7 +22,8 @@ What it did before that is done.]";
 /// How a session goes on.
 #[derive(Debug, Clone, Default)]
 pub struct Resumed {
-    /// What a person says about calls that wait, by the id of the call.
+    /// What a person says about calls that wait, by the id of the call: one of the agent,
+    /// or of a sub-agent that it waits for ([`Waits::name`](crate::Waits::name)).
     pub answers: Vec<(String, Answer)>,
     /// What there is to do, if there is something new.
     pub prompt: Option<String>,
@@ -32,6 +33,7 @@ impl Run {
     /// Gives the calls of the last answer the results that they lack. An end, if there
     /// is nothing to go on with.
     pub(super) async fn take_up(&mut self, resumed: &Resumed) -> Result<Option<End>, End> {
+        let resumed = &self.sorted(resumed);
         let Some(open) = self.shared.lock().open.take() else {
             return Ok(None);
         };
@@ -68,6 +70,7 @@ impl Run {
             since: open.since,
         });
         let made = self.make(&prepared, None).await;
+        self.shared.lock().answers_within.clear();
         let mut fresh = made.results.into_iter();
         for slot in results.iter_mut().filter(|slot| slot.is_none()) {
             *slot = fresh.next().flatten();
@@ -77,6 +80,37 @@ impl Run {
         match next {
             Next::Turn => Ok(None),
             Next::End(end) => Ok(Some(end)),
+        }
+    }
+
+    /// The answers to its own calls, by their ids. Those to calls of sub-agents are laid
+    /// out for them.
+    fn sorted(&self, resumed: &Resumed) -> Resumed {
+        let questions = Agent::questions_of(&self.shared);
+        let session = self.shared.runtime.session();
+        let mut conversation = self.shared.lock();
+        let conversation = &mut *conversation;
+        let open = conversation.open.as_ref();
+        let own = |id: &str| open.is_some_and(|open| open.waits(id).is_some());
+        let mut answers: Vec<(String, Answer)> = Vec::new();
+        for (name, answer) in &resumed.answers {
+            let here = name.strip_prefix(session);
+            let here = here.and_then(|rest| rest.strip_prefix('/'));
+            let found = questions.iter().find(|one| one.is_called(name));
+            match (here.unwrap_or(name), found) {
+                // What was said of one call comes before what was said of all.
+                (id, _) if answers.iter().any(|(known, _)| known == id) => {}
+                (id, _) if own(id) => answers.push((id.to_owned(), answer.clone())),
+                (_, Some(found)) => {
+                    let answer = (found.long(), answer.clone());
+                    conversation.answers_within.push(answer);
+                }
+                _ => {}
+            }
+        }
+        Resumed {
+            answers,
+            prompt: resumed.prompt.clone(),
         }
     }
 
@@ -108,7 +142,8 @@ impl Run {
                     duration_ms: 0,
                     output: None,
                 });
-                results.push(super::calls::result(call, reply));
+                let toolset = self.shared.runtime.toolset();
+                results.push(super::calls::result(call, reply, toolset));
             } else {
                 results.push(self.interrupted(call, &changed));
             }

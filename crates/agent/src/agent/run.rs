@@ -265,6 +265,7 @@ impl Run {
     }
 
     pub(super) fn agent_end(&self, reason: &'static str) -> AgentEvent {
+        self.shared.lock().text.clone_from(&self.text);
         AgentEvent::AgentEnd {
             reason,
             text: self.text.clone(),
@@ -323,7 +324,14 @@ impl Run {
         unsaid: Option<Unsaid>,
         mut batch: Batch,
     ) -> Result<Vec<i64>, NotRecorded> {
-        let record = self.shared.lock().record.clone();
+        let (record, keeper) = {
+            let conversation = self.shared.lock();
+            (conversation.record.clone(), conversation.keeper.clone())
+        };
+        let kept = match &keeper {
+            Some(keeper) => Some(keeper.add(&mut batch, &record).await?),
+            None => None,
+        };
         let state = self.shared.runtime.state();
         let changes = state.changes();
         if record.is_on() && changes != self.remembered.load(Ordering::Relaxed) {
@@ -333,6 +341,9 @@ impl Run {
         let batches = first.into_iter().chain([batch]).collect();
         let mut ids = record.commit(batches).await?;
         self.remembered.store(changes, Ordering::Relaxed);
+        if let Some(kept) = kept {
+            kept.recorded();
+        }
         if let Some(message) = message {
             let rest = ids.split_off(ids.len().min(1));
             self.keep(vec![message], ids);

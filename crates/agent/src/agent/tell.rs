@@ -1,7 +1,8 @@
 //! Telling whoever watches, and remembering what is to be recorded of it.
 
 use super::handle::Shared;
-use super::{Settings, stamped};
+use super::hide::Pieces;
+use super::{Settings, hide, stamped};
 use crate::{AgentEvent, Event, EventKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
@@ -64,6 +65,11 @@ impl Teller {
         self.tell_now(EventKind::Agent(kind), passing);
     }
 
+    /// Tells pieces of one answer.
+    pub(super) fn pieces(&self) -> Pieces {
+        Pieces::new(self.shared.hidden())
+    }
+
     /// The same with an event of a tool.
     pub(super) fn tell_tool(&self, kind: haft::EventKind) {
         let passing = matches!(kind, haft::EventKind::ToolUpdate { .. });
@@ -96,7 +102,8 @@ impl Teller {
         self.kept(EventKind::Tool(kind), false)
     }
 
-    fn kept(&self, kind: EventKind, passing: bool) -> Event {
+    fn kept(&self, mut kind: EventKind, passing: bool) -> Event {
+        hide::from(&mut kind, &self.shared.hidden());
         let event = stamped(&self.shared, &self.settings, kind);
         if self.keeps && !passing {
             let text = serde_json::to_string(&event).unwrap_or_default();

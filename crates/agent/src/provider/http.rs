@@ -239,7 +239,7 @@ impl Incoming {
                 self.blamed.error(Trouble::Malformed, what)
             })?;
             if next.is_some() || self.is_over {
-                return Ok(next.map(|frame| self.without_key(frame)));
+                return Ok(next);
             }
             let wait = match self.came {
                 0 => self.patience.first_byte,
@@ -251,8 +251,7 @@ impl Incoming {
             };
             let Some(chunk) = chunk else {
                 self.is_over = true;
-                let last = self.frames.finish();
-                return Ok(last.map(|frame| self.without_key(frame)));
+                return Ok(self.frames.finish());
             };
             self.came += chunk.len();
             if self.came > MAX_ANSWER {
@@ -260,14 +259,6 @@ impl Incoming {
                 return Err(self.blamed.error(Trouble::Malformed, what));
             }
             self.frames.push(&chunk);
-        }
-    }
-
-    /// Whoever reads a frame may log it, and some providers repeat the key they got.
-    fn without_key(&self, frame: String) -> String {
-        match &self.blamed.key {
-            Some(key) if frame.contains(key.expose()) => key.redacted(&frame),
-            _ => frame,
         }
     }
 

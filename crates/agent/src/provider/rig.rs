@@ -17,7 +17,7 @@ use super::address::Endpoint;
 use super::failure::Blamed;
 use super::http::{Chain, Patience};
 use super::lane::{Grammar, Lanes};
-use super::{Provider, Settings};
+use super::{Provider, Secret, Settings};
 use crate::{Answer, Model, ModelError, ModelId, Piece, Price, Request, Trouble};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -31,6 +31,8 @@ use rig_core::operation::Completion;
 use rig_core::providers::{anthropic, gemini, ollama, openai};
 use rig_core::streaming::{CompletionStream, Item, PartKind, StreamEvent};
 use rig_core::wire::{Body, Encoded, Mode, Operation, Wire, WireFrame};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use transport::Outgoing;
 
@@ -242,6 +244,10 @@ impl Model for Speaker {
         spec.context_window.map(u64::from)
     }
 
+    fn secret(&self) -> Option<&Secret> {
+        self.blamed.key.as_ref()
+    }
+
     async fn answer(
         &self,
         request: Request<'_>,
@@ -259,7 +265,8 @@ impl Model for Speaker {
         );
         let stream = self.protocol().stream(words::nothing(), outgoing.clone());
         let mut stream = stream.map_err(|error| self.impossible(&error))?;
-        while let Some(item) = stream.next().await {
+        let mut next = async || poll_fn(|cx| outgoing.read(|| stream.poll_next_unpin(cx))).await;
+        while let Some(item) = next().await {
             match item {
                 Ok(Item::Event(event)) => {
                     if let Some(piece) = piece(event) {
@@ -270,7 +277,8 @@ impl Model for Speaker {
                 Err(error) => return Err(self.failed(&error, &outgoing)),
             }
         }
-        let response = stream.finish().await;
+        let mut response = pin!(stream.finish());
+        let response = poll_fn(|cx| outgoing.read_all(|| response.as_mut().poll(cx))).await;
         let response = response.map_err(|error| self.failed(&error, &outgoing))?;
         outgoing.drain().await;
         self.read(response)

@@ -14,7 +14,7 @@ impl Secret {
     }
 
     /// The value itself, for whoever sends it to its owner.
-    pub(super) fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 

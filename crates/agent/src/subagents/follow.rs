@@ -70,7 +70,9 @@ pub(super) async fn follow(
         }
         parent.pass_on(event);
     }
-    seen.end(is_cancelled)
+    // Events are for those who watch; who asked gets what was said.
+    let said = agent.shared.lock().text.clone();
+    seen.end(&said, is_cancelled)
 }
 
 /// Which limit of the agent that asked is reached.
@@ -100,7 +102,7 @@ struct Seen<'a> {
     failure: Option<String>,
     limit: Option<Limit>,
     over: Option<&'static str>,
-    end: Option<(&'static str, String)>,
+    end: Option<&'static str>,
 }
 
 impl<'a> Seen<'a> {
@@ -158,15 +160,10 @@ impl<'a> Seen<'a> {
             }
             AgentEvent::Error { message } => self.failure = Some(message.clone()),
             AgentEvent::TurnLimitReached { reason } => self.limit = Some(*reason),
-            AgentEvent::AgentEnd {
-                reason,
-                text,
-                usage,
-                ..
-            } => {
+            AgentEvent::AgentEnd { reason, usage, .. } => {
                 // It may have taken more than its turns, as for a summary.
                 self.usage = larger(self.usage, *usage);
-                self.end = Some((reason, text.clone()));
+                self.end = Some(reason);
             }
             _ => {}
         }
@@ -229,16 +226,16 @@ impl<'a> Seen<'a> {
         }
     }
 
-    fn end(self, is_cancelled: bool) -> Followed {
-        let Some((reason, last)) = self.end else {
+    fn end(self, said: &str, is_cancelled: bool) -> Followed {
+        let Some(reason) = self.end else {
             return Followed::Failed {
                 text: self.text,
                 why: "it ended without saying why".to_owned(),
             };
         };
-        let text = match last.trim().is_empty() {
+        let text = match said.trim().is_empty() {
             true => self.text,
-            false => last,
+            false => said.to_owned(),
         };
         match reason {
             "done" => Followed::Done(text),

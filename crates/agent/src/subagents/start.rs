@@ -56,7 +56,10 @@ impl Desk {
         let (task, events) = self.begin(&wanted, cx).await?;
         self.tasks.hold(&task);
         let followed = follow(&task.agent, events, &self.parent, &self.settings, cx).await;
-        let waits = matches!(followed, Followed::Waits { .. }).then(|| cx.call_id());
+        let waits = matches!(followed, Followed::Waits { .. }).then(|| {
+            let asks = task.agent.waiting().into_iter().map(Into::into);
+            (cx.call_id(), asks.collect())
+        });
         let id = task.agent.session();
         tasks::remember(cx.state(), &self.session, id, &task.kind, waits);
         let name = self.team.member(&task.kind).map(|member| &*member.name);
@@ -90,16 +93,19 @@ impl Desk {
             if matches!(answer, Some(Answer::ApproveWith { .. })) && open.len() > 1 {
                 return Err(Error::Waiting {
                     question: format!(
-                        "{} calls wait, and changed arguments would be for one: approve or reject",
-                        open.len()
+                        "{} calls wait, and changed arguments would be for one: approve or \
+                         reject, or answer each by its own id: {}",
+                        open.len(),
+                        open.join(", ")
                     ),
                 });
             }
+            // Those that were given for one of its own calls, and for all of them.
+            let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
+            let for_all = open.into_iter();
+            let for_all = for_all.filter_map(|id| Some((id, answer?.clone())));
             let resumed = Resumed {
-                answers: open
-                    .into_iter()
-                    .filter_map(|id| Some((id, answer?.clone())))
-                    .collect(),
+                answers: parent.answers_within().into_iter().chain(for_all).collect(),
                 prompt: None,
             };
             let events = task.agent.resume(resumed).await;
@@ -271,6 +277,8 @@ impl Desk {
                 agent
             }
         };
+        parent.hide(&*agent.model());
+        parent.shares_files_with(&agent.shared);
         agent.settings.parent = Some(self.session.clone());
         Ok(agent)
     }

@@ -1,6 +1,7 @@
 //! Which sub-agents an agent has started: those of this process as they are, and all
 //! of them by name in the memory of the session, which outlives the process.
 
+use super::within::Ask;
 use crate::Agent;
 use haft::State;
 use serde_json::{Map, Value, json};
@@ -73,10 +74,19 @@ impl Tasks {
 pub(super) struct Remembered {
     pub(super) id: String,
     pub(super) kind: String,
+    /// The calls of it that wait for a person.
+    pub(super) asks: Vec<Ask>,
 }
 
-/// Remembers a sub-agent of `session`, and the call that waits for it, if one does.
-pub(super) fn remember(state: &State, session: &str, id: &str, kind: &str, waits: Option<&str>) {
+/// Remembers a sub-agent of `session`, and the call that waits for it, if one does, with
+/// what that one wants.
+pub(super) fn remember(
+    state: &State,
+    session: &str,
+    id: &str,
+    kind: &str,
+    waits: Option<(&str, Vec<Ask>)>,
+) {
     state.update(NAME, |all| {
         if !all.is_object() {
             *all = Value::Object(Map::new());
@@ -85,8 +95,12 @@ pub(super) fn remember(state: &State, session: &str, id: &str, kind: &str, waits
         // The newest is the last.
         all.shift_remove(id);
         let mut one = json!({ "session": session, "type": kind });
-        if let (Some(call), Value::Object(one)) = (waits, &mut one) {
+        if let (Some((call, asks)), Value::Object(one)) = (waits, &mut one) {
+            let asks = asks.into_iter();
+            let asks =
+                asks.map(|ask| json!({ "id": ask.id, "tool": ask.tool, "about": ask.about }));
             one.insert("waits".to_owned(), call.into());
+            one.insert("asks".to_owned(), asks.collect());
         }
         all.insert(id.to_owned(), one);
         let excess = all.len().saturating_sub(REMEMBERED);
@@ -126,8 +140,20 @@ fn find(state: &State, is_it: impl Fn(&str, &Value) -> bool) -> Option<Remembere
     let (id, one) = all.iter().find(|(id, one)| is_it(id, one))?;
     Some(Remembered {
         id: id.clone(),
-        kind: one["type"].as_str().unwrap_or_default().to_owned(),
+        kind: text(one, "type"),
+        asks: one["asks"].as_array().map_or_else(Vec::new, |asks| {
+            let ask = |ask: &Value| Ask {
+                id: text(ask, "id"),
+                tool: text(ask, "tool"),
+                about: text(ask, "about"),
+            };
+            asks.iter().map(ask).collect()
+        }),
     })
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -137,12 +163,19 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten_but_not_those_that_are_waited_for() {
         let state = State::default();
-        remember(&state, "s", "first", "a", Some("call"));
+        let ask = Ask {
+            id: "w".to_owned(),
+            tool: "write".to_owned(),
+            about: "{}".to_owned(),
+        };
+        let waits = Some(("call", vec![ask.clone()]));
+        remember(&state, "s", "first", "a", waits);
         for n in 0..100 {
             remember(&state, "s", &format!("t{n}"), "b", None);
         }
         assert_eq!(known(&state, "s").len(), REMEMBERED);
         assert_eq!(waiting(&state, "s", "call").unwrap().id, "first");
+        assert_eq!(waiting(&state, "s", "call").unwrap().asks, [ask]);
         assert!(waiting(&state, "other", "call").is_none());
         assert!(remembered(&state, "s", "t99").is_some());
         assert!(remembered(&state, "s", "t0").is_none());

@@ -1,8 +1,12 @@
 //! The key is where it belongs and nowhere else.
 
 use crate::common::{KEY, Talk, model, settings};
+use haft::Runtime;
+use haft_agent::Agent;
 use haft_agent::provider::{Provider, Secret, connect};
-use haft_testing::model::{Scripted, Turn};
+use haft_store::sessions::{Kind, New, Sessions};
+use haft_testing::model::{Says, Scripted, Turn};
+use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
@@ -128,4 +132,73 @@ fn a_key_that_is_none_is_refused_without_showing_it() {
     settings.base_url = None;
     let error = connect(settings).err().unwrap();
     assert!(error.to_string().contains("ANTHROPIC_API_KEY"), "{error}");
+}
+
+/// Short keys of servers at home are words that a model uses too, and a long one may be
+/// in a file that it writes.
+#[tokio::test]
+async fn what_the_model_says_reaches_the_tools_as_it_is() {
+    for key in ["k", "test", "ollama", "local-key", KEY] {
+        for provider in Provider::ALL {
+            let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let text = format!("import {key}\ntask = 1\n");
+            let arguments = json!({ "path": "t.py", "content": text });
+            let call = Says::calling("c1", "write", &arguments);
+            let server = Scripted::start(vec![call.into(), Turn::text(format!("wrote {key}."))]);
+            let mut settings = settings(provider, &server);
+            settings.api_key = Some(Secret::new(key));
+            let runtime = Runtime::builder().dir(folder.path()).build().unwrap();
+            let sessions = Sessions::open(folder.path().join("sessions.db")).unwrap();
+            let new = New {
+                id: Some(runtime.session().to_owned()),
+                kind: Kind::Agent,
+                work_dir: folder.path().to_owned(),
+                toolset: "standard".to_owned(),
+                provider: provider.name().to_owned(),
+                model: "m".to_owned(),
+                title: None,
+                parent: None,
+                system: None,
+            };
+            let agent = Agent::new(connect(settings).unwrap(), runtime)
+                .recorded(sessions.begin(new).unwrap());
+            let mut events = agent.prompt("go").await.unwrap();
+            let mut told = Vec::new();
+            while let Some(event) = events.next().await {
+                told.push(serde_json::to_value(event).unwrap());
+            }
+            let written = std::fs::read_to_string(folder.path().join("t.py")).unwrap();
+            assert_eq!(written, text, "{provider} {key}");
+            let last = server.received().pop().unwrap();
+            let heard = String::from_utf8_lossy(&last.body).into_owned();
+            assert!(
+                heard.contains(&format!("import {key}")),
+                "{provider} {heard}"
+            );
+            assert_eq!(agent.last_text(), format!("wrote {key}."));
+            let of = |kind: &str| -> Vec<&Value> {
+                told.iter().filter(|event| event["type"] == kind).collect()
+            };
+            let shown = of("message_update").into_iter();
+            let shown: String = shown
+                .map(|event| event["delta"].as_str().unwrap())
+                .collect();
+            let whole = Value::from(told.clone()).to_string();
+            let session = agent.session().to_owned();
+            drop(agent);
+            let recorded = sessions.look(&session).unwrap();
+            let recorded = format!("{:?}", recorded.messages);
+            // One that is long enough to be nothing else is neither shown nor kept.
+            let is_hidden = key.len() >= 8;
+            assert_eq!(!whole.contains(key), is_hidden, "{provider} {whole}");
+            assert_eq!(!recorded.contains(key), is_hidden, "{provider} {recorded}");
+            let ended = of("agent_end")[0]["text"].as_str().unwrap().to_owned();
+            let expected = match is_hidden {
+                true => "wrote [redacted].".to_owned(),
+                false => format!("wrote {key}."),
+            };
+            assert_eq!(ended, expected);
+            assert!(shown.ends_with(&expected), "{provider} {shown}");
+        }
+    }
 }

@@ -79,7 +79,44 @@ async fn the_agent_waits_with_it_and_both_go_on() {
 }
 
 #[tokio::test]
+async fn each_is_answered_by_its_own_id() {
+    let bed = Bed::new();
+    let child = Scripted::new([
+        calls([
+            ("w1", "write", writes("one")),
+            ("w2", "write", writes("two")),
+        ]),
+        text("Written."),
+    ]);
+    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let team = team([worker("worker")], [("worker", child.clone())]);
+    let agent = agent(&bed, &parent, team).await;
+    run(&agent, "Go").await;
+    let names = || -> Vec<_> {
+        let waiting = agent.questions().into_iter();
+        waiting.map(|one| (one.name, one.own)).collect()
+    };
+    let pair = |name: &str| (name.to_owned(), "ask".to_owned());
+    assert_eq!(names(), [pair("w1"), pair("w2")]);
+    let events = answer(&agent, "w2", Answer::Approve).await;
+    assert_eq!(end(&events)["reason"], "approval");
+    assert!(!bed.has("one") && bed.has("two"));
+    assert_eq!(names(), [pair("w1")]);
+    let arguments = json!({ "path": "three" });
+    let events = answer(&agent, "w1", Answer::ApproveWith { arguments }).await;
+    assert_eq!(end(&events)["text"], "Ok.");
+    assert!(!bed.has("one") && bed.has("three"));
+    assert!(names().is_empty());
+}
+
+#[tokio::test]
 async fn through_two_levels() {
+    for by in ["ask", "w"] {
+        answered_through_two_levels(by).await;
+    }
+}
+
+async fn answered_through_two_levels(by: &str) {
     let bed = Bed::new();
     let asking = SubagentSpec {
         tools: Some(["read", "write", "task"].map(str::to_owned).into()),
@@ -97,7 +134,15 @@ async fn through_two_levels() {
     let ends = of(&events, "agent_end", None);
     assert_eq!(ends.len(), 3);
     assert!(ends.iter().all(|one| one["reason"] == "approval"));
-    let events = answer(&agent, "ask", Answer::Approve).await;
+    let waits = agent.questions();
+    assert_eq!(waits.len(), 1);
+    assert_eq!((&*waits[0].name, &*waits[0].own), ("w", "ask"));
+    assert_eq!(
+        (&*waits[0].tool, waits[0].agent.as_deref()),
+        ("write", Some("inner"))
+    );
+    // Either by its own id or by that of the agent's call, once.
+    let events = answer(&agent, by, Answer::Approve).await;
     assert_eq!(end(&events)["reason"], "done");
     assert!(bed.has("deep"));
     assert!(told(&outer).0.starts_with("Deep."));

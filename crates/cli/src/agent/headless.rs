@@ -100,14 +100,18 @@ pub(crate) async fn work(
 
 /// What waits, and how to answer it.
 fn say_what_waits(agent: &Agent) {
-    let calls = agent.waiting();
+    let calls = agent.questions();
     let plural = if calls.len() == 1 { "" } else { "s" };
     output::note(&format!("waits for approval: {} call{plural}", calls.len()));
     for call in &calls {
-        let line = format!("  {}  {} {}", call.id, call.name, call.arguments);
+        let line = format!("  {}  {} {}", call.name, call.tool, call.about);
         output::note(&text::on_one_line(&line));
+        if let Some(agent) = &call.agent {
+            output::note(&text::on_one_line(&format!("    of sub-agent {agent}")));
+            continue;
+        }
         // The call itself runs already: what is said yes to is something else.
-        if let Some(asked) = agent.question(&call.id).filter(|asked| asked.has_begun) {
+        if let Some(asked) = agent.question(&call.own).filter(|asked| asked.has_begun) {
             let line = format!("    asks: {}", asked.question);
             output::note(&text::on_one_line(&line));
         }
@@ -116,7 +120,7 @@ fn say_what_waits(agent: &Agent) {
         output::note(&format!(
             "answer with: haft resume {} --answer {} (or reject, or JSON with changed arguments)",
             agent.session(),
-            text::shell_word(&format!("{}=approve", call.id))
+            text::shell_word(&format!("{}=approve", call.name))
         ));
     }
 }

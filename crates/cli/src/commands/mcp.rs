@@ -27,6 +27,7 @@ pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
         let signals = Signals::listen()?;
         note_enforcement(&runtime);
         session::ready(&runtime, settings.quiet).await;
+        session::note_interrupts(&settings, &runtime);
         let shutdown = CancellationToken::new();
         let serving = haft_mcp::serve_stdio(runtime, name(), shutdown.clone());
         ended(serving, shutdown, signals).await

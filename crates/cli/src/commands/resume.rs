@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::signals::{self, Signals};
 use crate::{ask, output, session};
 use haft::Answer;
-use haft_agent::{Agent, Resumed};
+use haft_agent::{Agent, Resumed, Waits};
 use haft_store::sessions::Sessions;
 use serde_json::Value;
 use std::sync::Arc;
@@ -134,22 +134,30 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
 
 /// The calls that would still wait. An answer to nothing is a mistake, and so are two.
 fn unanswered(agent: &Agent, answers: &[(String, Answer)]) -> Result<Vec<String>, Failure> {
-    let waiting: Vec<String> = agent.waiting().into_iter().map(|call| call.id).collect();
+    let waiting = agent.questions();
+    let names = |open: &[Waits]| open.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
     let mut open = waiting.clone();
     for (id, _) in answers {
-        if !waiting.contains(id) {
-            let there = match waiting.is_empty() {
-                true => "no call waits in this session".to_owned(),
-                false => format!("calls that wait: {}", waiting.join(", ")),
+        // The call of the agent that waits for a sub-agent stands for all of that one's.
+        let is_meant = |one: &Waits| one.own == *id || one.is_called(id);
+        if !waiting.iter().any(is_meant) {
+            let is_one_of = waiting.iter().filter(|one| one.call_id == *id).count();
+            let there = match (waiting.is_empty(), is_one_of) {
+                (true, _) => "no call waits in this session".to_owned(),
+                (_, 0) => format!("calls that wait: {}", names(&waiting).join(", ")),
+                _ => format!(
+                    "several have that id; calls that wait: {}",
+                    names(&waiting).join(", ")
+                ),
             };
             return Err(Failure::usage(format!("no call {id} waits for an answer")).hint(there));
         }
-        if !open.contains(id) {
+        if !open.iter().any(is_meant) {
             return Err(Failure::usage(format!("call {id} is answered twice")));
         }
-        open.retain(|one| one != id);
+        open.retain(|one| !is_meant(one));
     }
-    Ok(open)
+    Ok(names(&open))
 }
 
 #[cfg(test)]

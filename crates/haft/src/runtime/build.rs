@@ -1,5 +1,6 @@
 //! Describing a session.
 
+mod held;
 mod names;
 
 use super::approve::{Approval, Approve, Approver};
@@ -18,6 +19,7 @@ use crate::schema::Ranges;
 use crate::state::State;
 use crate::toolset::{Paths, UnknownPreset};
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
+use haft_ops::backend::Kept;
 use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
@@ -119,6 +121,7 @@ pub struct Builder {
     programs_read: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
     state: State,
+    holding: Vec<Kept>,
     interrupt_on: BTreeSet<String>,
 }
 
@@ -181,6 +184,7 @@ impl Builder {
             programs_read: Vec::new(),
             messenger: None,
             state: State::default(),
+            holding: Vec::new(),
             interrupt_on: BTreeSet::new(),
         }
     }
@@ -525,10 +529,12 @@ impl Builder {
         let origin = Origin { ground, place };
         let Files {
             backend,
+            held,
             scope,
             surroundings,
             plugins,
         } = origin.files(&id, &toolset)?;
+        held.restore(self.holding);
         let programs = plugins;
         let mut bases: Vec<PathBuf> = Vec::new();
         let begin = self.rules_begin.into_iter().chain([absolute(&dir)]);
@@ -557,6 +563,7 @@ impl Builder {
             id,
             tools,
             backend,
+            held,
             scope,
             paths: toolset.paths,
             bases,

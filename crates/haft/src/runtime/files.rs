@@ -1,11 +1,12 @@
 //! Where the files of a session live, and what its commands see of them.
 
 use super::build::{BuildError, absolute};
+use super::held::HeldFiles;
 use crate::commands::Commands;
 use crate::external::plugin::Programs;
 use crate::toolset::{Paths, Reach, Toolset};
 use haft_ops::backend::local::{Litter, Local};
-use haft_ops::backend::{Composite, Limited, Memory, Mount};
+use haft_ops::backend::{Composite, Limited, Mount};
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::sandbox::Network;
 use haft_ops::scope::{FileRules, Places, Reading, Seen, Writing};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// The folder of a virtual tree that has the outputs of the session.
 pub(super) const OUTPUTS: &str = "/.haft/outputs";
 
-/// How much a session holds in memory.
+/// How much a session holds in memory, at each place that is to be there.
 const STATE: u64 = 256 << 20;
 
 /// Where the files of a session live.
@@ -76,13 +77,16 @@ impl Backing {
     }
 
     /// With memory in the places where files are to be in it.
-    fn made(self) -> Self {
+    fn made(self, at: &str, held: &mut HeldFiles) -> Self {
         match self {
-            Self::State => Self::Own(Arc::new(Memory::bounded(STATE))),
+            Self::State => Self::Own(held.place(at, STATE)),
             Self::Routes(routes) => Self::Routes(
                 routes
                     .into_iter()
-                    .map(|(at, backing)| (at, backing.made()))
+                    .map(|(at, backing)| {
+                        let made = backing.made(&at, held);
+                        (at, made)
+                    })
                     .collect(),
             ),
             other => other,
@@ -125,6 +129,8 @@ pub(super) struct Ground {
 pub(super) struct Files {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) scope: Scope,
+    /// Those of them that are in memory.
+    pub(super) held: HeldFiles,
     pub(super) surroundings: Option<Surroundings>,
     /// How plugins are run, and where.
     pub(super) plugins: Option<Programs>,
@@ -133,20 +139,25 @@ pub(super) struct Files {
 impl Ground {
     /// Makes them, as the toolset writes paths.
     pub(super) fn files(self, backing: Backing, toolset: &Toolset) -> Result<Files, BuildError> {
-        match (toolset.paths, backing.made()) {
-            (Paths::Virtual, backing) => self.tree(backing),
+        let mut held = HeldFiles::default();
+        let files = match (toolset.paths, backing.made("/", &mut held)) {
+            (Paths::Virtual, backing) => self.tree(backing)?,
             (_, Backing::Own(backend)) => {
                 let (dir, roots) = (self.places.work_dir.clone(), self.places.roots.clone());
-                Ok(Files {
+                Files {
                     backend,
+                    held: HeldFiles::default(),
                     scope: Scope::detached(),
                     surroundings: None,
                     plugins: self.surroundings(dir, roots)?.1,
-                })
+                }
             }
-            (_, Backing::Disk(Disk { root, .. })) => self.disk(root, toolset.reach),
-            (_, Backing::State | Backing::Routes(_)) => Err(BuildError::Routes(toolset.name)),
-        }
+            (_, Backing::Disk(Disk { root, .. })) => self.disk(root, toolset.reach)?,
+            (_, Backing::State | Backing::Routes(_)) => {
+                return Err(BuildError::Routes(toolset.name));
+            }
+        };
+        Ok(Files { held, ..files })
     }
 
     fn local(&self) -> Local {
@@ -163,6 +174,7 @@ impl Ground {
             self.surroundings(scope.work_dir().to_owned(), scope.roots())?;
         Ok(Files {
             backend,
+            held: HeldFiles::default(),
             scope,
             surroundings,
             plugins,
@@ -231,6 +243,7 @@ impl Ground {
         let (backend, scope) = Composite::new(mounts, work_dir);
         Ok(Files {
             backend: Arc::new(backend),
+            held: HeldFiles::default(),
             scope,
             surroundings,
             plugins,
@@ -259,8 +272,8 @@ impl Ground {
                 self.check(root, &scope)?;
                 (Arc::new(Limited::new(self.local(), disk.largest)), scope)
             }
-            Backing::State => (Arc::new(Memory::bounded(STATE)), Scope::detached()),
-            Backing::Routes(_) => {
+            // What is to be in memory was made above.
+            Backing::State | Backing::Routes(_) => {
                 let at = at.display().to_string();
                 return Err(BuildError::Route(at, "has routes of its own".to_owned()));
             }

@@ -45,6 +45,7 @@ impl Runtime {
             interrupt_on,
             agent,
             backend: Arc::clone(&outer.backend),
+            held: outer.held.clone(),
             scope: outer.scope.clone(),
             paths: outer.paths,
             bases: outer.bases.clone(),

@@ -72,6 +72,7 @@ impl Runtime {
         } else {
             Files {
                 backend: Arc::clone(&older.backend),
+                held: older.held.clone(),
                 scope: older.scope.clone(),
                 surroundings: older.surroundings.clone(),
                 plugins: older.programs.clone(),
@@ -84,6 +85,7 @@ impl Runtime {
         let session = Session {
             tools: older.tools.clone(),
             backend: files.backend,
+            held: files.held,
             scope: files.scope,
             paths: older.paths,
             bases: older.bases.clone(),

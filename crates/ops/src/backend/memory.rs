@@ -16,15 +16,37 @@ use std::time::SystemTime;
 /// A file system of its own, as long as the value lives.
 #[derive(Debug, Default)]
 pub struct Memory {
-    files: RwLock<BTreeMap<PathBuf, File>>,
+    files: RwLock<Files>,
     /// How many bytes all files together may have.
     most: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    there: BTreeMap<PathBuf, File>,
+    /// Those that were taken away, with the number of that change.
+    gone: BTreeMap<PathBuf, u64>,
+    /// How many changes there were.
+    changes: u64,
 }
 
 #[derive(Debug, Clone)]
 struct File {
     bytes: Arc<[u8]>,
     modified: SystemTime,
+    /// The change that made it what it is.
+    change: u64,
+}
+
+/// A file of a [`Memory`], for whoever keeps a copy of it elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its path from the root, without a `/` at its beginning.
+    pub path: PathBuf,
+    /// What is in it; nothing once it was taken away.
+    pub bytes: Option<Arc<[u8]>>,
+    /// When it was last changed.
+    pub modified: SystemTime,
 }
 
 impl Memory {
@@ -43,13 +65,48 @@ impl Memory {
         }
     }
 
-    fn files(&self) -> RwLockReadGuard<'_, BTreeMap<PathBuf, File>> {
+    /// What changed after a change of this number (0: all), and the number of the last.
+    #[must_use]
+    pub fn changed_since(&self, change: u64) -> (u64, Vec<Kept>) {
+        let files = self.files();
+        if files.changes == change {
+            return (change, Vec::new());
+        }
+        let there = files.there.iter().filter(|(_, file)| file.change > change);
+        let there = there.map(|(path, file)| Kept {
+            path: path.clone(),
+            bytes: Some(Arc::clone(&file.bytes)),
+            modified: file.modified,
+        });
+        let gone = files.gone.iter().filter(|(_, gone)| **gone > change);
+        let gone = gone.map(|(path, _)| Kept {
+            path: path.clone(),
+            bytes: None,
+            modified: SystemTime::now(),
+        });
+        (files.changes, gone.chain(there).collect())
+    }
+
+    /// Puts a file back as it was, before anything has changed. That is no change.
+    pub fn restore(&self, kept: Kept) {
+        let mut files = self.files_mut();
+        if let Some(bytes) = kept.bytes {
+            let file = File {
+                bytes,
+                modified: kept.modified,
+                change: 0,
+            };
+            files.there.insert(kept.path, file);
+        }
+    }
+
+    fn files(&self) -> RwLockReadGuard<'_, Files> {
         self.files
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn files_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<PathBuf, File>> {
+    fn files_mut(&self) -> RwLockWriteGuard<'_, Files> {
         self.files
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -104,8 +161,9 @@ impl Backend for Memory {
     async fn read(&self, path: &FilePath) -> Result<Content> {
         let files = self.files();
         let file = files
+            .there
             .get(path.below())
-            .ok_or_else(|| missing(&files, path))?;
+            .ok_or_else(|| missing(&files.there, path))?;
         let weight = if file.bytes.len() as u64 <= LIGHT {
             Weight::Light
         } else {
@@ -121,13 +179,13 @@ impl Backend for Memory {
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
         let given = || path.given().to_owned();
         let mut files = self.files_mut();
-        if is_folder(&files, path.below()) {
+        if is_folder(&files.there, path.below()) {
             return Err(Error::IsDirectory { path: given() });
         }
-        if file_above(&files, path.below()).is_some() {
+        if file_above(&files.there, path.below()).is_some() {
             return Err(Error::NotADirectory { path: given() });
         }
-        let old = files.get(path.below());
+        let old = files.there.get(path.below());
         match (&expect, old) {
             (Expect::Absent, Some(_)) => return Err(Error::AlreadyExists { path: given() }),
             (Expect::Exactly(wanted), Some(old)) if old.bytes == *wanted => {}
@@ -136,7 +194,7 @@ impl Backend for Memory {
         }
         let created = old.is_none();
         let replaced = old.map_or(0, |old| old.bytes.len());
-        let all: usize = files.values().map(|file| file.bytes.len()).sum();
+        let all: usize = files.there.values().map(|file| file.bytes.len()).sum();
         let after = (all - replaced + bytes.len()) as u64;
         if let Some(most) = self.most.filter(|most| after > *most) {
             return Err(Error::NoRoom {
@@ -144,13 +202,14 @@ impl Backend for Memory {
                 most,
             });
         }
-        files.insert(
-            path.below().to_owned(),
-            File {
-                bytes: bytes.into(),
-                modified: SystemTime::now(),
-            },
-        );
+        files.changes += 1;
+        let file = File {
+            bytes: bytes.into(),
+            modified: SystemTime::now(),
+            change: files.changes,
+        };
+        files.gone.remove(path.below());
+        files.there.insert(path.below().to_owned(), file);
         Ok(Written {
             created,
             links_broken: 0,
@@ -159,28 +218,31 @@ impl Backend for Memory {
 
     async fn remove(&self, path: &FilePath) -> Result<()> {
         let mut files = self.files_mut();
-        if files.remove(path.below()).is_some() {
+        if files.there.remove(path.below()).is_some() {
+            files.changes += 1;
+            let change = files.changes;
+            files.gone.insert(path.below().to_owned(), change);
             return Ok(());
         }
-        Err(missing(&files, path))
+        Err(missing(&files.there, path))
     }
 
     async fn stat(&self, path: &FilePath) -> Result<Stat> {
-        let files = self.files();
-        if is_folder(&files, path.below()) {
-            let times = below(&files, path.below()).map(|(_, file)| file.modified);
+        let files = &self.files().there;
+        if is_folder(files, path.below()) {
+            let times = below(files, path.below()).map(|(_, file)| file.modified);
             return Ok(folder(times.max()));
         }
         files
             .get(path.below())
             .map(File::stat)
-            .ok_or_else(|| missing(&files, path))
+            .ok_or_else(|| missing(files, path))
     }
 
     async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
-        let files = self.files();
-        if !is_folder(&files, path.below()) {
-            return Err(match missing(&files, path) {
+        let files = &self.files().there;
+        if !is_folder(files, path.below()) {
+            return Err(match missing(files, path) {
                 _ if files.contains_key(path.below()) => Error::NotADirectory {
                     path: path.given().to_owned(),
                 },
@@ -188,7 +250,7 @@ impl Backend for Memory {
             });
         }
         let mut entries: BTreeMap<OsString, Stat> = BTreeMap::new();
-        for (file, content) in below(&files, path.below()) {
+        for (file, content) in below(files, path.below()) {
             let Ok(inside) = file.strip_prefix(path.below()) else {
                 continue;
             };
@@ -225,5 +287,54 @@ fn missing(files: &BTreeMap<PathBuf, File>, path: &FilePath) -> Error {
             path: given,
             similar: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scope;
+
+    fn shown(kept: &[Kept]) -> Vec<(String, Option<usize>)> {
+        let one = |kept: &Kept| {
+            let length = kept.bytes.as_ref().map(|bytes| bytes.len());
+            (kept.path.display().to_string(), length)
+        };
+        kept.iter().map(one).collect()
+    }
+
+    #[tokio::test]
+    async fn who_follows_changes_hears_of_each_file_once() {
+        let (memory, scope) = (Memory::new(), Scope::detached());
+        memory.restore(Kept {
+            path: "old".into(),
+            bytes: Some([0, 255].as_slice().into()),
+            modified: SystemTime::UNIX_EPOCH,
+        });
+        assert_eq!(
+            memory.changed_since(0),
+            (0, Vec::new()),
+            "that was no change"
+        );
+        let path = |name: &str| scope.resolve(name, crate::scope::Access::Write).unwrap();
+        for (name, text) in [("a", "1"), ("b/c", "22"), ("a", "333")] {
+            let bytes = text.as_bytes().to_vec();
+            memory
+                .write(&path(name), bytes, Expect::Anything)
+                .await
+                .unwrap();
+        }
+        let (mark, changed) = memory.changed_since(0);
+        let pair = |name: &str, length| (name.to_owned(), length);
+        assert_eq!(shown(&changed), [pair("a", Some(3)), pair("b/c", Some(2))]);
+        memory.remove(&path("a")).await.unwrap();
+        memory.remove(&path("old")).await.unwrap();
+        let (later, changed) = memory.changed_since(mark);
+        assert_eq!(shown(&changed), [pair("a", None), pair("old", None)]);
+        memory
+            .write(&path("a"), vec![7], Expect::Absent)
+            .await
+            .unwrap();
+        assert_eq!(shown(&memory.changed_since(later).1), [pair("a", Some(1))]);
     }
 }

@@ -15,6 +15,9 @@ pub(crate) struct Form {
     pub(crate) cache: u32,
     /// The statements that make its tables.
     pub(crate) tables: &'static str,
+    /// The statements that make those of them that came later, in a database that lacks
+    /// them: one of these tables, and what makes it.
+    pub(crate) added: Option<(&'static str, &'static str)>,
     /// Their names: what every call needs.
     pub(crate) names: &'static [&'static str],
 }
@@ -27,6 +30,7 @@ pub(crate) const STORE: Form = Form {
     page: 8192,
     cache: 2000,
     tables: crate::files::TABLES,
+    added: None,
     names: &["files", "parts"],
 };
 
@@ -39,6 +43,7 @@ pub(crate) const SESSIONS: Form = Form {
     // What is added is hardly looked at again.
     cache: 256,
     tables: crate::sessions::TABLES,
+    added: Some(("files", crate::sessions::ADDED)),
     names: &[
         "sessions",
         "systems",

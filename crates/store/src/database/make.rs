@@ -107,8 +107,10 @@ fn fill(aside: &Path, form: &Form) -> Result<(), Problem> {
         application,
         schema,
         tables,
+        added,
         ..
     } = form;
+    let added = added.map_or("", |(_, make)| make);
     connection.execute_batch(&format!(
         "PRAGMA page_size = {page};
          PRAGMA synchronous = FULL;
@@ -117,6 +119,7 @@ fn fill(aside: &Path, form: &Form) -> Result<(), Problem> {
          PRAGMA application_id = {application};
          PRAGMA user_version = {schema};
          {tables}
+         {added}
          COMMIT;"
     ))?;
     // Takes the log into the file and removes it.

@@ -42,6 +42,7 @@ pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Proble
         let detail = "its file system does not support shared access".to_owned();
         return Err(Problem::System { detail });
     }
+    add(&writer, form)?;
     check(&writer, form)?;
     writer.pragma_update(None, "cache_size", -i64::from(form.cache))?;
     Ok(Database::new(form, path, identity, writer))
@@ -129,6 +130,19 @@ fn schema(connection: &Connection, form: &Form) -> Result<(), Problem> {
             detail: format!("it has no schema {found}"),
         }),
     }
+}
+
+/// Makes the tables that came later, where they are not there.
+fn add(connection: &Connection, form: &Form) -> Result<(), Problem> {
+    let Some((table, make)) = form.added else {
+        return Ok(());
+    };
+    schema(connection, form)?;
+    let mut there = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
+    if !there.exists([table])? {
+        connection.execute_batch(&format!("BEGIN IMMEDIATE; {make} COMMIT;"))?;
+    }
+    Ok(())
 }
 
 /// Whether what every call needs is there.

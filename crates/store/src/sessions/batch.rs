@@ -1,5 +1,9 @@
 //! What is recorded in one step.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
 /// What is recorded in one transaction: all of it or nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
@@ -17,6 +21,8 @@ pub struct Batch {
     pub events: Vec<(u64, String)>,
     /// What tools remember between calls, if it changed: a JSON object.
     pub state: Option<String>,
+    /// Files of the session that changed since the last time.
+    pub files: Vec<SessionFile>,
     /// What the session is about, in other words than those of the first prompt.
     pub title: Option<String>,
     /// The provider and the model that answer from now on, if they changed.
@@ -30,8 +36,9 @@ impl Batch {
         let calls = self.calls.iter().map(|call| call.arguments.len());
         let outcomes = self.outcomes.iter().map(|outcome| outcome.reply.len());
         let events = self.events.iter().map(|(_, body)| body.len());
+        let files = self.files.iter().map(SessionFile::size);
         let texts = messages.chain(calls).chain(outcomes).chain(events);
-        texts.map(|length| length + 256).sum()
+        texts.chain(files).map(|length| length + 256).sum()
     }
 
     /// Adds what comes after it.
@@ -44,6 +51,7 @@ impl Batch {
             decisions,
             events,
             state,
+            files,
             title,
             model,
         } = later;
@@ -53,6 +61,7 @@ impl Batch {
         self.approvals.extend(approvals);
         self.decisions.extend(decisions);
         self.events.extend(events);
+        self.files.extend(files);
         self.state = state.or(self.state.take());
         self.title = title.or(self.title.take());
         self.model = model.or(self.model.take());
@@ -134,4 +143,21 @@ pub struct Decision {
     pub call_id: String,
     /// `approve`, `reject`, or the changed arguments as JSON.
     pub answer: String,
+}
+
+/// A file that a session holds itself, and that is on no disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFile {
+    /// Its path among those of the session.
+    pub path: PathBuf,
+    /// What is in it, to the byte; nothing once it was taken away.
+    pub bytes: Option<Arc<[u8]>>,
+    /// When it was last changed.
+    pub modified: SystemTime,
+}
+
+impl SessionFile {
+    fn size(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.len())
+    }
 }

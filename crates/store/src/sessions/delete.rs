@@ -86,6 +86,7 @@ fn prune(connection: &Connection, owner: i64, deleted: &mut Deleted) -> Result<b
         format!("DELETE FROM outcomes WHERE id IN ({calls})"),
         format!("DELETE FROM calls WHERE {gone}"),
         format!("DELETE FROM states WHERE {gone}"),
+        format!("DELETE FROM files WHERE {gone}"),
     ] {
         connection
             .prepare_cached(&statement)?

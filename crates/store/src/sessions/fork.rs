@@ -2,6 +2,7 @@
 //! there is shared and not copied.
 
 use super::error::{Error, Stop};
+use super::files;
 use super::read::{self, Segment};
 use super::tables::{row, rows_of};
 use rusqlite::{Connection, params};
@@ -47,6 +48,7 @@ pub(super) fn fork(
             .prepare_cached("INSERT INTO segments (session, owner, last) VALUES (?1, ?2, ?3)")?
             .execute(params![own, owner, last])?;
     }
+    files::fork(connection, &path, at.or(head), own)?;
     // As it was there, as far as that is known.
     let state = read::state(connection, &path, at.or(head))?;
     if let (Some(state), Some(first)) = (state, row(own, 1)) {

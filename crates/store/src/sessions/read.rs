@@ -350,6 +350,22 @@ pub(super) fn call(
     }
 }
 
+/// The session of a folder that was used last and has a call of this id.
+pub(super) fn with_call(
+    connection: &Connection,
+    work_dir: &Path,
+    call_id: &str,
+) -> Result<Option<String>, Stop> {
+    let mut statement = connection.prepare_cached(
+        "SELECT sessions.id FROM calls JOIN sessions ON sessions.number = calls.session
+         WHERE calls.call_id = ?1 AND sessions.work_dir = ?2
+         ORDER BY sessions.updated DESC, sessions.number DESC LIMIT 1",
+    )?;
+    let folder = work_dir.as_os_str().as_bytes();
+    let found = statement.query_row(params![call_id, folder], |row| row.get(0));
+    Ok(found.optional()?)
+}
+
 /// Shows a session piece by piece, in the order in which things were recorded; then the
 /// sessions of the agents it started.
 pub(super) fn walk(

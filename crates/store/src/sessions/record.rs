@@ -2,6 +2,7 @@
 
 use super::batch::{Approval, Batch, Call, Decision, NewMessage, Outcome};
 use super::error::{Error, Stop};
+use super::files;
 use super::lease::Owner;
 use super::tables::{event_row, row, rows_of};
 use super::{New, millis, title_of};
@@ -10,6 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 
 /// A state that is longer than this is not kept beside an older one.
 const LONG_STATE: usize = 16 << 10;
+
+/// What is said when there is no place for one more row.
+const FULL: &str = "it is full: begin another one";
 
 /// What the row of a session says.
 #[derive(Debug)]
@@ -70,7 +74,7 @@ impl Current {
     }
 
     fn place(&self, place: i64) -> Result<i64, Stop> {
-        row(self.number, place).ok_or_else(|| self.contradiction("it is full: begin another one"))
+        row(self.number, place).ok_or_else(|| self.contradiction(FULL))
     }
 
     fn contradiction(&self, detail: impl Into<String>) -> Stop {
@@ -158,6 +162,10 @@ pub(super) fn write(
     }
     if let Some(new) = &batch.state {
         state(connection, current, new)?;
+    }
+    for new in &batch.files {
+        files::write(connection, current.number, current.head, new)?
+            .ok_or_else(|| current.contradiction(FULL))?;
     }
     let asked = !batch.approvals.is_empty() || !batch.decisions.is_empty();
     if asked || (current.own_approvals > 0 && !batch.outcomes.is_empty()) {

@@ -10,15 +10,32 @@ pub const REDACTED: &str = "[redacted]";
 const SHORTEST: usize = 8;
 
 /// Known secrets, in every spelling a record could have them in.
-#[derive(Debug, Default)]
-pub(super) struct Redactor {
+#[derive(Clone, Default)]
+pub struct Redactor {
     /// The longest first, so that none is left in part.
     secrets: Vec<Finder<'static>>,
 }
 
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Redactor(***)")
+    }
+}
+
 impl Redactor {
-    pub(super) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut spellings: Vec<String> = Vec::new();
+    /// Knows these values. Those of fewer than 8 characters are left: they are too likely
+    /// to be something else.
+    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
+        let mut redactor = Self::default();
+        redactor.add(secrets);
+        redactor
+    }
+
+    /// Knows these values too.
+    pub fn add(&mut self, secrets: impl IntoIterator<Item = String>) {
+        let known = std::mem::take(&mut self.secrets).into_iter();
+        let known = known.filter_map(|known| String::from_utf8(known.needle().to_vec()).ok());
+        let mut spellings: Vec<String> = known.collect();
         for secret in secrets {
             let secret = secret.trim();
             if secret.chars().count() < SHORTEST {
@@ -31,13 +48,36 @@ impl Redactor {
         spellings.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         spellings.dedup();
         let finder = |secret: String| Finder::new(secret.as_bytes()).into_owned();
-        Self {
-            secrets: spellings.into_iter().map(finder).collect(),
-        }
+        self.secrets = spellings.into_iter().map(finder).collect();
+    }
+
+    /// Whether there is nothing to look for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// Where the end of a text begins that may become one of them when more comes.
+    #[must_use]
+    pub fn begun(&self, text: &str) -> usize {
+        let begins = |at: &usize| {
+            let end = text.as_bytes().get(*at..).unwrap_or_default();
+            let secrets = self.secrets.iter();
+            secrets
+                .map(Finder::needle)
+                .any(|secret| secret.starts_with(end))
+        };
+        let longest = self.secrets.first().map_or(0, |one| one.needle().len());
+        let first = text.len().saturating_sub(longest.saturating_sub(1));
+        (first..text.len())
+            .filter(|at| text.is_char_boundary(*at))
+            .find(begins)
+            .unwrap_or(text.len())
     }
 
     /// A text without them.
-    pub(super) fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    #[must_use]
+    pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for secret in &self.secrets {
             if let Some(cleaned) = without(&text, secret) {

@@ -107,6 +107,19 @@ CREATE TABLE events (
 ) STRICT;
 ";
 
+/// Tables that a database of an earlier version lacks, and gets when it is opened.
+pub(crate) const ADDED: &str = "
+CREATE TABLE IF NOT EXISTS files (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    path BLOB NOT NULL,
+    message INTEGER,
+    modified INTEGER NOT NULL,
+    bytes BLOB
+) STRICT;
+CREATE INDEX IF NOT EXISTS files_by_path ON files (session, path);
+";
+
 /// How many rows of a kind a session may have: 16 million.
 const PLACES: u32 = 24;
 

@@ -11,6 +11,7 @@ mod bed;
 mod deleted;
 mod files;
 mod forks;
+mod held;
 mod leases;
 mod many;
 mod model;

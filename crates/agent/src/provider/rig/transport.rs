@@ -10,6 +10,7 @@ use futures::stream;
 use rig_core::ProviderError;
 use rig_core::driver::{Exchange, Opened, Opening, Transport};
 use rig_core::wire::{Encoded, Framing as RigFraming, Wire, WireFrame};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One request, and what becomes of it.
@@ -24,6 +25,8 @@ struct Inner {
     /// The answer, which outlives rig's interest in it by some bytes.
     incoming: tokio::sync::Mutex<Option<Incoming>>,
     failure: Mutex<Option<ModelError>>,
+    /// Something came that has the key in it.
+    has_key: AtomicBool,
 }
 
 impl Outgoing {
@@ -35,7 +38,24 @@ impl Outgoing {
             blamed,
             incoming: tokio::sync::Mutex::default(),
             failure: Mutex::default(),
+            has_key: AtomicBool::new(false),
         }))
+    }
+
+    /// Lets rig work on what came. It logs what it reads, and some providers repeat the
+    /// key they got: nothing is logged then.
+    pub(super) fn read<T>(&self, work: impl FnOnce() -> T) -> T {
+        if !self.0.has_key.load(Ordering::Relaxed) {
+            return work();
+        }
+        tracing::dispatcher::with_default(&tracing::Dispatch::none(), work)
+    }
+
+    /// The same with all that came: the key may be in several frames.
+    pub(super) fn read_all<T>(&self, work: impl FnOnce() -> T) -> T {
+        let has_key = self.0.blamed.key.is_some();
+        self.0.has_key.fetch_or(has_key, Ordering::Relaxed);
+        self.read(work)
     }
 
     /// Why it failed, if it did on the way.
@@ -82,6 +102,12 @@ impl Outgoing {
             return Ok(None);
         };
         let frame = incoming.frame().await.map_err(|error| self.fail(error))?;
+        let key = self.0.blamed.key.as_ref();
+        let repeats = |frame: &String| key.is_some_and(|key| frame.contains(key.expose()));
+        if frame.as_ref().is_some_and(repeats) && !self.0.has_key.swap(true, Ordering::Relaxed) {
+            // What is polled now is logged still.
+            tokio::task::yield_now().await;
+        }
         Ok(frame.map(WireFrame::Text))
     }
 

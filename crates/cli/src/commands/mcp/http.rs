@@ -44,6 +44,7 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
         let signals = Signals::listen()?;
         note_enforcement(&elder);
         session::ready(&elder, settings.quiet).await;
+        session::note_interrupts(&settings, &elder);
         let sessions = move || {
             let record = records.as_ref().map(Records::begin);
             let sibling = record.map_or_else(Sibling::default, |record| Sibling {

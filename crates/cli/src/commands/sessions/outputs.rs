@@ -50,7 +50,8 @@ pub(super) fn show(
     output::bytes(opened.map_err(|error| gone(error.to_string()))?)
 }
 
-/// The call. One that a person or a client made is also known by its number, `1` or
+/// The call: of the session that is named, of the newest of this folder that has one of
+/// this id, or the only one there is. One that a person or a client made is also known by its number, `1` or
 /// `call-1`, in the session that is named or in the newest of this folder.
 fn find(
     sessions: &Sessions,
@@ -58,7 +59,12 @@ fn find(
     call_id: &str,
     session: Option<&str>,
 ) -> Result<(String, RecordedCall), Failure> {
-    let unknown = match sessions.call(session, call_id) {
+    // Ids of providers begin anew in each session: the newest of this folder is meant.
+    let here = match session {
+        Some(_) => None,
+        None => sessions.with_call(work_dir, call_id).map_err(told)?,
+    };
+    let unknown = match sessions.call(session.or(here.as_deref()), call_id) {
         Err(unknown @ Error::UnknownCall { .. }) => unknown,
         other => return other.map_err(told),
     };
