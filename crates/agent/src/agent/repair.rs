@@ -7,7 +7,7 @@ use super::record::NotRecorded;
 use super::run::{End, Next, Run, recorded};
 use crate::{Agent, Message, ToolCall, ToolResult, Usage};
 use haft::{Answer, Content, Effect, Reply};
-use haft_store::sessions::{Batch, Decision, Outcome};
+use haft_store::sessions::{Batch, Decision, Outcome, REDACTED};
 
 /// How many changed files the model is told by name.
 const NAMED: usize = 30;
@@ -18,6 +18,28 @@ const PASSED_OVER: &str = "[not made: it waited for a person, who said something
 /// The same of one that asked for something while it ran.
 const LEFT: &str = "[ended: it asked a person for something, who said something else instead. \
 What it did before that is done.]";
+
+/// The result of a call that cannot be made as it was asked about.
+const INCOMPLETE: &str = "[not made: its arguments held a secret, which is not recorded, so it \
+cannot be made as it was shown. Make it again without the secret in its arguments (a file or \
+a variable that the command reads).]";
+
+/// Whether a call is not known as it was: what stands where a secret was would be run in
+/// its place. Arguments that a person gives anew are as they are.
+fn is_incomplete(call: &ToolCall, answer: Option<&Answer>) -> bool {
+    let has_mark = |value: &serde_json::Value| value.to_string().contains(REDACTED);
+    match answer {
+        Some(Answer::Reject { .. } | Answer::Later) => false,
+        Some(Answer::ApproveWith { arguments }) => {
+            let Some(old) = call.arguments.as_object() else {
+                return false;
+            };
+            old.iter()
+                .any(|(name, value)| arguments.get(name).is_none() && has_mark(value))
+        }
+        _ => has_mark(&call.arguments),
+    }
+}
 
 /// How a session goes on.
 #[derive(Debug, Clone, Default)]
@@ -53,8 +75,10 @@ impl Run {
             } else if let Some(waits) = open.waits(&call.id) {
                 results.push(None);
                 let answer = resumed.answers.iter().find(|(id, _)| *id == call.id);
+                let answer = answer.map(|(_, answer)| answer.clone());
                 prepared.push(Prepared {
-                    answer: answer.map(|(_, answer)| (answer.clone(), waits.has_begun)),
+                    instead: is_incomplete(call, answer.as_ref()).then(|| Reply::error(INCOMPLETE)),
+                    answer: answer.map(|answer| (answer, waits.has_begun)),
                     is_asked: !waits.has_begun,
                     ..Prepared::new(call.clone())
                 });

@@ -1,6 +1,6 @@
 //! What needs a person waits for one: exit 3, and `haft resume --answer`.
 
-use crate::bed::{Bed, Ended, ran, results, said};
+use crate::bed::{Bed, Ended, ended, ran, results, said};
 use haft_testing::model::{Says, Turn};
 use serde_json::{Value, json};
 
@@ -308,4 +308,50 @@ fn rules_of_today_hold_for_answers_of_yesterday() {
         "{done:?}"
     );
     assert_eq!(bed.read("log"), "");
+}
+
+/// A secret is not recorded; what stands in its place is not run in its place.
+#[test]
+fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
+    let secret = "hunter2hunter2";
+    let remove = json!({ "command": format!("rm -f {secret}; echo ran > proof") });
+    let write = json!({ "path": "conf", "content": format!("pw={secret}") });
+    let other = json!({ "path": "other", "content": "fine" });
+    let turns = vec![
+        Says::calling("c1", "bash", &remove)
+            .call("c2", "write", &write)
+            .call("c3", "write", &other)
+            .into(),
+        Turn::text("Done."),
+    ];
+    let bed = Bed::new(turns).and("policy: [{ ask: bash }, { ask: write }]\n");
+    for name in ["a", "c", "d", "e"] {
+        std::fs::write(bed.work(name), "kept").unwrap();
+    }
+    let with_secret = |args: &[&str]| {
+        let mut command = bed.command(args);
+        command.env("DB_PASSWORD", secret);
+        ended(&mut command)
+    };
+    assert_eq!(with_secret(&["run", "Go"]).code, Some(3));
+    let resumed = with_secret(&[
+        "resume",
+        "--answer",
+        "c1=approve",
+        "--answer",
+        "c2=approve",
+        "--answer",
+        "c3=approve",
+    ]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    for name in ["a", "c", "d", "e"] {
+        assert!(bed.work(name).exists(), "{name}");
+    }
+    assert!(!bed.work("proof").exists() && !bed.work("conf").exists());
+    assert_eq!(bed.read("other"), "fine");
+    let told = results(&bed.messages());
+    assert!(
+        told.iter()
+            .any(|(_, text)| text.contains("held a secret, which is not recorded"))
+    );
 }
