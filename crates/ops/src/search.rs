@@ -7,6 +7,7 @@
 
 mod board;
 mod file;
+mod go;
 mod lines;
 mod pattern;
 #[cfg(test)]
@@ -41,7 +42,7 @@ const BATCH: usize = 32;
 /// What to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
-    /// A regular expression; Go's `\Q…\E` is understood.
+    /// A regular expression; Go's `\Q…\E`, classes and octal numbers are understood.
     Regex(String),
     /// Text as it is.
     Literal(String),
