@@ -5,8 +5,10 @@
 
 pub(crate) mod batch;
 pub(crate) mod decode;
+mod id;
 mod lines;
 mod outbox;
+pub(crate) mod parse;
 
 pub(crate) use lines::{Line, Lines};
 pub(crate) use outbox::{Outbox, Queue, pump};
@@ -93,13 +95,13 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
             }
             match self.lines.next().await {
                 Ok(Line::Whole(line)) => self.read(&line),
-                Ok(Line::TooLong) => self.push(
-                    Refusal::new(
-                        ErrorCode::INVALID_REQUEST,
-                        format!("message too long: at most {LONGEST} bytes"),
-                    )
-                    .to_bytes(),
-                ),
+                // Its id is still to come, if it has one.
+                Ok(Line::TooLong(None)) => {}
+                Ok(Line::TooLong(id) | Line::Skipped(id)) => {
+                    let said = format!("message too long: at most {LONGEST} bytes");
+                    let refusal = Refusal::new(ErrorCode::INVALID_REQUEST, said);
+                    self.push(refusal.of(id.as_ref()).to_bytes());
+                }
                 Ok(Line::End) => return self.end().await,
                 Err(error) => {
                     self.link.fail(ServeError::Read(error));
@@ -124,7 +126,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
         let parsed = if text.starts_with(b"[") {
             self.read_batch(text)
         } else {
-            serde_json::from_slice(text).map(|value| self.sort(value, text.len(), None))
+            parse::parse(text).map(|value| self.sort(value, text.len(), None))
         };
         if let Err(error) = parsed {
             let refusal = Refusal::new(ErrorCode::PARSE_ERROR, format!("parse error: {error}"));
@@ -143,7 +145,9 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
             ));
             return Ok(());
         }
-        let values: Vec<Value> = serde_json::from_slice(text)?;
+        let Value::Array(values) = parse::parse(text)? else {
+            return Ok(());
+        };
         if values.is_empty() || values.len() > batch::MOST {
             self.push(refuse(format!(
                 "invalid request: a batch has 1 to {} messages",

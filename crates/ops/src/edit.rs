@@ -10,7 +10,7 @@ use crate::backend::Expect;
 use crate::blocking::{self, Weight};
 use crate::error::Lesson;
 use crate::text::sniff::{self, Encoding};
-use crate::text::{decode, diff, nearest};
+use crate::text::{decode, diff, nearest, size};
 use crate::{Backend, Error, FilePath, Result, read};
 use splice::Place;
 use std::sync::Arc;
@@ -150,29 +150,29 @@ async fn change(
             spliceable(&given, &before)?;
             let places = find(&before)?;
             let after = splice::apply(&before, &places)?;
-            Ok((places.len(), after))
+            if *after == *before && no_change == NoChange::Refuse {
+                return Err(Error::NoChange { path: given });
+            }
+            // Before it is written, which takes the bytes: there is one copy of each.
+            let edited = Edited {
+                replacements: places.len(),
+                size: after.len() as u64,
+                first_changed_line: diff::first_changed_line(&before, &after),
+                diff: diff::unified_bytes(&before, &after, &given, 3),
+                links_broken: 0,
+            };
+            Ok((edited, after))
         });
-        let (replacements, after) = spliced.await?;
-        if *after == *old && no_change == NoChange::Refuse {
-            return Err(Error::NoChange {
-                path: path.given().to_owned(),
-            });
+        let (edited, after) = spliced.await?;
+        match backend.write(path, after, Expect::Exactly(old)).await {
+            Err(Error::Contended { .. }) => {}
+            written => {
+                return Ok(Edited {
+                    links_broken: written?.links_broken,
+                    ..edited
+                });
+            }
         }
-        let written = match backend
-            .write(path, after.clone(), Expect::Exactly(Arc::clone(&old)))
-            .await
-        {
-            Err(Error::Contended { .. }) => continue,
-            written => written?,
-        };
-        let (old_text, new_text) = (decode::lossy(&old), decode::lossy(&after));
-        return Ok(Edited {
-            replacements,
-            size: after.len() as u64,
-            first_changed_line: diff::first_changed_line(&old_text, &new_text),
-            diff: diff::unified(&old_text, &new_text, path.given(), 3),
-            links_broken: written.links_broken,
-        });
     }
     Err(Error::Contended {
         path: path.given().to_owned(),
@@ -228,7 +228,15 @@ fn places(request: &Replace, bytes: &[u8]) -> Result<Vec<Place>> {
 
 fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
     if bytes.len() > MAX_LESSON {
-        return Lesson::default();
+        return Lesson {
+            nearest: None,
+            text: format!(
+                "the file is too large to look for what is near ({}, at most {}): search it for a part of the text, read that place, and copy the text exactly",
+                size::size(bytes.len() as u64),
+                size::size(MAX_LESSON as u64),
+            ),
+            already: already(bytes, new, None),
+        };
     }
     let text = decode::lossy(bytes);
     let text = decode::lf(&text);

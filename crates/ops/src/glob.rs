@@ -17,7 +17,7 @@ use crate::search::tree::disk::{self, Opener};
 use crate::search::tree::part::{self, Frame, Framed};
 use crate::search::tree::remote::Remote;
 use crate::search::tree::stop::{blocking, place};
-use crate::search::tree::{Judge, Met, Next, Passed, Visitor, supervise};
+use crate::search::tree::{Judge, Leads, Met, Next, Passed, Visitor, supervise};
 use crate::{Backend, Error, FilePath, Result};
 use keep::Keep;
 use memchr::memmem::Finder;
@@ -46,9 +46,10 @@ pub enum Matching {
 /// Which kinds of entries are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kinds {
-    /// Everything that is no folder: links, also broken ones, too.
+    /// Everything that is no folder and leads to none: other links, also broken ones,
+    /// too.
     Files,
-    /// Folders; a link to one is none.
+    /// Folders, and links to them.
     Directories,
     /// Both.
     Both,
@@ -96,12 +97,13 @@ pub struct Globbed {
 pub struct Entry {
     /// Its path from the folder that was looked in.
     pub below: PathBuf,
-    /// What it is; a link is not followed.
+    /// What it is. A link to a folder is one, though nobody goes into it; another link
+    /// is a link.
     pub kind: Kind,
 }
 
 impl Entry {
-    /// Whether it is a folder; a link to one is none.
+    /// Whether it is a folder, or a link to one.
     #[must_use]
     pub fn is_dir(&self) -> bool {
         self.kind == Kind::Directory
@@ -242,7 +244,7 @@ impl Looking<'_> {
         match &self.wanted.matching {
             Compiled::Glob(glob) => {
                 let said = glob.says(met.folder(), met.name(), &mut self.memory);
-                let right_kind = met.kind == Kind::Directory || !glob.only_folders;
+                let right_kind = counts_as(met) == Kind::Directory || !glob.only_folders;
                 (said.matches && right_kind, said.below)
             }
             // No pattern that could say the dot.
@@ -255,18 +257,27 @@ impl Looking<'_> {
     }
 }
 
+/// A link to a folder counts as one.
+fn counts_as(met: &Met<'_>) -> Kind {
+    match met.leads {
+        Leads::ToFolder => Kind::Directory,
+        Leads::Elsewhere => met.kind,
+    }
+}
+
 impl Visitor for Looking<'_> {
     fn meet(&mut self, met: &Met<'_>) -> Next {
         let is_folder = met.kind == Kind::Directory;
         self.batch.visited += u64::from(!is_folder);
         let (matches, below) = self.says(met);
-        let kind = match self.wanted.kinds {
+        let kind = counts_as(met);
+        let wanted = match self.wanted.kinds {
             Kinds::Both => true,
-            Kinds::Directories => is_folder,
-            Kinds::Files => !is_folder,
+            Kinds::Directories => kind == Kind::Directory,
+            Kinds::Files => kind != Kind::Directory,
         };
-        if matches && kind {
-            self.batch.add(met, self.keep);
+        if matches && wanted {
+            self.batch.add(met, kind, self.keep);
         }
         if is_folder && below {
             Next::Into
@@ -286,6 +297,10 @@ impl Visitor for Looking<'_> {
             Passed::Hidden => self.keep.hidden.add(1),
             Passed::Pseudo => self.keep.special.add(1),
         }
+    }
+
+    fn follows(&self) -> bool {
+        true
     }
 
     fn left(&mut self) {

@@ -7,6 +7,7 @@
 
 mod board;
 mod file;
+mod go;
 mod lines;
 mod pattern;
 #[cfg(test)]
@@ -41,7 +42,7 @@ const BATCH: usize = 32;
 /// What to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
-    /// A regular expression; Go's `\Q…\E` is understood.
+    /// A regular expression; Go's `\Q…\E`, classes and octal numbers are understood.
     Regex(String),
     /// Text as it is.
     Literal(String),
@@ -160,10 +161,15 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// All of them but links.
+    /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.binary + self.unreadable + self.too_long_lines + self.special + self.hidden
+        self.binary
+            + self.unreadable
+            + self.too_long_lines
+            + self.special
+            + self.hidden
+            + self.links
     }
 }
 
@@ -375,10 +381,6 @@ impl Seeking {
 
 impl Visitor for Seeking {
     fn meet(&mut self, met: &Met<'_>) -> Next {
-        if met.kind == Kind::Link {
-            self.job.tally.links.add(1);
-            return Next::Over;
-        }
         if let Some(glob) = &self.job.glob {
             let said = glob.glob.says(met.folder(), met.name(), &mut self.memory);
             let wanted = match (met.kind, glob.leaves_out) {
@@ -390,9 +392,10 @@ impl Visitor for Seeking {
                 return Next::Over;
             }
         }
-        if let Kind::Other(_) = met.kind {
-            self.job.tally.special.add(1);
-            return Next::Over;
+        match met.kind {
+            Kind::Other(_) => self.job.tally.special.add(1),
+            Kind::Link => self.job.tally.links.add(1),
+            Kind::File | Kind::Directory => return Next::Into,
         }
         Next::Into
     }

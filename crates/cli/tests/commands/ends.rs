@@ -187,7 +187,7 @@ async fn a_question_nobody_can_answer_ends_the_run() {
     let stage = Stage::new();
     let begun = Instant::now();
     for script in [
-        "printf 'Password:'; sleep 300",
+        "mkfifo -m 600 said; printf 'Password:'; (read x <> said)",
         "mkfifo typed; printf 'Passphrase for key: ' >&2; (read x <> typed)",
         "mkfifo -m 600 keys; printf 'Your name? '; read x <> keys",
     ] {
@@ -210,6 +210,13 @@ async fn progress_is_no_question() {
         "printf 'Waiting for the server... '; sleep 2.6; echo up",
         "printf 'Result: '; sleep 2.6 | cat; echo up",
         "printf 'Password strength: '; timeout 2.6 bash -c 'while :; do :; done'; echo up",
+        // Nobody reads.
+        "printf 'Waiting for login: '; sleep 2.6; echo up",
+        // Whoever read has its answer, from a pipe, a file or a string, or will have it.
+        "yes | (read x; printf 'Continue? [Y/n] '; sleep 2.6; echo up)",
+        "(sleep 2.6; echo y) | (printf 'Continue? [Y/n] '; read x; echo up)",
+        "echo y > said; (printf 'Password: '; read x; sleep 2.6; echo up) < said",
+        "(printf 'Press any key '; read x; sleep 2.6; echo up) <<< y",
         "read -p 'Password: ' x; echo up",
         "read -p 'Password: ' x </dev/tty; echo up",
     ] {

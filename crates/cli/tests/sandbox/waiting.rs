@@ -12,13 +12,15 @@ fn a_question_ends_the_command() {
     in_each(beds(), |bed| {
         let mut server = bed.serve();
         let at_terminal = "python3 -c 'import os, pty, sys, time\npid, fd = pty.fork()\nif pid == 0: os.execvp(\"bash\", [\"bash\", \"-c\", \"read -p \\\"Passphrase: \\\" x\"])\nwhile True:\n    try: data = os.read(fd, 100)\n    except OSError: break\n    if not data: break\n    os.write(1, data)'";
-        // No word in these gives them away: only who reads them does.
         let name = at_terminal.replace("Passphrase: ", "Your name? ");
         let shell = "python3 -c 'import pty; pty.spawn([\"python3\", \"-q\"])'";
         let mut asked = vec![
-            ("printf 'Password: '; sleep 60", "Password:"),
             (
-                "echo first; printf 'Continue? [y/N] '; setsid sleep 60 & sleep 60",
+                "mkfifo one; printf 'Password: '; read x <> one",
+                "Password:",
+            ),
+            (
+                "mkfifo two; echo first; printf 'Continue? [y/N] '; setsid sleep 60 & read x <> two",
                 "Continue? [y/N]",
             ),
             (at_terminal, "Passphrase:"),
@@ -38,7 +40,7 @@ fn a_question_ends_the_command() {
             .map(|(script, _)| server.ask(&json!({ "command": script, "timeout": 30 })))
             .collect();
         let slow = server.ask_to_be_told(
-            &json!({ "command": "printf 'working... '; sleep 6; echo done", "timeout": 30 }),
+            &json!({ "command": "yes | (read x; printf 'Really? [y/N] '; sleep 6; echo done)", "timeout": 30 }),
         );
         for (id, (script, question)) in ids.into_iter().zip(asked) {
             let answer = server.answer(id);
@@ -58,7 +60,7 @@ fn a_question_ends_the_command() {
         let answer = server.answer(slow);
         // What it said, and then that it still runs.
         assert!(server.told(slow) >= 2, "{}", server.told(slow));
-        assert_eq!(answer.text, "working... done\n", "{}", bed.name());
+        assert_eq!(answer.text, "Really? [y/N] done\n", "{}", bed.name());
         assert!(begun.elapsed() > Duration::from_secs(5));
         bed.nothing_but(&server);
     });

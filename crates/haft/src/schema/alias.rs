@@ -104,12 +104,12 @@ fn is_file(parameter: &Value) -> bool {
     what.is_some_and(|what| has_word(what, "file") && !has_word(what, "directory"))
 }
 
-fn description(parameter: &Value) -> &str {
+pub(super) fn description(parameter: &Value) -> &str {
     let description = parameter.get("description").and_then(Value::as_str);
     description.unwrap_or_default()
 }
 
-fn has_word(text: &str, word: &str) -> bool {
+pub(super) fn has_word(text: &str, word: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric())
         .any(|other| other.eq_ignore_ascii_case(word))
 }

@@ -1,6 +1,6 @@
 //! Values of another type that can only mean one thing.
 
-use super::names::{VALUES, fold};
+use super::names::{IDS, VALUES, fold};
 use super::notes::Notes;
 use super::{Ranges, alias, parse, words};
 use serde_json::{Map, Number, Value};
@@ -71,7 +71,7 @@ fn coerce(
         return;
     }
     if let Some(kind) = schema.get("type").and_then(Value::as_str)
-        && let Some(coerced) = to_kind(value, kind)
+        && let Some(coerced) = to_kind(value, kind).or_else(|| id(name, value, kind))
     {
         notes.repair(name, format!("{} read as {kind}", brief(value)));
         *value = coerced;
@@ -108,7 +108,7 @@ fn coerce(
 
 /// What is only done for tools of our own.
 fn ours(value: &mut Value, schema: &Value, name: &str, notes: &mut Notes) {
-    if let Some(clamped) = clamp(value, schema) {
+    if let Some(clamped) = clamp(value, schema).or_else(|| shortest(value, schema, name)) {
         let change = format!("{} is out of range, taken as {clamped}", brief(value));
         notes.repair(name, change);
         *value = clamped;
@@ -207,6 +207,14 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
     }
 }
 
+/// The text of an id that came as `1.0`.
+fn id(name: &str, value: &Value, kind: &str) -> Option<Value> {
+    if kind != "string" || !value.is_f64() || !IDS.contains(&fold(name).as_str()) {
+        return None;
+    }
+    whole(value).map(|whole| Value::String(whole.to_string()))
+}
+
 /// A float that is a whole number, as an integer.
 fn whole(value: &Value) -> Option<Value> {
     let float = value.as_f64().filter(|float| float.fract() == 0.0)?;
@@ -238,6 +246,17 @@ fn clamp(value: &Value, schema: &Value) -> Option<Value> {
         return Some(maximum.clone());
     }
     None
+}
+
+/// The shortest time that a command gets, in seconds: what rounds to nothing would read
+/// as if there had been no time at all. Nothing and less are no time but the usual one,
+/// so no schema can say it.
+const SHORTEST: f64 = 0.1;
+
+fn shortest(value: &Value, schema: &Value, name: &str) -> Option<Value> {
+    let is_short = value.as_f64().is_some_and(|v| v > 0.0 && v < SHORTEST);
+    let is_limit = name == "timeout" && alias::has_word(alias::description(schema), "seconds");
+    (is_short && is_limit).then(|| SHORTEST.into())
 }
 
 /// A value, short enough for a list of repairs.

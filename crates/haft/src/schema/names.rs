@@ -108,6 +108,10 @@ pub(super) const GROUPS: &[&[&str]] = &[
     &["status", "state"],
 ];
 
+/// Parameters that name somebody or something elsewhere. A blank one names nothing, and
+/// a whole number names the same however it is written.
+pub(super) const IDS: &[&str] = &["chanid", "chatid"];
+
 /// Names that say a folder. They are not taken for a parameter that is a file:
 /// a file of that name is not what was asked for.
 pub(super) const FOLDERS: &[&str] = &[

@@ -2,6 +2,7 @@
 
 use super::Repair;
 use super::coerce::integer;
+use super::names::{IDS, fold};
 use crate::Problem;
 use serde_json::{Map, Value};
 
@@ -28,7 +29,16 @@ impl Notes {
         alias: &str,
         change: String,
     ) {
-        match arguments.get(name).filter(|value| !value.is_null()) {
+        // An id that is blank says nothing, so the other one counts.
+        let is_blank = |value: &Value| {
+            IDS.contains(&fold(name).as_str())
+                && value.as_str().is_some_and(|text| text.trim().is_empty())
+        };
+        let said = |value: &&Value| !value.is_null() && !is_blank(value);
+        match arguments.get(name).filter(said) {
+            Some(_) if is_blank(&value) => {
+                self.repair(name, format!("\"{alias}\" was blank and was dropped"));
+            }
             None => {
                 arguments.insert(name.to_owned(), value);
                 self.repair(name, change);

@@ -245,6 +245,50 @@ fn what_would_not_come_back_as_it_was_written_is_refused() {
 }
 
 #[test]
+fn a_blank_id_is_none_and_a_whole_number_is_one() {
+    let schema = json!({"type": "object", "properties": {"chanId": {"type": "string"}, "chatId": {"type": "string"}, "content": {"type": "string"}}, "required": ["chanId", "chatId"], "additionalProperties": false});
+    let checker = Checker::new(&schema, Ranges::Clamp);
+    let taken = |arguments: Value| checker.prepare(arguments).unwrap().0;
+    let wanted = json!({"chanId": "wh", "chatId": "1"});
+    for given in [
+        json!({"chanId": "", "channel_id": "wh", "chatId": 1.0}),
+        json!({"chanId": "wh", "channel_id": " ", "chatId": 1}),
+        json!({"channelId": " ", "channel": "wh", "chatId": "1"}),
+    ] {
+        assert_eq!(taken(given.clone()), wanted, "{given}");
+    }
+    let refused = |arguments| checker.prepare(arguments).unwrap_err().to_string();
+    let two = refused(json!({"chanId": "a", "channel_id": "b", "chatId": "1"}));
+    assert!(two.contains("channel_id"), "{two}");
+    let fraction = refused(json!({"chanId": "a", "chatId": 1.5}));
+    assert!(
+        fraction.contains("\"chatId\" must be a string"),
+        "{fraction}"
+    );
+    // A text may be empty on purpose.
+    let text = refused(json!({"chanId": "a", "chatId": "1", "content": "", "text": "b"}));
+    assert!(text.contains("text"), "{text}");
+}
+
+#[test]
+fn a_time_too_short_to_be_one_is_the_shortest() {
+    let schema = json!({"type": "object", "properties": {"timeout": {"type": "number", "description": "Seconds it may take."}}, "additionalProperties": false});
+    let checker = Checker::new(&schema, Ranges::Clamp);
+    for (given, taken, repairs) in [
+        (0.001, 0.1, 1),
+        (0.1, 0.1, 0),
+        (0.0, 0.0, 0),
+        (-1.0, -1.0, 0),
+    ] {
+        let (arguments, said) = checker.prepare(json!({"timeout": given})).unwrap();
+        assert_eq!(
+            (arguments["timeout"].as_f64(), said.len()),
+            (Some(taken), repairs)
+        );
+    }
+}
+
+#[test]
 fn two_names_for_one_parameter_must_agree() {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": false});
     let checker = Checker::new(&schema, Ranges::Clamp);

@@ -231,7 +231,7 @@ impl<R: AsyncRead + Unpin, W> Stdio<R, W> {
             };
             let line = match line {
                 Ok(Line::Whole(line)) => line,
-                Ok(Line::TooLong) => return Err(Over::Babbling),
+                Ok(Line::TooLong(_) | Line::Skipped(_)) => return Err(Over::Babbling),
                 Ok(Line::End) | Err(_) => return Err(Over::Ended),
             };
             if self.sieve.take(&line) {

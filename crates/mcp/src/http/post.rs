@@ -8,6 +8,7 @@ use super::reply::{self, Payload, bare, json, later, refused, said};
 use super::session::{Incoming, Session};
 use super::standard;
 use crate::transport::decode::{Decoded, Refusal, decode, id_of};
+use crate::transport::parse::parse;
 use crate::transport::{BOM, batch};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
@@ -63,7 +64,7 @@ pub(super) async fn post<B: Body>(shared: &Arc<Shared>, parts: Parts, body: B) -
         Err(refusal) => return refusal,
     };
     let text = bytes.strip_prefix(BOM).unwrap_or(&bytes).trim_ascii();
-    match serde_json::from_slice::<Value>(text) {
+    match parse(text) {
         Ok(Value::Array(messages)) => many(shared, headers, messages, text.len(), room).await,
         Ok(message) => one(shared, headers, message, text.len(), room).await,
         Err(error) => {

@@ -1,5 +1,7 @@
 //! Lines of bounded length.
 
+use super::id::Seeker;
+use serde_json::Value;
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
@@ -12,8 +14,12 @@ const CHUNK: usize = 64 << 10;
 pub(crate) enum Line {
     /// A line without its end.
     Whole(Vec<u8>),
-    /// The beginning of a line that is too long; the rest is skipped.
-    TooLong,
+    /// The beginning of a line that is too long, and its id if that was in it; the
+    /// rest is skipped.
+    TooLong(Option<Value>),
+    /// The end of a line that was too long and whose beginning had no id, and the id
+    /// if the rest had it.
+    Skipped(Option<Value>),
     /// Nothing more.
     End,
 }
@@ -22,7 +28,16 @@ pub(crate) enum Line {
 pub(crate) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
-    skipping: bool,
+    skipping: Option<Skipping>,
+}
+
+/// A line that is too long, on its way out.
+struct Skipping {
+    seeker: Seeker,
+    /// Whether the id was told.
+    told: bool,
+    /// Whether its end was read.
+    over: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -30,7 +45,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self {
             input: BufReader::with_capacity(CHUNK, input),
             line: Vec::new(),
-            skipping: false,
+            skipping: None,
         }
     }
 
@@ -38,8 +53,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// was read so far stays here.
     pub(crate) async fn next(&mut self) -> io::Result<Line> {
         loop {
+            if self.skipping.as_ref().is_some_and(|skipping| skipping.over)
+                && let Some(id) = self.skipped()
+            {
+                return Ok(Line::Skipped(id));
+            }
             let chunk = self.input.fill_buf().await?;
             if chunk.is_empty() {
+                if let Some(id) = self.skipped() {
+                    return Ok(Line::Skipped(id));
+                }
                 // A last line may lack its end.
                 return Ok(if self.line.is_empty() {
                     Line::End
@@ -52,22 +75,36 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 None => (chunk, false),
             };
             let used = part.len() + usize::from(ends);
-            let too_long = !self.skipping && self.line.len() + part.len() > LONGEST;
-            if too_long {
-                self.line = Vec::new();
-            } else if !self.skipping {
+            let mut line = None;
+            if let Some(skipping) = &mut self.skipping {
+                skipping.seeker.feed(part);
+                skipping.over = ends;
+            } else if self.line.len() + part.len() > LONGEST {
+                let mut seeker = Seeker::default();
+                seeker.feed(&std::mem::take(&mut self.line));
+                seeker.feed(part);
+                let id = seeker.found().cloned();
+                self.skipping = Some(Skipping {
+                    seeker,
+                    told: id.is_some(),
+                    over: ends,
+                });
+                line = Some(Line::TooLong(id));
+            } else {
                 self.line.extend_from_slice(part);
+                line = ends.then(|| Line::Whole(std::mem::take(&mut self.line)));
             }
             self.input.consume(used);
-            let skipped = self.skipping;
-            self.skipping = (skipped || too_long) && !ends;
-            if too_long {
-                return Ok(Line::TooLong);
-            }
-            if ends && !skipped {
-                return Ok(Line::Whole(std::mem::take(&mut self.line)));
+            if let Some(line) = line {
+                return Ok(line);
             }
         }
+    }
+
+    /// The line that was skipped is over: its id, unless that was told before.
+    fn skipped(&mut self) -> Option<Option<Value>> {
+        let Skipping { seeker, told, .. } = self.skipping.take()?;
+        (!told).then(|| seeker.found().cloned())
     }
 }
 
@@ -84,7 +121,8 @@ mod tests {
                     0..100 => String::from_utf8_lossy(&line).into_owned(),
                     length => format!("{length} bytes"),
                 }),
-                Line::TooLong => seen.push("too long".to_owned()),
+                Line::TooLong(id) => seen.push(format!("too long {id:?}")),
+                Line::Skipped(id) => seen.push(format!("skipped {id:?}")),
                 Line::End => return seen,
             }
         }
@@ -106,7 +144,18 @@ mod tests {
             [format!("{LONGEST} bytes"), "next".to_owned()]
         );
         input.insert(0, b'x');
-        assert_eq!(all(&input).await, ["too long", "next"]);
+        assert_eq!(all(&input).await, ["too long None", "skipped None", "next"]);
+    }
+
+    #[tokio::test]
+    async fn the_id_of_a_line_that_is_too_long_is_told_once() {
+        let long = "x".repeat(LONGEST);
+        let first = format!("{{\"id\":1,\"a\":\"{long}\"}}\nnext\n");
+        let told = "too long Some(Number(1))";
+        assert_eq!(all(first.as_bytes()).await, [told, "next"]);
+        let last = format!("{{\"a\":\"{long}{long}\",\"id\":1}}\nnext\n");
+        let skipped = ["too long None", "skipped Some(Number(1))", "next"];
+        assert_eq!(all(last.as_bytes()).await, skipped);
     }
 
     #[tokio::test]
@@ -115,7 +164,8 @@ mod tests {
             tokio::io::repeat(b'x'),
             1 << 27,
         ));
-        assert!(matches!(lines.next().await, Ok(Line::TooLong)));
+        assert!(matches!(lines.next().await, Ok(Line::TooLong(None))));
+        assert!(matches!(lines.next().await, Ok(Line::Skipped(None))));
         assert!(matches!(lines.next().await, Ok(Line::End)));
         assert_eq!(lines.line.capacity(), 0);
     }

@@ -133,6 +133,24 @@ async fn failures_and_unfit_arguments_are_results() {
 }
 
 #[tokio::test]
+async fn a_name_that_stands_twice_is_refused_in_the_words_of_the_command() {
+    let bench = Bench::new();
+    let mut client = Client::connect(bench.runtime.clone()).await;
+    client
+        .write(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"write\",\"arguments\":{\"path\":\"a\",\"content\":\"x\",\"path\":\"b\"}}}\n")
+        .await;
+    let answer = client.receive().await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let text = answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text");
+    let words = "validation error: the arguments are not valid JSON: \"path\" is given twice";
+    assert!(text.starts_with(words), "{text}");
+    let written = |name: &str| bench.dir.path().join(name).exists();
+    assert!(!written("a") && !written("b"));
+}
+
+#[tokio::test]
 async fn arguments_may_be_left_out_or_be_text() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;

@@ -188,9 +188,35 @@ async fn a_line_that_is_too_long_is_answered_and_skipped() {
     client.write(b"\"}}}\n").await;
     let answer = client.receive().await;
     assert_eq!(answer["error"]["code"], -32600, "{answer}");
-    assert_eq!(answer.get("id"), Some(&Value::Null));
+    assert_eq!(answer["id"], 1);
+    // Some clients write it last.
+    client
+        .write(br#"{"method":"tools/call","params":{"name":"echo","arguments":{"id":5,"text":""#)
+        .await;
+    for _ in 0..17 {
+        client.write(&chunk).await;
+    }
+    client
+        .write(b"\"}},\"jsonrpc\":\"2.0\",\"id\":\"two\"}\n")
+        .await;
+    let answer = client.receive().await;
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    assert_eq!(answer["id"], "two");
     client.alive().await;
     assert_eq!(client.end().await, [Value::Null; 0]);
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_and_no_request_is_answered_all_the_same() {
+    let bench = Bench::new();
+    let mut client = Client::connect(bench.runtime.clone()).await;
+    let chunk = vec![b'x'; 17 << 20];
+    client.write(&chunk).await;
+    client.write(b"\n").await;
+    let answer = client.receive().await;
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    assert_eq!(answer.get("id"), Some(&Value::Null));
+    client.alive().await;
 }
 
 #[tokio::test]

@@ -69,6 +69,21 @@ fn overlapping_occurrences_are_ambiguous_but_replaced_apart() {
 }
 
 #[test]
+fn what_is_too_large_to_teach_from_is_called_so() {
+    let mut file = b"an ordinary line\n".repeat(MAX_LESSON / 17 + 1);
+    file.extend_from_slice(b"the new text is here\n");
+    let lesson = lesson(&file, "the old text is here", "the new text is here");
+    assert!(
+        lesson
+            .text
+            .starts_with("the file is too large to look for what is near (16MB, at most 16MB)"),
+        "{}",
+        lesson.text
+    );
+    assert_eq!(lesson.already, [MAX_LESSON / 17 + 2]);
+}
+
+#[test]
 fn a_range_of_lines_keeps_what_surrounds_it() {
     let put = |file: &str, first, last, new: &str| {
         let place = lines(file.as_bytes(), first, last, new).unwrap();

@@ -4,7 +4,7 @@
 use super::capture::Capture;
 use super::disk::Log;
 use super::job::{Held, Job};
-use super::prompt::{self, Asks};
+use super::prompt;
 use super::sample::{self, Sample};
 use super::wire::{Left, Report};
 use super::{
@@ -69,7 +69,7 @@ enum Phase {
 
 /// What is known of a question that nobody has answered yet.
 struct Question {
-    asks: Option<Asks>,
+    asks: bool,
     /// When the tree is looked at next.
     next: Instant,
     before: Option<Sample>,
@@ -106,7 +106,7 @@ impl Drive {
             left: Left::Nothing,
             deserted: false,
             question: Question {
-                asks: None,
+                asks: false,
                 next: begun,
                 before: None,
                 text: None,
@@ -149,7 +149,7 @@ impl Drive {
                 break;
             }
             let running = matches!(self.phase, Phase::Running);
-            let asked = running && orders.prompts == Prompts::End && self.question.asks.is_some();
+            let asked = running && orders.prompts == Prompts::End && self.question.asks;
             tokio::select! {
                 biased;
                 () = orders.cancel.cancelled(), if running => self.end(Ended::Cancelled, GRACE).await,
@@ -214,26 +214,23 @@ impl Drive {
         };
         capture.feed(chunk).await;
         chunk.reserve(CHUNK);
-        self.question.asks = self.asked().map(|(asks, _)| asks);
+        self.question.asks = self.asked().is_some();
         self.question.next = Instant::now() + QUESTION / 2;
         self.question.before = None;
     }
 
     /// What the command seems to ask, on either stream.
-    fn asked(&self) -> Option<(Asks, &[u8])> {
+    fn asked(&self) -> Option<&[u8]> {
         [self.output.last_line(), self.error.last_line()]
             .into_iter()
-            .filter(|line| !line.is_empty())
-            .find_map(|line| Some((prompt::asks(line)?, line)))
+            .find(|line| prompt::asks(line))
     }
 
     /// Looks whether the tree waits for an answer.
     async fn look(&mut self) {
         let now = sample::look(self.job.root());
         let waits = match (self.question.before, self.asked()) {
-            (Some(before), Some((asks, line))) if now.waits(before, asks) => {
-                Some(prompt::plain(line))
-            }
+            (Some(before), Some(line)) if now.waits(before) => Some(prompt::plain(line)),
             _ => None,
         };
         self.question.before = Some(now);

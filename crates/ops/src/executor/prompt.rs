@@ -1,60 +1,19 @@
 //! Whether a last line without a newline asks somebody something.
 
-/// How sure it is that an unfinished line is a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asks {
-    /// It is something people are asked.
-    Surely,
-    /// It ends like a question; so do many progress messages.
-    Maybe,
-}
-
-/// What is only ever said to a person.
-const SURE: [&str; 21] = [
-    "password",
-    "passphrase",
-    "passcode",
-    "username",
-    "login",
-    "verification code",
-    "one-time code",
-    "pin",
-    "otp",
-    "(y/n)",
-    "[y/n]",
-    "y/n",
-    "(yes/no)",
-    "(yes/no/[fingerprint])",
-    "yes/no",
-    "[yes]",
-    "[no]",
+/// What asks for a key, however the line ends: "Press any key to continue . . .".
+const PRESSING: [&str; 4] = [
     "press enter",
     "press return",
     "press any key",
     "hit enter",
 ];
 
-/// What people are asked, when the line says so.
-pub(super) fn asks(line: &[u8]) -> Option<Asks> {
+/// Whether a line may be a question. Many progress messages look like one, and a
+/// question may be answered already: who reads decides.
+pub(super) fn asks(line: &[u8]) -> bool {
     let text = plain(line).to_lowercase();
-    let ends_like_one = text.ends_with([':', '?', '>', ']', ')']);
-    // "Press any key to continue . . ." ends like no question.
-    let pressing = SURE.iter().skip(17).any(|phrase| text.contains(phrase));
-    if pressing {
-        return Some(Asks::Surely);
-    }
-    if !ends_like_one {
-        return None;
-    }
-    let sure = SURE.iter().any(|phrase| {
-        text.match_indices(phrase).any(|(at, _)| {
-            let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-            let (before, rest) = text.split_at_checked(at).unwrap_or_default();
-            let after = rest.strip_prefix(phrase).unwrap_or_default();
-            !word(before.chars().next_back()) && !word(after.chars().next())
-        })
-    });
-    Some(if sure { Asks::Surely } else { Asks::Maybe })
+    text.ends_with([':', '?', '>', ']', ')'])
+        || PRESSING.iter().any(|phrase| text.contains(phrase))
 }
 
 /// The question as text: no escapes, no blanks around it.
@@ -80,18 +39,17 @@ mod tests {
     #[test]
     fn questions_are_told_from_progress() {
         for (line, expected) in [
-            ("Password:", Some(Asks::Surely)),
-            ("[sudo] password for root: ", Some(Asks::Surely)),
-            ("\x1b[1mContinue? [Y/n]\x1b[0m ", Some(Asks::Surely)),
-            ("Overwrite (yes/no)? ", Some(Asks::Surely)),
-            ("Press any key to continue . . . ", Some(Asks::Surely)),
-            ("Enter PIN: ", Some(Asks::Surely)),
-            ("Pinging host: ", Some(Asks::Maybe)),
-            ("What is your name? ", Some(Asks::Maybe)),
-            (">>> ", Some(Asks::Maybe)),
-            ("Downloading... ", None),
-            ("42%", None),
-            ("", None),
+            ("Password:", true),
+            ("[sudo] password for root: ", true),
+            ("\x1b[1mContinue? [Y/n]\x1b[0m ", true),
+            ("Overwrite (yes/no)? ", true),
+            ("Press any key to continue . . . ", true),
+            ("Enter PIN: ", true),
+            ("What is your name? ", true),
+            (">>> ", true),
+            ("Downloading... ", false),
+            ("42%", false),
+            ("", false),
         ] {
             assert_eq!(asks(line.as_bytes()), expected, "{line:?}");
         }

@@ -1,6 +1,5 @@
 //! Whether a tree does anything at all, from two looks at it.
 
-use super::prompt::Asks;
 use super::tree;
 
 /// One look at the tree below a supervisor.
@@ -23,12 +22,13 @@ pub(super) fn look(supervisor: u32) -> Sample {
 }
 
 impl Sample {
-    /// Whether a tree that asked something waits for the answer, when it looked
-    /// like `before` a while ago. A question that may be none needs somebody who
-    /// reads from where people type.
-    pub(super) fn waits(self, before: Self, asks: Asks) -> bool {
+    /// Whether a tree that seems to have asked something waits for the answer, when
+    /// it looked like `before` a while ago. Words alone prove nothing: the answer
+    /// may have come through a pipe, and what goes on since then may be silent. So
+    /// somebody must read from where people type.
+    pub(super) fn waits(self, before: Self) -> bool {
         let still = !self.busy && self.processes > 0;
         let same = self.ticks == before.ticks && self.processes == before.processes;
-        still && same && (asks == Asks::Surely || self.reads_from_person)
+        still && same && self.reads_from_person
     }
 }

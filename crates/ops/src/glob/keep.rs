@@ -53,11 +53,11 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn add(&mut self, met: &Met<'_>, keep: &Keep) {
+    pub(super) fn add(&mut self, met: &Met<'_>, kind: Kind, keep: &Keep) {
         self.total += 1;
         self.line.clear();
         self.line.extend_from_slice(met.below);
-        if met.kind == Kind::Directory {
+        if kind == Kind::Directory {
             self.line.push(b'/');
         }
         if self.cut.as_ref().is_some_and(|cut| self.line >= *cut) {
@@ -65,7 +65,7 @@ impl Batch {
         }
         self.kept.push(Kept {
             line: self.line.clone(),
-            kind: met.kind,
+            kind,
         });
         // A folder with very many entries: what is kept of it stays bounded.
         if self.kept.len() > keep.max.saturating_mul(2).max(1024) {

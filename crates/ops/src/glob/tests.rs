@@ -90,7 +90,7 @@ fn the_order_is_that_of_the_lines() {
             "broken",
             "empty/",
             "fifo",
-            "link",
+            "link/",
         ]
     );
     assert_eq!(
@@ -130,7 +130,15 @@ fn names_globs_and_kinds_choose() {
     );
     assert_eq!(
         with(Matching::Everything, Kinds::Directories),
-        ["a-b/", "a/", "a/.hid/", "empty/"]
+        ["a-b/", "a/", "a/.hid/", "empty/", "link/"]
+    );
+    // A link counts as what it leads to.
+    let linked = Matching::NameContains("ink".into());
+    assert_eq!(with(linked.clone(), Kinds::Both), ["link/"]);
+    assert_eq!(with(linked, Kinds::Files), [""; 0]);
+    assert_eq!(
+        with(by("li*/", Anchored::AnyDepthByName), Kinds::Both),
+        ["link/"]
     );
 }
 

@@ -1,5 +1,6 @@
 //! Compiling what to look for, and saying what is wrong with it.
 
+use super::go::translate;
 use super::{Case, Pattern};
 use crate::{Error, Result};
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
@@ -39,10 +40,14 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
         .size_limit(MAX_COMPILED)
         .dfa_size_limit(MAX_COMPILED)
         .nest_limit(200);
-    let build = |builder: &mut RegexMatcherBuilder| match pattern {
-        Pattern::Literal(text) => builder.fixed_strings(true).build(text),
-        Pattern::Regex(text) => builder.build(&translate(text)),
+    let text = match pattern {
+        Pattern::Literal(text) => {
+            builder.fixed_strings(true);
+            text.clone()
+        }
+        Pattern::Regex(text) => translate(text).map_err(invalid)?,
     };
+    let build = |builder: &mut RegexMatcherBuilder| builder.build(&text);
     let built = match build(&mut builder) {
         // Whoever looks for `\r` wants to see it: lines end at `\n` alone.
         Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(text) if text == "\r") => {
@@ -105,77 +110,6 @@ fn pointed_at(text: &str) -> Option<String> {
     Some(piece.trim().to_owned()).filter(|piece| !piece.is_empty())
 }
 
-/// Go's dialect in Rust's: `\Q…\E` becomes the same text, escaped, and a brace
-/// that counts nothing is a brace (`interface{}`).
-fn translate(pattern: &str) -> String {
-    let mut result = String::with_capacity(pattern.len());
-    let mut rest = pattern.chars();
-    let mut in_class = false;
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => match rest.next() {
-                Some('Q') => {
-                    let quoted = rest.as_str();
-                    let (quoted, behind) = quoted.split_once("\\E").unwrap_or((quoted, ""));
-                    quoted.chars().for_each(|c| escape(&mut result, c));
-                    rest = behind.chars();
-                }
-                Some(class @ ('p' | 'P' | 'x' | 'u' | 'U' | 'b')) => {
-                    result.extend(['\\', class]);
-                    // `\p{Greek}`, `\x{10FFFF}`, `\b{start}`: braces of another kind.
-                    if rest.as_str().starts_with('{') {
-                        result.extend(rest.by_ref().take_while(|c| *c != '}'));
-                        result.push('}');
-                    }
-                }
-                Some(other) => result.extend(['\\', other]),
-                None => result.push('\\'),
-            },
-            '[' if !in_class => {
-                in_class = true;
-                result.push('[');
-                // A bracket that comes first is one of the characters.
-                for first in ['^', ']'] {
-                    if rest.as_str().starts_with(first) {
-                        result.extend(rest.next());
-                    }
-                }
-            }
-            ']' => {
-                in_class = false;
-                result.push(']');
-            }
-            '{' if !in_class && !counts(rest.as_str()) => result.push_str("\\{"),
-            other => result.push(other),
-        }
-    }
-    result
-}
-
-/// Whether what follows a brace makes it a count: `3}`, `3,}`, `3,5}`.
-fn counts(after: &str) -> bool {
-    let Some((inside, _)) = after.split_once('}') else {
-        return false;
-    };
-    let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    !least.is_empty() && digits(least) && digits(most)
-}
-
-fn escape(result: &mut String, c: char) {
-    match c {
-        // A space would mean nothing after `(?x)`.
-        ' ' => result.push_str("\\x20"),
-        '\t' => result.push_str("\\t"),
-        '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$'
-        | '#' | '&' | '-' | '~' => {
-            result.push('\\');
-            result.push(c);
-        }
-        _ => result.push(c),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,23 +121,6 @@ mod tests {
 
     fn reason(pattern: &str) -> String {
         regex(pattern).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn go_quotes_are_translated() {
-        for (pattern, text, matches) in [
-            (r"\Qa.b(c\E", "a.b(c", true),
-            (r"\Qa.b\E", "axb", false),
-            (r"x\Q[*]\E+y", "x[*]]y", true),
-            (r"\Qopen[end", "open[end", true),
-            (r"\\Q.\\E", r"\Qx\E", true),
-            (r"a\Q\Eb", "ab", true),
-            (r"\Q(\E|\Q)\E", ")", true),
-            (r"(?x)\Qa b\E", "a b", true),
-        ] {
-            let found = regex(pattern).unwrap().is_match(text.as_bytes()).unwrap();
-            assert_eq!(found, matches, "{pattern} in {text}");
-        }
     }
 
     #[test]

@@ -47,6 +47,17 @@ pub(crate) struct Met<'a> {
     pub(crate) name_at: usize,
     /// What it is; a link is not followed.
     pub(crate) kind: Kind,
+    /// Where it leads, for a visitor who wants to know that of links.
+    pub(crate) leads: Leads,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leads {
+    /// To a folder within reach.
+    ToFolder,
+    /// Elsewhere, or nobody looked, or it is no link.
+    Elsewhere,
 }
 
 impl<'a> Met<'a> {
@@ -93,6 +104,11 @@ pub(crate) trait Visitor {
 
     /// Something was passed by.
     fn pass(&mut self, passed: Passed);
+
+    /// Whether it wants to know where links lead.
+    fn follows(&self) -> bool {
+        false
+    }
 
     /// All entries of a folder were met.
     fn left(&mut self) {}
@@ -159,6 +175,11 @@ impl<'a> Judge<'a> {
             return Verdict::MeetOnly;
         }
         Verdict::Meet
+    }
+
+    /// Whether the link at `below` may be looked through.
+    pub(crate) fn sees_through(&self, below: &[u8]) -> bool {
+        self.start.sees_through(path(below).as_os_str())
     }
 
     pub(crate) fn honours(&self) -> bool {

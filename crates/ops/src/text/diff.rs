@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use similar::{Algorithm, TextDiff};
 
-use super::lines;
+use super::{decode, lines};
 
 /// After this time a comparison stops looking for the shortest answer and gives
 /// a correct longer one, so that two huge texts cannot hold up a reply.
@@ -14,31 +14,111 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// when nothing changed.
 #[must_use]
 pub fn unified(old: &str, new: &str, path: &str, context: usize) -> String {
-    if old == new {
+    unified_bytes(old.as_bytes(), new.as_bytes(), path, context)
+}
+
+/// The same of bytes, which are decoded where they differ: little memory is needed
+/// for a small change of a large file.
+#[must_use]
+pub fn unified_bytes(old: &[u8], new: &[u8], path: &str, context: usize) -> String {
+    let Some(part) = Part::between(old, new, context) else {
         return String::new();
+    };
+    let (old, new) = (decode::lossy(part.old), decode::lossy(part.new));
+    let (old, new) = (rows(&old), rows(&new));
+    let diff = compare(&old, &new);
+    let mut shown = String::new();
+    for hunk in diff.unified_diff().context_radius(context).iter_hunks() {
+        if shown.is_empty() {
+            // A newline in a name would end the header early.
+            let path = path.replace('\n', "\\n");
+            shown.push_str(&format!("--- {path}\n+++ {path}\n"));
+        }
+        let (Some(first), Some(last)) = (hunk.ops().first(), hunk.ops().last()) else {
+            continue;
+        };
+        let range = |from: usize, to: usize| match to.saturating_sub(from) {
+            1 => format!("{}", part.before + from + 1),
+            // Of nothing the line before it is named.
+            0 => format!("{},0", part.before + from),
+            lines => format!("{},{lines}", part.before + from + 1),
+        };
+        shown.push_str(&format!(
+            "@@ -{} +{} @@\n",
+            range(first.old_range().start, last.old_range().end),
+            range(first.new_range().start, last.new_range().end),
+        ));
+        let hunk = hunk.to_string();
+        shown.push_str(hunk.split_once('\n').unwrap_or_default().1);
     }
-    // A newline in a name would end the header early.
-    let path = path.replace('\n', "\\n");
-    let (old, new) = (rows(old), rows(new));
-    compare(&old, &new)
-        .unified_diff()
-        .context_radius(context)
-        .header(&path, &path)
-        .to_string()
+    shown
 }
 
 /// The number of the first line that is not the same, counted from 1.
 ///
 /// Where the end of the old text was cut off it is the line after the last.
 #[must_use]
-pub fn first_changed_line(old: &str, new: &str) -> Option<usize> {
-    if old == new {
-        return None;
+pub fn first_changed_line(old: &[u8], new: &[u8]) -> Option<usize> {
+    let same = common_prefix(old, new);
+    let is_all = same == old.len() && same == new.len();
+    let same = old.get(..same).unwrap_or_default();
+    (!is_all).then(|| memchr::memchr_iter(b'\n', same).count() + 1)
+}
+
+/// What differs of two texts, whole lines of it, and as many around it as are shown.
+struct Part<'a> {
+    old: &'a [u8],
+    new: &'a [u8],
+    /// How many lines stand before it.
+    before: usize,
+}
+
+impl<'a> Part<'a> {
+    /// Nothing when they are the same.
+    fn between(old: &'a [u8], new: &'a [u8], context: usize) -> Option<Self> {
+        let same = common_prefix(old, new);
+        if same == old.len() && same == new.len() {
+            return None;
+        }
+        let newline_before = |at: usize| memchr::memrchr(b'\n', old.get(..at).unwrap_or_default());
+        let first = newline_before(same).map_or(0, |at| at + 1);
+        let mut begin = first;
+        for _ in 0..context {
+            begin = match begin.checked_sub(1) {
+                None => break,
+                Some(at) => newline_before(at).map_or(0, |at| at + 1),
+            };
+        }
+        // The line that a common end begins in may differ before it.
+        let rest = |bytes: &'a [u8]| bytes.get(first..).unwrap_or_default();
+        let alike = common_suffix(rest(old), rest(new));
+        let end = old.get(old.len() - alike..).unwrap_or_default();
+        let shown = memchr::memchr_iter(b'\n', end).nth(context);
+        let left_out = shown.map_or(0, |at| end.len() - at - 1);
+        let before = memchr::memchr_iter(b'\n', old.get(..begin).unwrap_or_default()).count();
+        Some(Self {
+            old: old.get(begin..old.len() - left_out).unwrap_or_default(),
+            new: new.get(begin..new.len() - left_out).unwrap_or_default(),
+            before,
+        })
     }
-    let same = lines::split_inclusive(old)
-        .zip(lines::split_inclusive(new))
-        .take_while(|(old, new)| old == new);
-    Some(same.count() + 1)
+}
+
+/// How many bytes are compared at a time.
+const STEP: usize = 4096;
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let steps = a.chunks(STEP).zip(b.chunks(STEP));
+    let same = STEP * steps.take_while(|(a, b)| a == b && a.len() == STEP).count();
+    let (a, b) = (a.iter().skip(same), b.iter().skip(same));
+    same + a.zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+    let steps = a.rchunks(STEP).zip(b.rchunks(STEP));
+    let same = STEP * steps.take_while(|(a, b)| a == b && a.len() == STEP).count();
+    let (a, b) = (a.iter().rev().skip(same), b.iter().rev().skip(same));
+    same + a.zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// Only the lines of a unified diff of one file that went (`- `) and came
@@ -99,11 +179,12 @@ mod tests {
 
     #[test]
     fn the_first_change() {
-        assert_eq!(first_changed_line("a\nb\n", "a\nc\n"), Some(2));
-        assert_eq!(first_changed_line("a\n", "a\n"), None);
-        assert_eq!(first_changed_line("", "a"), Some(1));
-        assert_eq!(first_changed_line("a\nb\n", "a\n"), Some(2));
-        assert_eq!(first_changed_line("a\n", "a"), Some(1));
+        let first = |old: &str, new: &str| first_changed_line(old.as_bytes(), new.as_bytes());
+        assert_eq!(first("a\nb\n", "a\nc\n"), Some(2));
+        assert_eq!(first("a\n", "a\n"), None);
+        assert_eq!(first("", "a"), Some(1));
+        assert_eq!(first("a\nb\n", "a\n"), Some(2));
+        assert_eq!(first("a\n", "a"), Some(1));
     }
 
     #[test]
@@ -119,7 +200,77 @@ mod tests {
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 
+    #[test]
+    fn a_change_far_down_is_told_with_its_lines() {
+        let line = |n: usize| format!("line {n}\n");
+        let old: String = (1..=20_000).map(line).collect();
+        let new = old.replace("line 15000\n", "changed\nand more\n");
+        assert_eq!(
+            unified(&old, &new, "p", 1),
+            "--- p\n+++ p\n@@ -14999,3 +14999,4 @@\n line 14999\n-line 15000\n+changed\n+and more\n line 15001\n"
+        );
+        assert_eq!(
+            first_changed_line(old.as_bytes(), new.as_bytes()),
+            Some(15_000)
+        );
+        let gone = old.replace("line 20000\n", "");
+        let end = unified(&old, &gone, "p", 0);
+        assert!(
+            end.contains("@@ -20000 +19999,0 @@\n-line 20000\n"),
+            "{end}"
+        );
+    }
+
+    /// The text after a diff, by the line numbers that it gives.
+    fn patched(old: &str, diff: &str) -> String {
+        let mut rest: Vec<&str> = rows(old);
+        rest.reverse();
+        let (mut new, mut at, mut came) = (String::new(), 1, false);
+        for line in diff.split_inclusive('\n').skip(2) {
+            match line.split_at(1) {
+                ("@", numbers) => {
+                    let old = numbers.split(['-', ' ']).nth(2).unwrap();
+                    let (from, count) = old.split_once(',').unwrap_or((old, "1"));
+                    let from: usize = from.parse().unwrap();
+                    // Of nothing the line before it is named.
+                    let from = if count == "0" { from + 1 } else { from };
+                    for _ in at..from {
+                        new.push_str(rest.pop().unwrap());
+                    }
+                    at = from;
+                }
+                ("+", line) => new.push_str(line),
+                // No newline at the end of the line before.
+                ("\\", _) => {
+                    if came {
+                        new.pop();
+                    }
+                }
+                (sign, line) => {
+                    at += 1;
+                    let was = rest.pop().unwrap();
+                    assert_eq!(was.trim_end_matches('\n'), line.trim_end_matches('\n'));
+                    if sign == " " {
+                        new.push_str(was);
+                    }
+                }
+            }
+            came = line.starts_with('+');
+        }
+        rest.into_iter().rev().for_each(|line| new.push_str(line));
+        new
+    }
+
     proptest! {
+        #[test]
+        fn a_diff_makes_the_new_text_of_the_old_one(
+            before in "[ab\n]{0,30}", old in "[ab\n]{0,12}", new in "[ab\n]{0,12}",
+            after in "[ab\n]{0,30}", context in 0usize..4,
+        ) {
+            let (old, new) = (format!("{before}{old}{after}"), format!("{before}{new}{after}"));
+            prop_assert_eq!(patched(&old, &unified(&old, &new, "p", context)), new);
+        }
+
         #[test]
         fn both_sides_can_be_read_back(old in "[ab\n]{0,20}", new in "[ab\n]{0,20}") {
             let shown = unified(&old, &new, "p", 100);
@@ -143,7 +294,7 @@ mod tests {
 
         #[test]
         fn lines_before_the_first_change_are_the_same(old in "[ab\n]{0,20}", new in "[ab\n]{0,20}") {
-            match first_changed_line(&old, &new) {
+            match first_changed_line(old.as_bytes(), new.as_bytes()) {
                 None => prop_assert_eq!(old, new),
                 Some(line) => {
                     let get = |text: &str, n: usize| lines::split_inclusive(text).nth(n).map(str::to_owned);

@@ -145,13 +145,15 @@ impl<S: Service> Online<S> {
             Some(said) => format!("{name} answered {line}: {said}"),
             None => format!("{name} answered {line}"),
         };
-        Err(if answer.status >= 500 {
-            Failure {
-                again: asked.map_or(Again::Soon, Again::After),
-                ..Failure::passing(reason)
-            }
-        } else {
-            Failure::lasting(reason)
+        Err(match (answer.status, asked) {
+            // It says itself that it took nothing, and when to come back.
+            (503, Some(asked)) => Failure {
+                again: Again::After(asked),
+                ..Failure::lasting(reason)
+            },
+            // What failed on the way may have failed after the message was out.
+            (500.., _) => Failure::uncertain(reason),
+            _ => Failure::lasting(reason),
         })
     }
 }

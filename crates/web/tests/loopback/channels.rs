@@ -289,13 +289,8 @@ async fn but_not_longer_than_there_is_time() {
 #[tokio::test]
 async fn what_may_pass_is_tried_again() {
     for name in KINDS {
-        let step = || answer("500 Internal Server Error", &[], "<html>oops");
-        let server = Server::new([
-            step(),
-            answer("503 Service Unavailable", &[], ""),
-            accepted(),
-        ])
-        .await;
+        let step = || answer("503 Service Unavailable", &[("retry-after", "0")], "");
+        let server = Server::new([step(), step(), accepted()]).await;
         assert_eq!(
             send(&server, name, "x").await,
             Ok(Sent { parts: 1, tries: 3 }),
@@ -303,8 +298,24 @@ async fn what_may_pass_is_tried_again() {
         );
         assert_eq!(
             failure([step(), step(), step()], name).await,
-            format!("{name} answered 500 Internal Server Error (3 tries)")
+            format!("{name} answered 503 Service Unavailable (3 tries)")
         );
+    }
+}
+
+#[tokio::test]
+async fn what_may_have_arrived_is_not_sent_again() {
+    for name in KINDS {
+        for status in [
+            "500 Internal Server Error",
+            "502 Bad Gateway",
+            "503 Service Unavailable",
+        ] {
+            assert_eq!(
+                failure([answer(status, &[], "<html>oops"), accepted()], name).await,
+                format!("{name} answered {status}; it may have been delivered")
+            );
+        }
     }
 }
 
@@ -548,7 +559,7 @@ async fn the_most_talkative_log_has_no_token() {
         .with_writer(move || writer.clone())
         .init();
     for name in KINDS {
-        let server = Server::new([json("500 Oops", "{}"), accepted()]).await;
+        let server = Server::new([json("429 Oops", "{}"), accepted()]).await;
         send(&server, name, "x").await.expect("sent");
     }
     let log = String::from_utf8(paper.0.lock().expect("paper").clone()).expect("UTF-8");

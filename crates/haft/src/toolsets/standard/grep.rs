@@ -97,6 +97,7 @@ fn reply(searched: &Searched, cx: &Context, start: &Path, context: usize) -> Rep
             (skipped.too_long_lines, "with lines too long"),
             (skipped.special, "special"),
             (skipped.hidden, "not allowed"),
+            (skipped.links, "links"),
         ],
         stopped: searched.stopped,
     };

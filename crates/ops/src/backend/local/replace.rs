@@ -29,6 +29,9 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// few hundred thousand names to delete one is no service.
 const SWEEP_LIMIT: i64 = 1 << 20;
 
+/// How much of a file is compared at a time.
+const CHUNK: usize = 256 << 10;
+
 pub(super) fn replace(
     path: &FilePath,
     bytes: &[u8],
@@ -263,7 +266,6 @@ fn check(path: &FilePath, exists: bool, expect: &Expect) -> Result<()> {
         }),
         Expect::Absent => Ok(()),
         Expect::Exactly(wanted) => {
-            let mut found = Vec::with_capacity(wanted.len());
             let mut content = match open_regular(path) {
                 Err(Error::NotFound { .. }) => {
                     return Err(Error::Contended {
@@ -272,17 +274,33 @@ fn check(path: &FilePath, exists: bool, expect: &Expect) -> Result<()> {
                 }
                 content => content?,
             };
-            content
-                .reader
-                .read_to_end(&mut found)
+            let same = is_same(&mut content.reader, wanted)
                 .map_err(|source| Error::io("read", path.given(), source))?;
-            if found == **wanted {
+            if same {
                 Ok(())
             } else {
                 Err(Error::Contended {
                     path: path.given().to_owned(),
                 })
             }
+        }
+    }
+}
+
+/// Whether a reader gives these bytes and no more. They are not kept: a large file is
+/// in memory twice already while it is edited.
+fn is_same(reader: &mut dyn Read, wanted: &[u8]) -> std::io::Result<bool> {
+    let mut chunk = vec![0; CHUNK.min(wanted.len() + 1)];
+    let mut rest = wanted;
+    loop {
+        let read = match reader.read(&mut chunk) {
+            Ok(0) => return Ok(rest.is_empty()),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        match rest.split_at_checked(read) {
+            Some((same, behind)) if chunk.get(..read) == Some(same) => rest = behind,
+            _ => return Ok(false),
         }
     }
 }

@@ -9,7 +9,7 @@ mod unit;
 
 use super::parents::{self, Above, Names};
 use super::pool::Pool;
-use super::{Judge, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
+use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
 use crate::backend::{Kind, local};
 use crate::{Error, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -247,12 +247,17 @@ impl<'w, V: Opener> Worker<'w, V> {
                 below: path,
                 name_at,
                 kind,
+                leads: Leads::Elsewhere,
             };
             let next = match walk.judge.decide(&met, &self.whole, rules, may_hide) {
                 Verdict::Ignored => continue,
                 Verdict::Hidden => {
                     self.visitor.pass(Passed::Hidden);
                     continue;
+                }
+                Verdict::Meet if kind == Kind::Link && self.visitor.follows() => {
+                    let leads = leads(walk.judge, &handle, &met);
+                    self.visitor.meet(&Met { leads, ..met })
                 }
                 Verdict::Meet => self.visitor.meet(&met),
                 Verdict::MeetOnly => {
@@ -362,6 +367,18 @@ impl<'w, V: Opener> Worker<'w, V> {
             handle = openat(&handle, name, FOLDER, Mode::empty())?;
         }
         Ok(handle)
+    }
+}
+
+fn leads(judge: &Judge<'_>, folder: &OwnedFd, link: &Met<'_>) -> Leads {
+    let is_folder = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_dir();
+    // The cheap look first. What it sees is told only of what may be seen.
+    if statat(folder, link.name(), AtFlags::empty()).is_ok_and(is_folder)
+        && judge.sees_through(link.below)
+    {
+        Leads::ToFolder
+    } else {
+        Leads::Elsewhere
     }
 }
 

@@ -2,7 +2,7 @@
 //! whole.
 
 use super::disk::Opener;
-use super::{Met, Next, Passed, Visitor};
+use super::{Leads, Met, Next, Passed, Visitor};
 use crate::backend::{Kind, Part};
 use crate::{Backend, Error, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
@@ -76,6 +76,7 @@ impl Frame {
                 below: self.prefix.get(..slash).unwrap_or_default(),
                 name_at,
                 kind: Kind::Directory,
+                leads: Leads::Elsewhere,
             };
             if visitor.enters(&folder) == Next::Over {
                 return Next::Over;
@@ -89,6 +90,7 @@ impl Frame {
             below: &self.prefix,
             name_at,
             kind: Kind::Directory,
+            leads: Leads::Elsewhere,
         })
     }
 }
@@ -119,7 +121,7 @@ impl<V: Visitor> Visitor for Framed<V> {
         self.visitor.meet(&Met {
             below,
             name_at: met.name_at + below.len() - met.below.len(),
-            kind: met.kind,
+            ..*met
         })
     }
 
@@ -129,6 +131,10 @@ impl<V: Visitor> Visitor for Framed<V> {
 
     fn pass(&mut self, passed: Passed) {
         self.visitor.pass(passed);
+    }
+
+    fn follows(&self) -> bool {
+        self.visitor.follows()
     }
 
     fn left(&mut self) {

@@ -1,8 +1,8 @@
 //! The road through any backend: one listing after the other.
 
 use super::parents::{self, Above, Names};
-use super::{Judge, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
-use crate::backend::Kind;
+use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
+use crate::backend::{Kind, Through};
 use crate::{Backend, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
 
@@ -90,6 +90,12 @@ impl<'a> Remote<'a> {
                 below: &below,
                 name_at: below.len() - entry.name.len(),
                 kind,
+                leads: match &entry.target {
+                    Some(target) if target.through == Through::To(Kind::Directory) => {
+                        Leads::ToFolder
+                    }
+                    _ => Leads::Elsewhere,
+                },
             };
             let verdict = self.judge.decide(&met, &whole, &rules, may_hide);
             whole.truncate(whole_length);
