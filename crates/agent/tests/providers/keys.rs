@@ -137,6 +137,10 @@ fn a_key_that_is_none_is_refused_without_showing_it() {
 /// Short keys of servers at home are words that a model uses too, and a long one may be
 /// in a file that it writes.
 #[tokio::test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test looks at what a tool wrote"
+)]
 async fn what_the_model_says_reaches_the_tools_as_it_is() {
     for key in ["k", "test", "ollama", "local-key", KEY] {
         for provider in Provider::ALL {
