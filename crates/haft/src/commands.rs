@@ -16,6 +16,7 @@ use haft_ops::scope::{FileRules, Places, Reading, Stands, Writing};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Processes and threads that a command may have at a time: more than a build on
 /// so many processors needs, and few enough for the machine to stay responsive
@@ -173,6 +174,16 @@ impl Commands {
             Place::Elsewhere { .. } => Stands::ForShared,
         }
     }
+}
+
+/// What is left of a limit, in a number that can be told.
+pub(crate) fn up_to_tenths(limit: Duration) -> Duration {
+    let tenths = limit.as_millis().div_ceil(100);
+    Duration::from_millis(
+        u64::try_from(tenths)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(100),
+    )
 }
 
 /// Whether the rules leave everything to the operating system.

@@ -12,7 +12,7 @@ use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When};
 use haft_ops::messenger::Messenger;
 use haft_ops::processes::{Processes, Status};
-use haft_ops::text::limit::Limit;
+use haft_ops::text::limit::{Keep as Cut, Limit};
 use haft_ops::{Backend, FilePath, Scope};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -236,6 +236,27 @@ impl Context {
             tail,
             disk: spill.map(|spill| spill.disk(&self.call_id, When::Overflow)),
         }
+    }
+
+    /// How much of what a program says a model gets: as much as of any reply. Where only
+    /// one end of it is kept, that is the one where programs say what came of it.
+    pub(crate) fn program_limit(&self) -> Limit {
+        let limit = self.session.toolset.limit;
+        Limit {
+            keep: match limit.keep {
+                Cut::Head | Cut::Tail => Cut::Tail,
+                Cut::Middle => Cut::Middle,
+            },
+            ..limit
+        }
+    }
+
+    /// What the text of every failure begins with in this toolset; nothing where it
+    /// begins with its own words, or is no plain text.
+    pub(crate) fn failure_start(&self) -> String {
+        let words = "failed";
+        let text = (self.session.toolset.failure)(&Error::failed(words)).text();
+        text.strip_suffix(words).unwrap_or_default().to_owned()
     }
 
     /// What a model gets of a command's output.

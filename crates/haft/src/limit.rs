@@ -9,6 +9,7 @@ use crate::reply::Cutting;
 use crate::{Content, Reply, Toolset};
 use haft_ops::spill::Spill;
 use haft_ops::text::limit::{Keep, Limit, middle};
+use std::borrow::Cow;
 
 /// What a tool that cuts for itself may add with its own notes.
 const OWN_NOTES: usize = 4 << 10;
@@ -77,7 +78,7 @@ fn cut_blocks(
         Keep::Middle => middle(text, limit.bytes, Some(limit.lines)).into_owned(),
     };
     if let Some(footer) = &reply.footer {
-        text = with_footer(&text, Some(footer));
+        text = with_footer(&text, Some(footer)).into_owned();
         text.push('\n');
     } else {
         text.push_str("\n\n");
@@ -99,10 +100,11 @@ fn cut_blocks(
     true
 }
 
-fn with_footer(text: &str, footer: Option<&str>) -> String {
+fn with_footer<'a>(text: &'a str, footer: Option<&str>) -> Cow<'a, str> {
     match footer {
-        Some(footer) => format!("{}\n\n{footer}", text.trim_end_matches('\n')),
-        None => text.to_owned(),
+        Some(footer) => format!("{}\n\n{footer}", text.trim_end_matches('\n')).into(),
+        // It may be long.
+        None => text.into(),
     }
 }
 
@@ -116,7 +118,7 @@ fn append(reply: &mut Reply, footer: &str) {
             _ => None,
         });
     match last {
-        Some(text) => *text = with_footer(text, Some(footer)),
+        Some(text) => *text = with_footer(text, Some(footer)).into_owned(),
         None => reply.content.push(Content::Text {
             text: footer.to_owned(),
         }),

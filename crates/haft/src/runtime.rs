@@ -89,7 +89,7 @@ pub(crate) struct Session {
     pub(crate) surroundings: Option<Surroundings>,
     /// Processes in the background, once there was one. They end with it.
     processes: Arc<OnceLock<Processes>>,
-    toolset: Arc<Toolset>,
+    pub(crate) toolset: Arc<Toolset>,
     journal: Option<Arc<dyn Journal>>,
     pub(crate) spill: Option<Spill>,
     pub(crate) state: Arc<State>,

@@ -121,6 +121,10 @@ pub(crate) enum Answer<'a> {
         call_id: &'a Value,
         content: &'a [Block<'a>],
         error: bool,
+        /// The process ends after it, and has begun nothing else: haft asks another one
+        /// what it was asked meanwhile.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        last: bool,
     },
     Update {
         call_id: &'a Value,

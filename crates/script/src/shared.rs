@@ -295,6 +295,7 @@ impl Shared {
                     call_id,
                     content: &[Block::text(&*message)],
                     error: true,
+                    last: true,
                 }
                 .line(),
             });

@@ -226,6 +226,7 @@ fn result(call_id: &Value, outcome: &Outcome) -> String {
         call_id,
         content: &outcome.content,
         error: outcome.error,
+        last: outcome.full,
     }
     .line();
     if line.len() <= MAX_LINE {
@@ -236,6 +237,7 @@ fn result(call_id: &Value, outcome: &Outcome) -> String {
         call_id,
         content: &failed.content,
         error: true,
+        last: outcome.full,
     }
     .line()
 }

@@ -12,13 +12,7 @@ pub(crate) struct Page {
 /// Reads a page. Without front matter its first line is the description.
 pub(crate) fn read(text: &str) -> Result<Page, String> {
     let text = text.replace("\r\n", "\n");
-    let (front, body) = match text
-        .strip_prefix("---\n")
-        .and_then(|rest| rest.split_once("\n---"))
-    {
-        Some((front, body)) => (Some(front), body),
-        None => (None, text.as_str()),
-    };
+    let (front, body) = parts(text.trim_start_matches('\u{feff}'))?;
     let front: Value = match front {
         None => Value::Null,
         Some(front) => serde_saphyr::from_str(front).map_err(|error| {
@@ -50,6 +44,23 @@ pub(crate) fn read(text: &str) -> Result<Page, String> {
     })
 }
 
+/// What is between the first line and the next that is `---`, and what is below.
+fn parts(text: &str) -> Result<(Option<&str>, &str), String> {
+    let is_fence = |line: &str| line.trim_end() == "---";
+    let mut lines = text.split_inclusive('\n');
+    let Some(first) = lines.next().filter(|line| is_fence(line)) else {
+        return Ok((None, text));
+    };
+    let inside: usize = lines.take_while(|line| !is_fence(line)).map(str::len).sum();
+    let rest = text.get(first.len()..).unwrap_or_default();
+    let (front, below) = rest.split_at_checked(inside).unwrap_or_default();
+    if below.is_empty() {
+        return Err("its front matter has no end: a line of three hyphens is missing".to_owned());
+    }
+    let (_, body) = below.split_once('\n').unwrap_or_default();
+    Ok((Some(front), body))
+}
+
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
@@ -74,5 +85,10 @@ mod tests {
         );
         assert!(read("---\n: : [\n---\n").is_err());
         assert_eq!(read("").unwrap().description, "");
+        let bare = read("--- \r\n---\r\nDeploys it.\n").unwrap();
+        assert_eq!(bare.description, "Deploys it.");
+        for open in ["---\ndescription: Deploy it\n\nRun.\n", "---\n", "---"] {
+            assert!(read(open).is_err(), "{open:?}");
+        }
     }
 }

@@ -209,3 +209,53 @@ serve(tool('one'), call)
     assert_eq!(answer.text, "fine", "{answer:?}");
     assert_eq!(bed.noted("starts", "p").len(), 4);
 }
+
+#[test]
+fn one_that_crashes_while_its_child_holds_its_output_is_a_crash() {
+    let body = r"
+import subprocess
+def call(m):
+    if not m['params'].get('crash'): return text('fine')
+    subprocess.Popen(['setsid', 'sleep', '1000'])
+    sys.stderr.write('the last words\n'); sys.stderr.flush()
+    os._exit(3)
+serve(tool('one'), call)
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut session = bed.session(&[]);
+    assert_eq!(session.said("one", &json!({})), "fine");
+    for round in 0..5 {
+        let begun = Instant::now();
+        let answer = session.call("one", &json!({ "crash": true }));
+        let took = begun.elapsed();
+        assert!(
+            answer.is_error
+                && answer.text.contains("plugin p exited (code 3)")
+                && answer.text.contains("the last words"),
+            "{round}: {answer:?}"
+        );
+        assert!(took < Duration::from_secs(6), "{round}: {took:?}");
+    }
+    let answer = session.call("one", &json!({ "crash": true }));
+    assert!(
+        answer.is_error && answer.text.contains("is disabled"),
+        "{answer:?}"
+    );
+    assert_eq!(bed.noted("starts", "p").len(), 5);
+    drop(session);
+    bed.nobody_left();
+}
+
+#[test]
+fn one_that_ends_at_its_start_with_a_child_on_its_output_is_named_at_once() {
+    let body = "import subprocess\nsubprocess.Popen(['setsid', 'sleep', '1000'])\nsys.exit(4)";
+    let bed = Bed::with(&[("p", body)]);
+    let begun = Instant::now();
+    let (_, beside) = bed.names();
+    assert!(
+        beside.contains("plugin p exited at its start (code 4)"),
+        "{beside}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(6));
+    bed.nobody_left();
+}

@@ -211,6 +211,12 @@ fn what_is_a_tool_and_what_is_not() {
     );
     own(
         &bed,
+        "open",
+        "#!/bin/bash\n",
+        "---\ndescription: Deploys.\n\nRun it.\n",
+    );
+    own(
+        &bed,
         "bomb",
         "#!/bin/bash\n",
         "---\ndescription: d\nparameters: {$ref: 'http://127.0.0.1:9/'}\n---\n",
@@ -235,13 +241,14 @@ fn what_is_a_tool_and_what_is_not() {
     assert_eq!(described("both").as_deref(), Some("The whole name."));
     assert_eq!(described("plain").as_deref(), Some("Plain"));
     for none in [
-        "broken", "wrong", "bomb", ".hidden", "hidden", "no_bit", "folder", "dangling",
+        "broken", "wrong", "open", "bomb", ".hidden", "hidden", "no_bit", "folder", "dangling",
     ] {
         assert_eq!(described(none), None, "{none}");
     }
     for named in [
         "broken.md: its front matter is no YAML",
         "wrong.md: parameters must be",
+        "open.md: its front matter has no end",
         "the tool bomb is left out",
     ] {
         assert!(beside.contains(named), "{named}\n{beside}");
@@ -324,4 +331,80 @@ fn a_folder_with_very_many_files_is_bounded_and_it_is_told() {
     assert_eq!(own.len(), 500, "{}", own.len());
     assert_eq!(own[499], "t0499");
     assert!(beside.contains("more than 500 tools"), "{beside}");
+}
+
+#[test]
+fn output_is_cut_as_the_toolset_cuts_and_the_note_says_how_much_there_was() {
+    let bed = Bed::new();
+    own(&bed, "lines", "#!/bin/bash\nseq 1 20000\n", "Lines.");
+    own(
+        &bed,
+        "bytes",
+        "#!/bin/bash\nprintf 'a%.0s' {1..20000}; printf 'b%.0s' {1..20000}; echo\n",
+        "Bytes.",
+    );
+    let mut ah = bed.session(&["--toolset", "ah"]);
+    // 108,894 bytes: half of 30,000 of each end.
+    let said = ah.said("lines", &json!({}));
+    assert!(said.starts_with("1\n2\n3\n"), "{said:.40}");
+    assert!(said.contains("\n[output truncated: 78894 bytes removed from middle]\n"));
+    assert!(!said.contains("lines omitted"));
+    let (rest, note) = said.trim_end().rsplit_once('\n').unwrap();
+    assert!(rest.ends_with("\n20000"), "{note}");
+    let path = note.strip_prefix("[full output: ").unwrap();
+    let kept = std::fs::read_to_string(path.trim_end_matches(']')).unwrap();
+    assert_eq!((kept.len(), kept.lines().count()), (108_894, 20_000));
+    let said = ah.said("bytes", &json!({}));
+    assert!(said.contains("[output truncated: 10001 bytes removed from middle]"));
+    let mut standard = bed.session(&[]);
+    let said = standard.said("bytes", &json!({}));
+    assert!(!said.contains('['), "nothing is cut: {}", said.len());
+    assert_eq!(said.trim_end().len(), 40_000);
+    let said = standard.said("lines", &json!({}));
+    assert!(
+        said.contains("\n[Showing the last 2000 of 20000 lines, 11.7KB of 106.3KB]\n[Output truncated at 2000 lines. Full output saved to: "),
+        "{:?}",
+        said.lines().rev().take(3).collect::<Vec<_>>()
+    );
+    assert!(said.starts_with("18001\n"), "{said:.40}");
+}
+
+#[test]
+fn a_parameter_that_its_schema_does_not_list_is_refused() {
+    let bed = Bed::new();
+    let page = |parameters: &str| format!("---\ndescription: d\nparameters: {parameters}\n---\n");
+    let lists = "{type: object, properties: {text: {type: string}}}";
+    let open = "{type: object, properties: {text: {type: string}}, additionalProperties: true}";
+    own(&bed, "lists", SHOW, &page(lists));
+    own(&bed, "open", SHOW, &page(open));
+    own(&bed, "none", SHOW, &page("{type: object}"));
+    let given = json!({ "text": "x", "txt": "y" });
+    let refused = bed.call("lists", &given);
+    assert!(
+        refused.is_error
+            && refused
+                .text
+                .starts_with("validation error: unknown parameter \"txt\""),
+        "{refused:?}"
+    );
+    for tool in ["open", "none"] {
+        let said: serde_json::Value = serde_json::from_str(&bed.said(tool, &given)).unwrap();
+        assert_eq!(said, given, "{tool}");
+    }
+}
+
+#[test]
+fn in_ah_the_end_of_its_time_is_worded_as_for_a_command() {
+    let bed = Bed::new();
+    bed.configure(&json!({ "tools": { "timeout": 1 } }));
+    own(
+        &bed,
+        "hangs",
+        "#!/bin/bash\necho begun\nsleep 1000\n",
+        "Hangs.",
+    );
+    own(&bed, "fails", "#!/bin/bash\necho no\nexit 3\n", "Fails.");
+    let ah = |tool: &str| bed.call_with(&["--toolset", "ah"], tool, &json!({})).text;
+    assert_eq!(ah("hangs"), "begun\nerror: command timed out after 1s");
+    assert_eq!(ah("fails"), "no\nexit code: 3");
 }

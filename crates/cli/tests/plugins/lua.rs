@@ -310,3 +310,68 @@ fn of_three_tiers_the_later_wins() {
     assert_eq!(bed.said("read", &read), "person");
     assert_eq!(bed.said("mine", &json!({})), "person");
 }
+
+/// Busy where nothing can stop it but the end of its process.
+const STUCK: &str =
+    r"if input.stuck then return ('a'):rep(30000):find(('a*'):rep(20) .. 'b') end return 'free'";
+
+#[test]
+fn a_call_after_one_that_was_cancelled_or_timed_out_is_not_harmed_by_it() {
+    let bed = Bed::new();
+    own(&bed, "l.lua", &module("l", STUCK));
+    let mut session = bed.session(&[]);
+    assert_eq!(session.said("l", &json!({})), "free");
+    for round in 0..3 {
+        let stuck = session.ask("l", &json!({ "stuck": true }));
+        // It waits behind the stuck one, and gets what it would have got.
+        let beside = session.ask("l", &json!({}));
+        std::thread::sleep(Duration::from_millis(200));
+        session.cancel(stuck);
+        let begun = Instant::now();
+        assert_eq!(session.said("l", &json!({})), "free", "round {round}");
+        let answer = session.answer(beside);
+        assert_eq!(
+            (answer.is_error, answer.text.as_str()),
+            (false, "free"),
+            "round {round}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(3));
+    }
+    bed.configure(&json!({ "tools": { "timeout": 4 } }));
+    let mut session = bed.session(&[]);
+    for round in 0..2 {
+        let stuck = session.call("l", &json!({ "stuck": true }));
+        assert!(stuck.is_error, "{stuck:?}");
+        assert_eq!(session.said("l", &json!({})), "free", "round {round}");
+    }
+}
+
+#[test]
+fn a_failure_begins_as_those_of_the_toolset_do() {
+    let bed = Bed::new();
+    own(&bed, "boom.lua", &module("boom", "error('boom')"));
+    own(
+        &bed,
+        "says.lua",
+        &module("says", "return input.words, true"),
+    );
+    let said = |toolset: &str, tool: &str, arguments: &serde_json::Value| {
+        let answer = bed.call_with(&["--toolset", toolset], tool, arguments);
+        assert!(answer.is_error, "{answer:?}");
+        answer.text
+    };
+    let boom = said("ah", "boom", &json!({}));
+    assert!(
+        boom.starts_with("error: ") && boom.contains("boom.lua:5: boom"),
+        "{boom}"
+    );
+    assert!(!said("standard", "boom", &json!({})).contains("error: "));
+    for (words, wanted) in [
+        ("no such page", "error: no such page"),
+        ("error: no such page", "error: no such page"),
+        ("validation error: x", "validation error: x"),
+    ] {
+        assert_eq!(said("ah", "says", &json!({ "words": words })), wanted);
+    }
+    assert_eq!(said("standard", "says", &json!({ "words": "no" })), "no");
+}

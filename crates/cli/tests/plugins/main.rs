@@ -10,6 +10,7 @@
 
 mod arguments;
 mod bed;
+mod bounded;
 mod confined;
 mod crashes;
 mod environment;

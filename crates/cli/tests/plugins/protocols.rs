@@ -27,7 +27,7 @@ fn a_definition_comes_in_every_shape() {
         "raw(json.dumps(tool('one')) + '\\r\\n')",
         // Without parameters, or under their other name.
         "say({'name': 'one', 'description': 'd'})",
-        "say({'name': 'one'})",
+        "say({'name': 'one', 'parameters': {'type': 'object'}})",
         "say({'name': 'one', 'description': 'd', 'input_schema': {'type': 'object'}})",
         "say({'name': 'one', 'description': 'd', 'parameters': None})",
     ] {
@@ -220,7 +220,7 @@ fn pictures_arrive_as_pictures() {
 #[test]
 fn a_long_message_on_many_lines_is_read_in_time() {
     let body = r"
-rows = [{'n': n} for n in range(60000)]
+rows = [{'n': n} for n in range(24000)]
 serve(tool('one'), lambda m: raw(json.dumps({'content': 'long', 'details': {'rows': rows}}, indent=1) + '\n'))
 ";
     let bed = Bed::with(&[("p", body)]);
@@ -327,4 +327,61 @@ serve(tool('one'), lambda m: say({'content': replies[m['params']['how']]}))
         assert_eq!(blocks.iter().filter(is_image).count(), images, "{how}");
         assert_eq!(blocks.len(), if how == "many" { 21 } else { 1 }, "{how}");
     }
+}
+
+#[test]
+fn a_list_with_one_tool_on_each_line_is_one_list() {
+    let list = r"',\n'.join(json.dumps(tool(name, {'content': {}, 'a': {'type': 'string'}})) for name in ('t1', 't2', 't3'))";
+    for (first, last) in [
+        (r#"{"tools":[\n"#, r"\n]}\n"),
+        (r#"{"tools":\n[\n"#, r"\n]\n}\n"),
+        (r#"{"type":"init","tools":[\n"#, r"\n]}\n"),
+        (r#"{"protocol":2,"tools":["#, r"]}\n"),
+    ] {
+        let bed = describing(&format!("raw('{first}' + {list} + '{last}')"));
+        let (names, beside) = bed.names();
+        for name in ["t1", "t2", "t3"] {
+            assert!(names.contains(&name.to_owned()), "{first}: {names:?}");
+        }
+        assert_eq!(beside, "", "{first}");
+    }
+    let body = format!(
+        "for message in lines():\n  if message['type'] == 'init': raw('{{\"type\":\"init\",\"tools\":[\\n' + {list} + '\\n]}}\\n')\n  elif message['type'] == 'call': text('fine')"
+    );
+    let bed = Bed::with(&[("p", &body)]);
+    let (names, _) = bed.names();
+    assert!(names.contains(&"t1".to_owned()) && names.contains(&"t3".to_owned()));
+    assert_eq!(bed.said("t2", &json!({})), "fine");
+}
+
+#[test]
+fn a_line_of_a_log_with_a_name_is_no_definition() {
+    let log = "{'name': 'myapp', 'hostname': 'h', 'pid': 1, 'level': 30, 'msg': 'started', 'v': 0}";
+    let bed = describing(&format!("say({log}); say(tool('one'))"));
+    let (names, beside) = bed.names();
+    assert!(
+        names.contains(&"one".to_owned()) && !names.contains(&"myapp".to_owned()),
+        "{names:?}"
+    );
+    assert_eq!(beside, "");
+    assert_eq!(bed.said("one", &json!({})), "one {}");
+    assert_eq!(
+        bed.noted("starts", "p").len(),
+        2,
+        "it was asked once each time"
+    );
+}
+
+#[test]
+fn half_a_character_in_an_escape_is_replaced() {
+    let body = r#"
+def call(m):
+    raw('{"content":[{"type":"text","text":"a\\ud800b\\udc00c \\ud83d\\ude42 \\\\ud800"}],"error":false}\n')
+serve(tool('one'), call)
+"#;
+    let bed = Bed::with(&[("p", body)]);
+    assert_eq!(
+        bed.said("one", &json!({})),
+        "a\u{fffd}b\u{fffd}c \u{1f642} \\ud800"
+    );
 }

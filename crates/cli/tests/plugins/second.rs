@@ -136,3 +136,34 @@ fn a_crash_under_many_calls_is_one_crash() {
     assert_eq!(session.said("one", &json!({})), "fine");
     assert_eq!(bed.noted("starts", "p").len(), 2);
 }
+
+#[test]
+fn a_call_does_not_pay_for_another_that_was_cancelled_and_never_answered() {
+    let body = r"
+import threading
+def call(m):
+    how, id = m['params'].get('how'), m['call_id']
+    def later():
+        time.sleep(4)
+        say({'type': 'result', 'call_id': id, 'content': 'slept'})
+    if how == 'sleep': threading.Thread(target=later).start()
+    elif how == 'hang': open('hangs', 'w').close()
+    else: say({'type': 'result', 'call_id': id, 'content': 'fine'})
+serve(tool('one', protocol=2), call)
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut session = bed.session(&[]);
+    let hangs = session.ask("one", &json!({ "how": "hang" }));
+    let sleeps = session.ask("one", &json!({ "how": "sleep" }));
+    assert!(within(Duration::from_secs(10), || bed
+        .work("hangs")
+        .exists()));
+    session.cancel(hangs);
+    assert_eq!(session.said("one", &json!({})), "fine");
+    let slept = session.answer(sleeps);
+    assert_eq!((slept.is_error, slept.text.as_str()), (false, "slept"));
+    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(bed.noted("starts", "p").len(), 2);
+    drop(session);
+    bed.nobody_left();
+}

@@ -173,7 +173,7 @@ fn twenty_plugins_answer_for_themselves() {
         let name = format!("p{n}");
         bed.program(
             &format!("plugins/{name}"),
-            format!("#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{{\"name\":\"{name}\"}}';; *) echo '{{\"content\":\"from {name}\"}}';; esac; done\n"),
+            format!("#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{{\"name\":\"{name}\",\"description\":\"d\"}}';; *) echo '{{\"content\":\"from {name}\"}}';; esac; done\n"),
         );
         all.push(bed.plugin(&name));
     }
@@ -187,4 +187,58 @@ fn twenty_plugins_answer_for_themselves() {
     }
     drop(session);
     bed.nobody_left();
+}
+
+/// Answers a call twice, without saying which call it means.
+const TWICE: &str = r"
+def call(m):
+    text('n=' + m['params']['n'])
+    if m['params'].get('twice'):
+        time.sleep(m['params'].get('after', 0))
+        text('AGAIN')
+        open('again', 'w').close()
+serve(tool('one'), call)
+";
+
+#[test]
+fn a_second_answer_to_a_call_is_for_nobody() {
+    for after in [0.0, 0.2] {
+        let bed = Bed::with(&[("p", TWICE)]);
+        let mut session = bed.session(&[]);
+        for round in 0..5 {
+            let _ = std::fs::remove_file(bed.work("again"));
+            let arguments = json!({ "n": "twice", "twice": true, "after": after });
+            assert_eq!(session.said("one", &arguments), "n=twice");
+            assert!(within(Duration::from_secs(10), || bed
+                .work("again")
+                .exists()));
+            for n in ["1", "2"] {
+                let said = session.said("one", &json!({ "n": n }));
+                assert_eq!(said, format!("n={n}"), "round {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_comes_before_the_call_was_read_is_not_its_answer() {
+    // It is deaf for a while after the second one, with the next call in its pipe.
+    let body = r"
+def call(m):
+    text('n=' + m['params']['n'])
+    if m['params'].get('twice'):
+        time.sleep(0.5)
+        text('AGAIN')
+        time.sleep(1)
+serve(tool('one'), call)
+";
+    let bed = Bed::with(&[("p", body)]);
+    let mut session = bed.session(&[]);
+    assert_eq!(
+        session.said("one", &json!({ "n": "0", "twice": true })),
+        "n=0"
+    );
+    for n in ["1", "2"] {
+        assert_eq!(session.said("one", &json!({ "n": n })), format!("n={n}"));
+    }
 }

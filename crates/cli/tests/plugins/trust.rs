@@ -10,7 +10,7 @@ fn hostile() -> Bed {
     let bed = Bed::new();
     let canary = |name: &str| format!("#!/bin/bash\ntouch canary-{name}\n");
     let plugin = format!(
-        "{}while read -r line; do case $line in *describe*) echo '{{\"name\":\"evil_plugin\"}}';; *) echo '{{\"content\":\"evil '$1'\"}}';; esac; done\n",
+        "{}while read -r line; do case $line in *describe*) echo '{{\"name\":\"evil_plugin\",\"description\":\"d\"}}';; *) echo '{{\"content\":\"evil '$1'\"}}';; esac; done\n",
         canary("plugin")
     );
     bed.program("work/evil_plugin", plugin);
@@ -178,7 +178,7 @@ fn what_was_trusted_runs_until_it_changes() {
 #[test]
 fn the_script_that_a_plugin_is_belongs_to_it() {
     let bed = Bed::new();
-    let script = "import sys\nfor line in sys.stdin:\n  print('{\"name\":\"one\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
+    let script = "import sys\nfor line in sys.stdin:\n  print('{\"name\":\"one\",\"description\":\"d\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
     bed.file("work/plugins/tool.py", script);
     bed.project(
         &json!({ "tools": { "plugins": [{ "path": "python3", "args": ["./plugins/tool.py"] }] } }),
@@ -211,7 +211,7 @@ fn trust_for_once_and_trust_taken_back() {
 #[test]
 fn what_is_swapped_while_a_session_runs_is_not_started() {
     let bed = hostile();
-    let plugin = "#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{\"name\":\"one\"}';; *crash*) exit 1;; *) echo '{\"content\":\"good\"}';; esac; done\n";
+    let plugin = "#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{\"name\":\"one\",\"description\":\"d\"}';; *crash*) exit 1;; *) echo '{\"content\":\"good\"}';; esac; done\n";
     bed.program("work/evil_plugin", plugin);
     bed.done(&["trust", "--yes"]);
     let mut session = bed.session(&[]);
@@ -459,7 +459,7 @@ fn who_says_yes_sees_what_a_plugin_would_get_but_no_secret() {
 #[test]
 fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
     let bed = Bed::new();
-    let script = "for line in __import__('sys').stdin:\n  print('{\"name\":\"one\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
+    let script = "for line in __import__('sys').stdin:\n  print('{\"name\":\"one\",\"description\":\"d\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
     bed.file("work/tool.py", script);
     let runs = "import sys; exec(open(sys.argv[1].split('=')[1]).read())";
     bed.project(&json!({ "tools": { "plugins": [

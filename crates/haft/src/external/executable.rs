@@ -2,8 +2,7 @@
 //! standard input and by name in its environment, or as words.
 
 use crate::commands;
-use crate::external::plugin::{Check, Programs, clean};
-use crate::truncate::{Keep, Limit};
+use crate::external::plugin::{Check, Programs, clean, closed};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -23,13 +22,6 @@ const HELP: Duration = Duration::from_secs(2);
 
 /// The longest argument that is passed by its name as well.
 const LONGEST_VARIABLE: usize = 100 << 10;
-
-/// How much of its output a model gets, unless the toolset gives less.
-const OUTPUT: Limit = Limit {
-    bytes: 30_000,
-    lines: 2_000,
-    keep: Keep::Tail,
-};
 
 /// A program that is a tool.
 #[derive(Clone)]
@@ -63,7 +55,8 @@ impl Executable {
     ///
     /// # Errors
     /// When it cannot.
-    pub fn tool(self) -> Result<Arc<dyn AnyTool>, Error> {
+    pub fn tool(mut self) -> Result<Arc<dyn AnyTool>, Error> {
+        closed(&mut self.definition.parameters);
         schema::check(&self.definition.name, &self.definition.parameters)?;
         Ok(Arc::new(self))
     }
@@ -180,7 +173,7 @@ impl Executable {
             dir: cx.scope().work_dir().to_owned(),
             streams: Streams::Merged,
             limit: Some(cx.time_left(TIME)),
-            keep: cx.keep(&OUTPUT),
+            keep: cx.keep(&cx.program_limit()),
             prompts: Prompts::End,
             input,
         };
@@ -235,17 +228,25 @@ impl AnyTool for Executable {
 }
 
 fn reply(done: &Done, limit: Duration, is_guest: bool, cx: &Context) -> Reply {
-    let said = cx.said(&done.finished.output, &OUTPUT);
+    let most = cx.program_limit();
+    let said = cx.said(&done.finished.output, &most);
     let mut below = commands::notes_within(done, cx, cx.programs_request(is_guest));
     let is_cut = said.note.is_some();
     below.extend(said.note);
     let end = match (done.finished.ended, done.finished.status) {
-        (Ended::TimedOut, _) => Some(format!(
-            "timed out after {}",
-            haft_ops::text::seconds(limit)
+        (Ended::TimedOut, _) => Some(worded(
+            format!("timed out after {}", haft_ops::text::seconds(limit)),
+            format!(
+                "timed out after {}",
+                haft_ops::text::short(commands::up_to_tenths(limit))
+            ),
+            cx,
         )),
-        (Ended::Cancelled, _) => Some("cancelled".to_owned()),
-        (Ended::Waiting, _) => Some("stopped: it waits for input".to_owned()),
+        (Ended::Cancelled, _) => Some(worded("cancelled", "cancelled", cx)),
+        (Ended::Waiting, _) => {
+            let words = "stopped: it waits for input";
+            Some(worded(words, words, cx))
+        }
         (Ended::Itself, Exit::Code(0)) => None,
         (Ended::Itself, Exit::Code(code)) => Some(format!("exit code: {code}")),
         (Ended::Itself, Exit::Signal(signal)) => Some(format!("exit code: {}", 128 + signal)),
@@ -263,7 +264,18 @@ fn reply(done: &Done, limit: Duration, is_guest: bool, cx: &Context) -> Reply {
         }
         text.push_str(&below.join("\n"));
     }
-    let mut reply = Reply::from(text).limited(OUTPUT).already_cut();
+    let mut reply = Reply::from(text).limited(most).already_cut();
     reply.is_error = is_error;
+    if let Some(path) = said.path {
+        reply = reply.detail("output_path", path);
+    }
     commands::details(reply, done).detail("truncated", is_cut)
+}
+
+/// How it was ended, as the toolset says it of a command where its failures are lines.
+fn worded(alone: impl Into<String>, of_a_command: impl AsRef<str>, cx: &Context) -> String {
+    match cx.failure_start() {
+        start if start.is_empty() => alone.into(),
+        start => format!("{start}command {}", of_a_command.as_ref()),
+    }
 }

@@ -5,20 +5,26 @@
 //! failure: a call that hangs or crashes ends its process, the next one starts
 //! another, and after five in a row nothing more is started.
 
+mod desk;
 mod introduce;
 mod lines;
+mod meanwhile;
+mod mend;
 mod message;
+mod pipe;
 mod process;
 mod remember;
 mod tool;
+mod whose;
 
 use super::source::Start;
 use crate::Error;
 use crate::guest::Guest;
+use desk::Over;
 use haft_ops::exec::Surroundings;
 use haft_ops::executor::Exit;
 use message::Described;
-use process::{Over, Process};
+use process::Process;
 use remember::Remembered;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -29,6 +35,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 pub(super) use message::{clean, cleaned};
+pub(super) use tool::closed;
 pub(crate) use tool::tools;
 
 /// What a plugin writes, as the host understands it: for programs that test plugins.
@@ -43,6 +50,10 @@ const CRASHES: u32 = 5;
 
 /// How long after a crash the next start waits; it doubles from crash to crash.
 const BACKOFF: Duration = Duration::from_millis(100);
+
+/// How long a plugin that was told that nobody waits for a call has to confirm it, before
+/// the next call goes to another process.
+const CONFIRMED: Duration = Duration::from_millis(300);
 
 /// How much is kept of what a plugin writes to its log.
 pub(super) const LOG: u64 = 1 << 20;
@@ -278,6 +289,7 @@ impl Host {
 
     /// The process to call, started if there is none.
     async fn process(&self) -> Result<(Arc<Process>, bool), Error> {
+        self.settle().await;
         let mut slot = self.slot.lock().await;
         if slot
             .process
@@ -319,6 +331,19 @@ impl Host {
         Ok((process, slot.is_second))
     }
 
+    /// It may be busy with a call that nobody waits for any more: no other one is to pay
+    /// for that.
+    async fn settle(&self) {
+        let process = self.slot.lock().await.process.clone();
+        if let Some(process) = process
+            && tokio::time::timeout(CONFIRMED, process.settled())
+                .await
+                .is_err()
+        {
+            process.retire();
+        }
+    }
+
     /// A call was answered.
     async fn answered(&self) {
         let mut slot = self.slot.lock().await;
@@ -344,7 +369,7 @@ impl Host {
             }
             (Over::Ended, Some(Exit::Code(code))) => format!("exited (code {code})"),
             (Over::Ended, Some(Exit::Signal(signal))) => format!("exited (signal {signal})"),
-            (Over::Ended, _) => "closed its output".to_owned(),
+            (Over::Ended | Over::Left, _) => "closed its output".to_owned(),
         };
         let said = if words.is_empty() {
             String::new()
@@ -354,14 +379,18 @@ impl Host {
         self.failed(format!("{how}{said}"))
     }
 
-    /// Its process is not to be used again: an answer may come late.
+    /// Its process is not to be used again: an answer may come late. The last of those
+    /// who still wait for something of it ends it.
     async fn discard(&self, process: &Arc<Process>) {
+        process.retire();
         let mut slot = self.slot.lock().await;
         if slot.is(process) {
             slot.process = None;
         }
         drop(slot);
-        process.end().await;
+        if process.is_idle() {
+            process.end().await;
+        }
     }
 
     fn failed(&self, what: impl std::fmt::Display) -> Error {

@@ -4,13 +4,14 @@
 //! is asked in the other protocol too; and as it was then asked twice, it is started
 //! anew with the one it answered, so that no stray answer is left.
 
+use super::desk::Over;
 use super::message::{self, Introduction};
-use super::process::{Over, Process};
+use super::process::Process;
 use super::{Host, Protocol};
 use crate::Error;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 /// How long a plugin has to introduce itself, in all.
@@ -34,7 +35,13 @@ pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> 
     }
     let (process, mut introduced) = begin(host).await?;
     process.say(&question(Protocol::Describe)).await;
-    let first = hear(&mut introduced, Instant::now() + FIRST).await;
+    let until = Instant::now() + FIRST;
+    let first = loop {
+        match hear(&mut introduced, until).await {
+            Heard::Banner => {}
+            heard => break heard,
+        }
+    };
     if let Heard::Definition(introduction) = first {
         process.introduced();
         let protocol = Protocol::Describe;
@@ -51,7 +58,7 @@ pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> 
     let second = loop {
         match hear(&mut introduced, deadline).await {
             // The refusal of the other question.
-            Heard::Other => {}
+            Heard::Other | Heard::Banner => {}
             heard => break heard,
         }
     };
@@ -81,13 +88,13 @@ async fn ask(host: &Host, protocol: Protocol, deadline: Instant) -> Result<Met, 
                     introduction,
                 });
             }
-            Heard::Other => {}
+            Heard::Other | Heard::Banner => {}
             heard => return Err(silent(host, &process, &heard).await),
         }
     }
 }
 
-async fn begin(host: &Host) -> Result<(Process, UnboundedReceiver<Map<String, Value>>), Error> {
+async fn begin(host: &Host) -> Result<(Process, Receiver<Map<String, Value>>), Error> {
     let talk = host
         .start()
         .await
@@ -112,13 +119,15 @@ enum Heard {
     Definition(Introduction),
     /// It says itself that it cannot be used.
     Invalid(String),
-    /// Something that is no definition.
+    /// An answer that is no definition.
     Other,
+    /// Something that is no answer either.
+    Banner,
     Silence,
     Over,
 }
 
-async fn hear(introduced: &mut UnboundedReceiver<Map<String, Value>>, until: Instant) -> Heard {
+async fn hear(introduced: &mut Receiver<Map<String, Value>>, until: Instant) -> Heard {
     let message = match timeout_at(until, introduced.recv()).await {
         Err(_) => return Heard::Silence,
         Ok(None) => return Heard::Over,
@@ -130,7 +139,11 @@ async fn hear(introduced: &mut UnboundedReceiver<Map<String, Value>>, until: Ins
     }
     match message::introduction(&message) {
         Some(introduction) => Heard::Definition(introduction),
-        None => Heard::Other,
+        None if message::outcome(&message).is_some() => Heard::Other,
+        None => {
+            tracing::info!("a plugin wrote a message that is no definition");
+            Heard::Banner
+        }
     }
 }
 
@@ -150,7 +163,7 @@ async fn silent(host: &Host, process: &Process, heard: &Heard) -> Error {
         (Some(Over::Ended), Some(haft_ops::executor::Exit::Signal(signal))) => {
             format!("exited at its start (signal {signal})")
         }
-        (Some(Over::Ended), _) => "closed its output at its start".to_owned(),
+        (Some(Over::Ended | Over::Left), _) => "closed its output at its start".to_owned(),
         (None, _) => format!(
             "did not say within {} seconds which tools it has",
             PATIENCE.as_secs()

@@ -1,14 +1,21 @@
 //! What a plugin writes, message by message: one JSON object on a line, or on
 //! several; whatever else it writes is noise, and told as such.
 
+use super::mend::mended;
+use super::whose::Whose;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// No message is longer.
 pub const LONGEST: usize = 16 << 20;
 
+/// Nor has one more values: each costs many times the bytes that it is written with, a
+/// list the double of that and an object five times as much.
+const MOST_VALUES: usize = 150_000;
+
 /// Nor has one more others inside each other than can be read.
-pub(super) const DEEPEST: usize = 120;
+const DEEPEST: usize = 120;
 
 /// How much of a line that is no message is told.
 const TOLD: usize = 300;
@@ -20,8 +27,13 @@ pub enum Arrived {
     Message(Map<String, Value>),
     /// The beginning of a line that is no message.
     Noise(String),
-    /// A message with so many others inside each other that it is not read.
-    TooDeep,
+    /// A message that is not read, because it would cost too much.
+    Refused {
+        /// Whose call it is about, if it says so.
+        call_id: Option<String>,
+        /// What it has too much of.
+        why: &'static str,
+    },
     /// A line or a message without end: nothing after it can be trusted.
     TooLong,
 }
@@ -50,7 +62,7 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
         }
     }
 
-    /// The next one; nothing at the end.
+    /// The next one; nothing at the end. Whoever stops waiting loses nothing.
     pub(super) async fn next(&mut self) -> Option<Arrived> {
         loop {
             match self.read_line().await {
@@ -58,14 +70,21 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
                 Line::TooLong => return Some(Arrived::TooLong),
                 Line::Whole => {}
             }
-            if let Some(arrived) = self.assembler.take(&self.line) {
+            // Its memory goes with it: most lines are short, and one was not.
+            let line = std::mem::take(&mut self.line);
+            if let Some(arrived) = self.assembler.take(line) {
                 return Some(arrived);
             }
         }
     }
 
+    /// Where they come from, while none of them is under way.
+    pub(super) fn at_rest(&self) -> Option<&R> {
+        let is_whole = self.line.is_empty() && self.assembler.begun.is_empty();
+        is_whole.then_some(&self.reader)
+    }
+
     async fn read_line(&mut self) -> Line {
-        self.line.clear();
         loop {
             let (used, is_whole) = match self.reader.fill_buf().await {
                 Ok([]) | Err(_) if self.line.is_empty() => return Line::End,
@@ -95,25 +114,23 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
 
 impl Assembler {
     /// What a line makes, with those before it; nothing while a message goes on.
-    pub fn take(&mut self, line: &[u8]) -> Option<Arrived> {
-        let line = line.trim_ascii();
+    pub fn take(&mut self, line: Vec<u8>) -> Option<Arrived> {
+        let line = trimmed(line);
         if line.is_empty() {
             return None;
         }
         if self.begun.is_empty() {
-            return self.first(line.to_vec());
+            return self.first(line);
         }
-        // A line inside a message may be an object itself. One of ours is not inside:
-        // then what was begun never was a message.
-        let alone = line.starts_with(b"{").then(|| object(line)).flatten();
-        if let Some(message) = alone.filter(is_ours) {
-            self.begun.clear();
+        if let Some(message) = self.alone(&line) {
+            self.begun = Vec::new();
             return Some(Arrived::Message(message));
         }
         self.begun.push(b'\n');
-        self.begun.extend_from_slice(line);
+        self.begun.extend_from_slice(&line);
         self.shape.read(b"\n");
-        self.shape.read(line);
+        self.shape.read(&line);
+        drop(line);
         if self.begun.len() > LONGEST {
             return Some(Arrived::TooLong);
         }
@@ -122,7 +139,7 @@ impl Assembler {
             return None;
         }
         let whole = std::mem::take(&mut self.begun);
-        Some(self.whole(&whole))
+        Some(self.whole(whole))
     }
 
     /// A line while nothing is begun.
@@ -132,50 +149,97 @@ impl Assembler {
         }
         self.shape = Shape::default();
         self.shape.read(&line);
-        if self.shape.is_open() && is_beginning(&line) {
+        if self.shape.is_open() && self.shape.excess().is_none() && is_beginning(&line) {
             self.begun = line;
             return None;
         }
-        Some(self.whole(&line))
+        Some(self.whole(line))
     }
 
-    fn whole(&self, text: &[u8]) -> Arrived {
-        match object(text) {
+    /// A line inside a message may be an object itself. One of ours is not inside: then
+    /// what was begun never was a message. Only the tools of a list are.
+    fn alone(&self, line: &[u8]) -> Option<Map<String, Value>> {
+        if !line.starts_with(b"{") || !line.ends_with(b"}") {
+            return None;
+        }
+        let mut shape = Shape::default();
+        shape.read(line);
+        if shape.is_open() || shape.excess().is_some() {
+            return None;
+        }
+        let object = serde_json::from_slice(line).ok();
+        let object = object.or_else(|| serde_json::from_str(&mended(line)?).ok())?;
+        let is_listed =
+            || self.shape.is_in_list() && memchr::memmem::find(&self.begun, b"\"tools\"").is_some();
+        (is_ours(&object) || is_definition(&object) && !is_listed()).then_some(object)
+    }
+
+    fn whole(&self, text: Vec<u8>) -> Arrived {
+        if let Some(why) = self.shape.excess() {
+            return match serde_json::from_slice::<Whose>(&text) {
+                Ok(Whose { call_id }) => Arrived::Refused { call_id, why },
+                // Nothing says that it is noise, and somebody may wait for it.
+                Err(_) if self.shape.deepest > DEEPEST => Arrived::Refused { call_id: None, why },
+                Err(_) => Arrived::Noise(told(&text)),
+            };
+        }
+        if let Ok(message) = serde_json::from_slice(&text) {
+            return Arrived::Message(message);
+        }
+        let told = told(&text);
+        let mended = mended(&text);
+        // So that it is there twice at most.
+        drop(text);
+        match mended.and_then(|text| serde_json::from_str(&text).ok()) {
             Some(message) => Arrived::Message(message),
-            None if self.shape.deepest > DEEPEST => Arrived::TooDeep,
-            None => Arrived::Noise(told(text)),
+            None => Arrived::Noise(told),
         }
     }
 }
 
-/// How far a text in JSON is from its end.
+/// How far a text in JSON is from its end, and what it would cost to read.
 #[derive(Debug, Default)]
-pub(super) struct Shape {
+struct Shape {
     depth: usize,
     deepest: usize,
+    /// A bit for each of the innermost that are open: whether it is a list.
+    lists: u128,
+    values: usize,
     in_string: bool,
     is_escaped: bool,
 }
 
 impl Shape {
     fn read(&mut self, text: &[u8]) {
-        for byte in text {
+        let mut rest = text;
+        while let Some((byte, after)) = rest.split_first() {
+            rest = after;
             if self.in_string {
                 match byte {
                     _ if self.is_escaped => self.is_escaped = false,
                     b'\\' => self.is_escaped = true,
                     b'"' => self.in_string = false,
-                    _ => {}
+                    _ => {
+                        let plain = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                        rest = rest.get(plain..).unwrap_or_default();
+                    }
                 }
                 continue;
             }
             match byte {
                 b'"' => self.in_string = true,
                 b'{' | b'[' => {
+                    let is_list = *byte == b'[';
                     self.depth += 1;
                     self.deepest = self.deepest.max(self.depth);
+                    self.lists = (self.lists << 1) | u128::from(is_list);
+                    self.values += if is_list { 2 } else { 5 };
                 }
-                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.lists >>= 1;
+                }
+                b',' => self.values += 1,
                 _ => {}
             }
         }
@@ -183,6 +247,21 @@ impl Shape {
 
     fn is_open(&self) -> bool {
         self.in_string || self.depth > 0
+    }
+
+    fn is_in_list(&self) -> bool {
+        !self.in_string && self.depth > 0 && self.lists & 1 == 1
+    }
+
+    /// What of it is too much to be read.
+    fn excess(&self) -> Option<&'static str> {
+        if self.deepest > DEEPEST {
+            Some("more than 120 levels")
+        } else if self.values > MOST_VALUES {
+            Some("more than 150,000 values")
+        } else {
+            None
+        }
     }
 }
 
@@ -192,55 +271,38 @@ enum Line {
     End,
 }
 
-/// Whether an object is a message of a plugin, and no part of one.
+/// Whether an object is a message of a plugin, and no part of one: a schema may have a
+/// property of any name, but that is an object.
 fn is_ours(object: &Map<String, Value>) -> bool {
     let kind = object
         .get("type")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    object.contains_key("content")
-        || object.contains_key("tools")
-        || object.contains_key("parameters")
+    let has = |name: &str| object.get(name).is_some_and(|value| !value.is_object());
+    has("content")
+        || has("tools")
         || ["init", "result", "update", "host_call", "invalid"].contains(&kind)
 }
 
-/// The object that a text is. What is no text is replaced, and a control character
-/// inside a string, which is not allowed there, is read as it was meant.
-fn object(text: &[u8]) -> Option<Map<String, Value>> {
-    let text = String::from_utf8_lossy(text);
-    if let Ok(object) = serde_json::from_str(&text) {
-        return Some(object);
-    }
-    serde_json::from_str(&mended(&text)?).ok()
+/// Whether an object could be a tool.
+fn is_definition(object: &Map<String, Value>) -> bool {
+    object.contains_key("parameters")
 }
 
 /// Whether a text could become an object, with more of it.
 fn is_beginning(text: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(text);
-    let text = mended(&text).unwrap_or_else(|| text.into_owned());
-    let parsed = serde_json::from_str::<Map<String, Value>>(&text);
+    let mended = mended(text);
+    let text = mended.as_ref().map_or(text, String::as_bytes);
+    // Nothing of it is kept: it may be long.
+    let parsed = serde_json::from_slice::<IgnoredAny>(text);
     parsed.is_err_and(|error| error.is_eof())
 }
 
-/// The text with the control characters in its strings escaped, if it has any.
-fn mended(text: &str) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
-    let (mut in_string, mut escaped, mut is_changed) = (false, false, false);
-    for c in text.chars() {
-        if in_string && c.is_control() && (c as u32) < 0x20 {
-            out.push_str(&format!("\\u{:04x}", c as u32));
-            is_changed = true;
-            escaped = false;
-            continue;
-        }
-        match c {
-            '"' if !escaped => in_string = !in_string,
-            _ => {}
-        }
-        escaped = in_string && c == '\\' && !escaped;
-        out.push(c);
-    }
-    is_changed.then_some(out)
+fn trimmed(mut line: Vec<u8>) -> Vec<u8> {
+    line.truncate(line.trim_ascii_end().len());
+    let blank = line.len() - line.trim_ascii_start().len();
+    line.drain(..blank);
+    line
 }
 
 /// The beginning of a line, harmless to show.
@@ -304,7 +366,44 @@ mod tests {
     #[tokio::test]
     async fn a_message_too_deep_to_be_read_is_told_from_noise() {
         let text = format!("{{\"a\":{}{}}}\n", "[".repeat(5_000), "]".repeat(5_000));
-        assert_eq!(all(text.as_bytes()).await, [Arrived::TooDeep]);
+        let refused = |call_id: Option<&str>, why| Arrived::Refused {
+            call_id: call_id.map(str::to_owned),
+            why,
+        };
+        let wanted = refused(None, "more than 120 levels");
+        assert_eq!(all(text.as_bytes()).await, [wanted]);
+        let many = "1,".repeat(160_000);
+        let why = "more than 150,000 values";
+        for (id, call_id) in [
+            ("\"7\"", Some("7")),
+            ("8", Some("8")),
+            ("[1,{\"a\":2}]", None),
+        ] {
+            let text = format!("{{\"content\":[{many}1],\"call_id\":{id}}}\n");
+            assert_eq!(all(text.as_bytes()).await, [refused(call_id, why)], "{id}");
+        }
+        // What is no JSON is noise, however many commas it has.
+        let noise = all(format!("{{oops {many}}}\n").as_bytes()).await;
+        assert!(matches!(noise.as_slice(), [Arrived::Noise(_)]));
+        // In a string they are text.
+        let text = json!({ "content": many.repeat(10) });
+        assert_eq!(all(text.to_string().as_bytes()).await, [message(text)]);
+    }
+
+    #[tokio::test]
+    async fn the_tools_of_a_list_may_have_a_line_each() {
+        let tool = |name: &str| json!({ "name": name, "parameters": { "type": "object" } });
+        let text = format!("{{\"tools\":[\n{},\n{}\n]}}\n", tool("a"), tool("b"));
+        let wanted = json!({ "tools": [tool("a"), tool("b")] });
+        assert_eq!(all(text.as_bytes()).await, [message(wanted)]);
+        // Nothing that was begun and is no list hides one.
+        let text = format!("{{\"log\":[\n{}\n", tool("a"));
+        assert_eq!(all(text.as_bytes()).await, [message(tool("a"))]);
+        // A property may have any name.
+        let text = b"{\"name\":\"a\",\"parameters\":{\"properties\":\n{\"content\":{\"type\":\"string\"}}\n}}\n";
+        let properties = json!({ "content": { "type": "string" } });
+        let wanted = json!({ "name": "a", "parameters": { "properties": properties } });
+        assert_eq!(all(text).await, [message(wanted)]);
     }
 
     #[tokio::test]

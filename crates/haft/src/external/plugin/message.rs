@@ -48,7 +48,10 @@ pub fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
             is_init: message.get("type").is_some_and(|kind| kind == "init"),
         });
     }
-    if message.contains_key("content") || !message.get("name").is_some_and(Value::is_string) {
+    // The lines of a log may have a name as well.
+    let is_string = |name: &str| message.get(name).is_some_and(Value::is_string);
+    let is_tool = is_string("description") || schema(message).is_some_and(Value::is_object);
+    if message.contains_key("content") || !is_string("name") || !is_tool {
         return None;
     }
     Some(Introduction {
@@ -60,17 +63,20 @@ pub fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
 
 fn described(object: &Map<String, Value>) -> Described {
     let text = |name: &str| object.get(name).and_then(Value::as_str);
-    let parameters = ["parameters", "input_schema", "inputSchema"]
-        .iter()
-        .find_map(|name| object.get(*name).filter(|schema| !schema.is_null()));
     Described {
         name: text("name").unwrap_or_default().trim().to_owned(),
         description: clean(text("description").unwrap_or_default()),
-        parameters: parameters.map_or_else(anything, cleaned),
+        parameters: schema(object).map_or_else(anything, cleaned),
         guidance: text("guidance")
             .or_else(|| text("system_prompt"))
             .map(clean),
     }
+}
+
+fn schema(object: &Map<String, Value>) -> Option<&Value> {
+    ["parameters", "input_schema", "inputSchema"]
+        .iter()
+        .find_map(|name| object.get(*name).filter(|schema| !schema.is_null()))
 }
 
 /// A schema whose descriptions are clean. One that goes too deep is refused anyway.
@@ -131,6 +137,12 @@ pub struct Outcome {
 /// The outcome that a message is, if it is one.
 #[must_use]
 pub fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
+    taken(message.clone())
+}
+
+/// The same, of the very texts of the message, which may be large.
+pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
+    let content = message.remove("content");
     let flag = |name: &str| message.get(name).is_some_and(is_true);
     let kind = message.get("type").and_then(Value::as_str);
     let is_failure = matches!(kind, Some("error" | "invalid"));
@@ -139,7 +151,7 @@ pub fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
         Some(vec![Content::Text { text }])
     };
     // An error may come as words instead of a flag, and a result with nothing in it.
-    let content = match (message.get("content"), message.get("error")) {
+    let content = match (content, message.get("error")) {
         (Some(content), _) => Some(blocks(content)),
         (None, Some(Value::String(words))) => text(words),
         (None, Some(Value::Object(error))) => match error.get("message") {
@@ -154,15 +166,15 @@ pub fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
         ),
         (None, _) => (kind == Some("result")).then(Vec::new),
     };
-    let details = match message.get("details") {
-        Some(Value::Object(details)) => details.clone(),
-        _ => Map::new(),
-    };
+    let is_error = is_failure || flag("error") || flag("is_error") || flag("isError");
     Some(Outcome {
-        call_id: call_id(message),
+        call_id: call_id(&message),
         content: content?,
-        is_error: is_failure || flag("error") || flag("is_error") || flag("isError"),
-        details,
+        is_error,
+        details: match message.remove("details") {
+            Some(Value::Object(details)) => details,
+            _ => Map::new(),
+        },
     })
 }
 
@@ -186,10 +198,10 @@ fn is_true(value: &Value) -> bool {
 }
 
 /// Blocks of a reply; texts that follow each other are one.
-pub(super) fn blocks(content: &Value) -> Vec<Content> {
+pub(super) fn blocks(content: Value) -> Vec<Content> {
     let items = match content {
-        Value::Array(items) => items.as_slice(),
-        other => std::slice::from_ref(other),
+        Value::Array(items) => items,
+        other => vec![other],
     };
     let mut blocks: Vec<Content> = Vec::new();
     let mut images = 0;
@@ -220,14 +232,18 @@ pub(super) fn blocks(content: &Value) -> Vec<Content> {
 }
 
 /// A picture, if it can be one: who is sent another would refuse the whole reply.
-fn image(data: &str, media_type: &str) -> Option<Content> {
+fn image(data: String, media_type: &str) -> Option<Content> {
     use base64::Engine;
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     let is_image = media_type
         .strip_prefix("image/")
         .is_some_and(|kind| !kind.is_empty() && kind.chars().all(plain));
     // Lines of 76 characters are usual, too.
-    let data: String = data.split_ascii_whitespace().collect();
+    let data = if data.contains(|c: char| c.is_ascii_whitespace()) {
+        data.split_ascii_whitespace().collect()
+    } else {
+        data
+    };
     let bytes = base64::engine::general_purpose::STANDARD.decode(&data);
     if is_image && bytes.is_ok_and(|bytes| !bytes.is_empty()) {
         let media_type = media_type.to_owned();
@@ -239,29 +255,27 @@ fn image(data: &str, media_type: &str) -> Option<Content> {
     })
 }
 
-fn block(item: &Value) -> Option<Content> {
-    let text = |text: &str| {
-        Some(Content::Text {
-            text: text.to_owned(),
-        })
-    };
-    let object = match item {
+fn block(item: Value) -> Option<Content> {
+    let text = |text: String| Some(Content::Text { text });
+    let mut object = match item {
         Value::String(words) => return text(words),
         Value::Null => return None,
         Value::Object(object) => object,
-        other => return text(&other.to_string()),
+        other => return text(other.to_string()),
     };
-    let string = |name: &str| object.get(name).and_then(Value::as_str);
-    if string("type") == Some("image") {
+    if object.get("type").is_some_and(|kind| kind == "image") {
+        let Some(Value::String(data)) = object.remove("data") else {
+            return None;
+        };
         let media_type = ["mimeType", "mime_type", "media_type"]
             .iter()
-            .find_map(|name| string(name));
-        return image(string("data")?, media_type.unwrap_or("image/png"));
+            .find_map(|name| object.get(*name).and_then(Value::as_str));
+        return image(data, media_type.unwrap_or("image/png"));
     }
-    match object.get("text") {
+    match object.remove("text") {
         Some(Value::String(words)) => text(words),
-        Some(other) => text(&other.to_string()),
-        None => text(&item.to_string()),
+        Some(other) => text(other.to_string()),
+        None => text(Value::Object(object).to_string()),
     }
 }
 
@@ -289,6 +303,8 @@ mod tests {
         let refusal = json!({ "content": [{ "type": "text", "text": "unknown" }], "error": true });
         assert_eq!(introduction(&map(refusal)), None);
         assert_eq!(introduction(&map(json!({ "hello": 1 }))), None);
+        let log = json!({ "name": "app", "hostname": "h", "level": 30, "msg": "started" });
+        assert_eq!(introduction(&map(log)), None);
     }
 
     #[test]
@@ -333,7 +349,7 @@ mod tests {
             data: "QQ==".into(),
             media_type: "image/gif".into(),
         };
-        assert_eq!(blocks(&content), [text("ab"), image, text("c")]);
+        assert_eq!(blocks(content), [text("ab"), image, text("c")]);
     }
 
     #[test]

@@ -1,23 +1,34 @@
-//! One running plugin: a line in, messages out, and who waits for which.
+//! One running plugin: a line in, messages out.
 
-use super::lines::{Arrived, DEEPEST, Messages};
-use super::message::{self, Outcome};
-use crate::Content;
-use haft_ops::executor::{Conversation, Exit, Running, Stream};
+use super::desk::{Caller, Desk, Over, Then, lock};
+use super::lines::{Arrived, Messages};
+use super::pipe::{End, Pipe};
+use futures::FutureExt;
+use haft_ops::executor::{Conversation, Exit, Finished, Running, Stream};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::net::unix::pipe::Sender;
-use tokio::sync::{mpsc, oneshot};
+use tokio::io::BufReader;
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How long a plugin has between the request to end and its death.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// How long one that has closed its output has to end by itself.
 const BY_ITSELF: Duration = Duration::from_millis(500);
+
+/// How long what one has written is waited for that has ended: its children may hold
+/// its output open for ever.
+const DRAIN: Duration = Duration::from_millis(150);
+
+/// How many messages are then taken that are there already.
+const MOST_LEFT: usize = 4_096;
+
+/// How long one that is asked nothing may go on to write.
+const AT_REST: Duration = Duration::from_millis(100);
 
 /// How much noise is borne between two messages.
 const MOST_NOISE: usize = 10_000;
@@ -27,101 +38,43 @@ const LAST_WORDS: usize = 2_000;
 
 /// A running plugin. Dropping it ends the program and its children.
 pub(super) struct Process {
-    input: tokio::sync::Mutex<Input>,
+    pipe: Arc<Pipe>,
+    /// One line at a time.
+    writing: tokio::sync::Mutex<()>,
     desk: Arc<Mutex<Desk>>,
+    newcomers: mpsc::Sender<Newcomer>,
     running: Running,
     /// Nobody may use it any more, although it has not ended yet.
     is_retired: AtomicBool,
 }
 
-/// Where lines for the plugin go.
-struct Input {
-    pipe: Sender,
-    /// How many bytes went in so far.
-    written: u64,
-}
-
-/// Where in the input a line ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct End(u64);
-
-/// Who waits for what.
-#[derive(Default)]
-struct Desk {
-    calls: HashMap<String, Caller>,
-    /// Who waits for the introduction, and gets every message until then.
-    introduction: Option<mpsc::UnboundedSender<Map<String, Value>>>,
-    over: Option<Over>,
-}
-
-/// Why nothing more comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
-    /// It closed its output, as by ending.
-    Ended,
-    /// It wrote a line without end, or nothing but noise.
-    Babbling,
-}
-
-/// Somebody who waits for the answer to a call.
-pub(super) struct Caller {
-    pub(super) answer: oneshot::Sender<Result<Outcome, Over>>,
-    pub(super) meanwhile: mpsc::UnboundedSender<Meanwhile>,
-}
-
-/// What comes before an answer.
-#[derive(Debug)]
-pub(super) enum Meanwhile {
-    /// How far it is.
-    Update(Vec<Content>),
-    /// It wants another tool to be called for it.
-    HostCall {
-        id: Value,
-        name: String,
-        params: Value,
-    },
+/// Somebody who wants to wait for an answer, once nothing of those before is left.
+struct Newcomer {
+    call_id: String,
+    caller: Caller,
+    is_in: oneshot::Sender<()>,
 }
 
 impl Process {
     /// Takes over a program that has just begun, and gives every message to who
     /// asked for its introduction.
-    pub(super) fn new(talk: Conversation) -> (Self, mpsc::UnboundedReceiver<Map<String, Value>>) {
-        let (introduction, introduced) = mpsc::unbounded_channel();
-        let desk = Arc::new(Mutex::new(Desk {
-            introduction: Some(introduction),
-            ..Desk::default()
-        }));
-        let reading = Arc::clone(&desk);
-        let output = BufReader::with_capacity(64 << 10, talk.output);
-        tokio::spawn(async move {
-            let mut messages = Messages::new(output);
-            let mut noise = 0;
-            let over = loop {
-                match messages.next().await {
-                    None => break Over::Ended,
-                    Some(Arrived::TooLong) => break Over::Babbling,
-                    Some(Arrived::Noise(line)) => {
-                        noise += 1;
-                        tracing::info!(line, "a plugin wrote what is no message");
-                        if noise > MOST_NOISE {
-                            break Over::Babbling;
-                        }
-                    }
-                    Some(Arrived::TooDeep) => lock(&reading).deliver(too_deep()),
-                    Some(Arrived::Message(message)) => {
-                        noise = 0;
-                        lock(&reading).deliver(message);
-                    }
-                }
-            };
-            lock(&reading).close(over);
-        });
+    pub(super) fn new(talk: Conversation) -> (Self, mpsc::Receiver<Map<String, Value>>) {
+        // One is enough: who waits for it takes each at once.
+        let (introduction, introduced) = mpsc::channel(1);
+        let (newcomers, coming) = mpsc::channel(1);
+        let pipe = Arc::new(Pipe::new(talk.input));
+        let desk = Arc::new(Mutex::new(Desk::new(introduction, &pipe)));
+        let reading = Reading {
+            messages: Messages::new(BufReader::with_capacity(64 << 10, talk.output)),
+            desk: Arc::clone(&desk),
+            noise: 0,
+        };
+        tokio::spawn(reading.run(coming, talk.running.end()));
         let process = Self {
-            input: tokio::sync::Mutex::new(Input {
-                pipe: talk.input,
-                written: 0,
-            }),
+            pipe,
+            writing: tokio::sync::Mutex::default(),
             desk,
+            newcomers,
             running: talk.running,
             is_retired: AtomicBool::new(false),
         };
@@ -144,44 +97,100 @@ impl Process {
     }
 
     pub(super) fn is_retired(&self) -> bool {
+        let desk = lock(&self.desk);
         self.is_retired.load(Ordering::SeqCst)
+            || desk.is_out_of_step
+            || desk.over == Some(Over::Left)
     }
 
-    /// Writes one line, and says where it ends. What could not be written was read
-    /// by nobody, as a line is only whole with its end.
-    pub(super) async fn say(&self, message: &Value) -> Option<End> {
+    /// Writes one line.
+    pub(super) async fn say(&self, message: &Value) {
+        self.write(message, |_| ()).await;
+    }
+
+    /// Writes the line of a call, and says where it ends.
+    pub(super) async fn ask(&self, call: &Value, call_id: &str) -> Option<End> {
+        self.write(call, |end| lock(&self.desk).writes(call_id, end))
+            .await
+    }
+
+    async fn write(&self, message: &Value, before: impl FnOnce(End)) -> Option<End> {
         let mut line = message.to_string();
         line.push('\n');
-        let mut input = self.input.lock().await;
-        input.pipe.write_all(line.as_bytes()).await.ok()?;
-        input.written += line.len() as u64;
-        Some(End(input.written))
+        let _turn = self.writing.lock().await;
+        let end = self.pipe.end_of(&line);
+        before(end);
+        self.pipe.write(&line).await?;
+        Some(end)
     }
 
-    /// Whether the program has taken a whole line out of its input. One that has
-    /// ended may have left it there, and then it did nothing of what the line asks.
-    pub(super) async fn has_read(&self, end: End) -> bool {
-        let input = self.input.lock().await;
-        let left = haft_ops::executor::unread(&input.pipe).unwrap_or(0);
-        input.written.saturating_sub(left) >= end.0
+    /// Whether the program has taken a whole line out of its input.
+    pub(super) fn has_read(&self, end: End) -> bool {
+        self.pipe.has_read(end)
     }
 
     /// Somebody waits for the answer to a call from now on.
     pub(super) fn expect(&self, call_id: &str, caller: Caller) {
-        let mut desk = lock(&self.desk);
-        match desk.over {
-            None => {
-                desk.calls.insert(call_id.to_owned(), caller);
-            }
-            Some(over) => {
-                let _ = caller.answer.send(Err(over));
-            }
+        lock(&self.desk).expect(call_id, caller);
+    }
+
+    /// The same once all it wrote before has been looked at, so that none of that is
+    /// taken for the answer. False when it does not come to rest, or said more than it
+    /// was asked.
+    pub(super) async fn expect_at_rest(&self, call_id: &str, caller: Caller) -> bool {
+        let (is_in, came_in) = oneshot::channel();
+        let newcomer = Newcomer {
+            call_id: call_id.to_owned(),
+            caller,
+            is_in,
+        };
+        if let Err(mpsc::error::SendError(newcomer)) = self.newcomers.send(newcomer).await {
+            // Nobody reads any more: it says so.
+            self.expect(call_id, newcomer.caller);
+            return true;
         }
+        let came_in = tokio::time::timeout(AT_REST, came_in).await;
+        // The end of it says so too, by the answer.
+        came_in.is_ok() && !lock(&self.desk).is_out_of_step
     }
 
     /// Nobody waits any more. Says whether the answer was still to come.
     pub(super) fn forget(&self, call_id: &str) -> bool {
         lock(&self.desk).calls.remove(call_id).is_some()
+    }
+
+    /// Nobody waits for a call any more, which the plugin is still to be told.
+    pub(super) fn give_up(&self, call_id: &str) {
+        lock(&self.desk).give_up(call_id);
+    }
+
+    /// Whether nobody waits for anything of it.
+    pub(super) fn is_idle(&self) -> bool {
+        lock(&self.desk).calls.is_empty()
+    }
+
+    /// Waits until it has answered what nobody waits for.
+    pub(super) async fn settled(&self) {
+        self.until(|desk| !desk.is_doubtful()).await;
+    }
+
+    /// Waits for the end of its output, and not for long.
+    pub(super) async fn closed(&self) -> Option<Over> {
+        let closed = self.until(|desk| desk.over.is_some());
+        let _ = tokio::time::timeout(BY_ITSELF, closed).await;
+        self.over()
+    }
+
+    async fn until(&self, is_so: impl Fn(&Desk) -> bool) {
+        let changed = lock(&self.desk).changed();
+        loop {
+            let mut change = pin!(changed.notified());
+            change.as_mut().enable();
+            if is_so(&lock(&self.desk)) {
+                return;
+            }
+            change.await;
+        }
     }
 
     /// Ends it and all it started.
@@ -216,77 +225,131 @@ impl Process {
     }
 }
 
+type Ending = watch::Receiver<Option<Arc<haft_ops::Result<Finished>>>>;
+
+/// Who reads what the plugin writes.
+struct Reading {
+    messages: Messages<BufReader<Receiver>>,
+    desk: Arc<Mutex<Desk>>,
+    noise: usize,
+}
+
+impl Reading {
+    async fn run(mut self, mut coming: mpsc::Receiver<Newcomer>, mut end: Ending) {
+        let gone = async move {
+            let _ = end.wait_for(Option::is_some).await;
+            tokio::time::sleep(DRAIN).await;
+        };
+        let mut gone = pin!(gone);
+        let mut newcomer = None;
+        let over = loop {
+            newcomer = newcomer.and_then(|newcomer| self.let_in(newcomer));
+            tokio::select! {
+                biased;
+                () = &mut gone => break self.rest(),
+                arrived = self.messages.next() => {
+                    if let Some(over) = self.take(arrived).await {
+                        break over;
+                    }
+                }
+                Some(next) = coming.recv(), if newcomer.is_none() => newcomer = Some(next),
+            }
+            // A flood keeps nobody else from running.
+            tokio::task::consume_budget().await;
+        };
+        lock(&self.desk).close(over);
+        // Who came last is told that nobody will answer.
+        coming.close();
+        while let Some(last) = newcomer.take().or_else(|| coming.try_recv().ok()) {
+            self.let_in(last);
+        }
+    }
+
+    /// Lets somebody wait for an answer, unless something is still on its way.
+    fn let_in(&self, newcomer: Newcomer) -> Option<Newcomer> {
+        let mut desk = lock(&self.desk);
+        let is_at_rest = desk.over.is_some()
+            || self.messages.at_rest().is_some_and(|reader| {
+                let left = haft_ops::executor::unread(reader.get_ref()).unwrap_or(0);
+                reader.buffer().is_empty() && left == 0
+            });
+        if newcomer.is_in.is_closed() {
+            return None;
+        }
+        if !is_at_rest {
+            return Some(newcomer);
+        }
+        desk.expect(&newcomer.call_id, newcomer.caller);
+        let _ = newcomer.is_in.send(());
+        None
+    }
+
+    /// Gives something to whom it is for, once they have room for it. Says when nothing
+    /// after it counts.
+    async fn take(&mut self, arrived: Option<Arrived>) -> Option<Over> {
+        match self.sort(arrived) {
+            Ok(Then::Nothing) => {}
+            Ok(Then::Leave) => return Some(Over::Left),
+            Ok(Then::Introduce(introduction, message)) => {
+                let _ = introduction.send(message).await;
+            }
+            Ok(Then::Ask(teller, ask)) => teller.ask(ask).await,
+            Err(over) => return Some(over),
+        }
+        None
+    }
+
+    /// What is there already, when the program has ended.
+    fn rest(&mut self) -> Over {
+        for _ in 0..MOST_LEFT {
+            let Some(arrived) = self.messages.next().now_or_never() else {
+                break;
+            };
+            match self.sort(arrived) {
+                Ok(Then::Introduce(introduction, message)) => {
+                    let _ = introduction.try_send(message);
+                }
+                Ok(Then::Leave) => return Over::Left,
+                // Nobody is there to be answered.
+                Ok(Then::Ask(..) | Then::Nothing) => {}
+                Err(over) => return over,
+            }
+        }
+        Over::Ended
+    }
+
+    fn sort(&mut self, arrived: Option<Arrived>) -> Result<Then, Over> {
+        let message = match arrived {
+            None => return Err(Over::Ended),
+            Some(Arrived::TooLong) => return Err(Over::Babbling),
+            Some(Arrived::Noise(line)) => {
+                self.noise += 1;
+                tracing::info!(line, "a plugin wrote what is no message");
+                if self.noise > MOST_NOISE {
+                    return Err(Over::Babbling);
+                }
+                return Ok(Then::Nothing);
+            }
+            Some(Arrived::Refused { call_id, why }) => unread(call_id, why),
+            Some(Arrived::Message(message)) => {
+                self.noise = 0;
+                message
+            }
+        };
+        Ok(lock(&self.desk).deliver(message))
+    }
+}
+
 /// What stands for a message that is not read, so that nobody waits for it.
-fn too_deep() -> Map<String, Value> {
-    let message = format!("it wrote a message with more than {DEEPEST} levels");
-    let fields = [("type", "invalid".to_owned()), ("message", message)];
-    let fields = fields.map(|(name, value)| (name.to_owned(), value.into()));
-    fields.into_iter().collect()
-}
-
-fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Desk {
-    fn deliver(&mut self, message: Map<String, Value>) {
-        if let Some(introduction) = &self.introduction {
-            let _ = introduction.send(message);
-            return;
-        }
-        let call_id = message::call_id(&message);
-        match message.get("type").and_then(Value::as_str) {
-            Some("update") => {
-                let content = message
-                    .get("content")
-                    .map(message::blocks)
-                    .unwrap_or_default();
-                self.tell(call_id.as_deref(), Meanwhile::Update(content));
-            }
-            Some("host_call") => {
-                let text = |name: &str| message.get(name).and_then(Value::as_str);
-                let asked = Meanwhile::HostCall {
-                    id: message.get("id").cloned().unwrap_or_default(),
-                    name: text("name").unwrap_or_default().to_owned(),
-                    params: message.get("params").cloned().unwrap_or_default(),
-                };
-                self.tell(call_id.as_deref(), asked);
-            }
-            _ => self.answer(call_id, &message),
-        }
-    }
-
-    fn tell(&self, call_id: Option<&str>, what: Meanwhile) {
-        if let Some(caller) = call_id.and_then(|id| self.calls.get(id)) {
-            let _ = caller.meanwhile.send(what);
-        }
-    }
-
-    /// An answer without an id can only be for the one call there is. One with
-    /// another id is late, and for nobody.
-    fn answer(&mut self, call_id: Option<String>, message: &Map<String, Value>) {
-        let Some(outcome) = message::outcome(message) else {
-            tracing::info!("a plugin wrote a message that is no answer");
-            return;
-        };
-        let id = match call_id {
-            Some(id) => Some(id),
-            None if self.calls.len() == 1 => self.calls.keys().next().cloned(),
-            None => None,
-        };
-        match id.and_then(|id| self.calls.remove(&id)) {
-            Some(caller) => {
-                let _ = caller.answer.send(Ok(outcome));
-            }
-            None => tracing::info!("a plugin answered a call that nobody waits for"),
-        }
-    }
-
-    fn close(&mut self, over: Over) {
-        self.over = Some(over);
-        self.introduction = None;
-        for (_, caller) in self.calls.drain() {
-            let _ = caller.answer.send(Err(over));
-        }
-    }
+fn unread(call_id: Option<String>, why: &str) -> Map<String, Value> {
+    let message = format!("it wrote a message with {why}, which is not read");
+    let fields = [
+        ("type", Some("invalid".to_owned())),
+        ("message", Some(message)),
+        ("call_id", call_id),
+    ];
+    let fields = fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+    fields.collect()
 }

@@ -1,15 +1,17 @@
 //! The tools of a plugin, as the registry holds them.
 
 use super::Host;
+use super::desk::{Caller, Over};
+use super::meanwhile::{self, Ask, Meanwhile};
 use super::message::{Described, Outcome};
-use super::process::{Caller, Meanwhile, Over, Process};
-use crate::guest::{Refusal, Told};
-use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
+use super::process::Process;
+use crate::guest;
+use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// How long a call may take, unless the session says less.
 const TIME: Duration = Duration::from_secs(120);
@@ -66,18 +68,7 @@ pub fn definition(described: Described) -> Result<Definition, String> {
             "has a tool named \"{shown}\"; a name is at most 64 letters, digits, _ and -"
         ));
     }
-    // A schema without a type is one of an object all the same.
-    if let Value::Object(schema) = &mut parameters {
-        schema.entry("type").or_insert_with(|| "object".into());
-        schema.entry("properties").or_insert_with(|| json!({}));
-        let lists_none = schema
-            .get("properties")
-            .is_some_and(|properties| properties.as_object().is_some_and(Map::is_empty));
-        // What it does not list it does not take, unless it lists nothing.
-        schema
-            .entry("additionalProperties")
-            .or_insert_with(|| lists_none.into());
-    }
+    closed(&mut parameters);
     schema::check(&name, &parameters)
         .map_err(|error| format!("has a tool that cannot be used: {error}"))?;
     Ok(Definition {
@@ -86,6 +77,22 @@ pub fn definition(described: Described) -> Result<Definition, String> {
         parameters,
         guidance,
     })
+}
+
+/// Makes a schema say what it leaves open: without a type it is one of an object all the
+/// same, and what it does not list it does not take, unless it lists nothing.
+pub(in crate::external) fn closed(parameters: &mut Value) {
+    let Value::Object(schema) = parameters else {
+        return;
+    };
+    schema.entry("type").or_insert_with(|| "object".into());
+    schema.entry("properties").or_insert_with(|| json!({}));
+    let lists_none = schema
+        .get("properties")
+        .is_some_and(|properties| properties.as_object().is_some_and(Map::is_empty));
+    schema
+        .entry("additionalProperties")
+        .or_insert_with(|| lists_none.into());
 }
 
 /// Whether a tool would be called with these arguments.
@@ -162,15 +169,15 @@ impl Host {
             "type": "call", "name": name, "call_id": cx.call_id(), "params": without_nulls(params),
         });
         let mut turn = Some(self.turn.lock().await);
-        let mut is_again = false;
+        let (mut is_again, mut was_restless) = (false, false);
         let reply = loop {
             let (process, is_second) = self.process().await?;
             if is_second {
                 turn = None;
             }
             let (answer, mut answered) = oneshot::channel();
-            let (meanwhile, mut said) = mpsc::unbounded_channel();
-            process.expect(cx.call_id(), Caller { answer, meanwhile });
+            let (teller, mut told) = meanwhile::channel();
+            let caller = Caller::new(answer, teller);
             let mut flight = Flight {
                 host: Arc::clone(self),
                 process: Arc::clone(&process),
@@ -178,9 +185,22 @@ impl Host {
                 heeds: false,
                 landed: false,
             };
-            let Some(end) = process.say(&call).await else {
+            if is_second || was_restless {
+                process.expect(cx.call_id(), caller);
+            } else if !process.expect_at_rest(cx.call_id(), caller).await {
+                // What it writes nobody asked for: the next one starts afresh.
                 flight.landed = true;
                 process.forget(cx.call_id());
+                process.retire();
+                was_restless = true;
+                continue;
+            }
+            let Some(end) = process.ask(&call, cx.call_id()).await else {
+                flight.landed = true;
+                process.forget(cx.call_id());
+                if process.closed().await == Some(Over::Left) {
+                    continue;
+                }
                 let failure = self.broke(&process, Over::Ended).await;
                 if is_again {
                     break Err(failure);
@@ -192,18 +212,23 @@ impl Host {
             let outcome = loop {
                 tokio::select! {
                     biased;
-                    Some(what) = said.recv() => self.meanwhile(what, &process, cx).await,
+                    what = told.next() => self.meanwhile(what, &process, cx).await,
                     outcome = &mut answered => break outcome,
                 }
             };
             flight.landed = true;
+            for content in told.rest() {
+                show(content, cx);
+            }
             match outcome {
                 Ok(Ok(outcome)) => {
                     self.answered().await;
-                    break Ok(outcome.into());
+                    break Ok(worded(outcome.into(), cx));
                 }
+                // It ended for the sake of another, and had not begun this one.
+                Ok(Err(Over::Left)) => {}
                 Ok(Err(over)) => {
-                    let was_read = over != Over::Ended || process.has_read(end).await;
+                    let was_read = over != Over::Ended || process.has_read(end);
                     let failure = self.broke(&process, over).await;
                     if was_read || is_again {
                         break Err(failure);
@@ -222,23 +247,22 @@ impl Host {
 
     async fn meanwhile(&self, what: Meanwhile, process: &Process, cx: &Context) {
         match what {
-            Meanwhile::Update(content) => cx.update(Reply {
-                content,
-                ..Reply::default()
-            }),
-            Meanwhile::HostCall { id, params, .. } if self.plugin.guest.is_some() => {
+            Meanwhile::Update(content) => show(content, cx),
+            Meanwhile::Ask(Ask { id, params, .. }) if self.plugin.guest.is_some() => {
                 let guest = self.plugin.guest.clone().unwrap_or_default();
                 let told = match serde_json::from_value(params) {
                     Ok(ask) => guest.answer(cx, ask).await,
-                    Err(error) => Told::Refused {
-                        why: Refusal::Failed,
+                    Err(error) => guest::Told::Refused {
+                        why: guest::Refusal::Failed,
                         message: format!("that is no question: {error}"),
                     },
                 };
                 let answer = json!({ "type": "host_result", "id": id, "told": told });
                 process.say(&answer).await;
             }
-            Meanwhile::HostCall { id, name, params } => {
+            Meanwhile::Ask(Ask {
+                id, name, params, ..
+            }) => {
                 let reply = cx.call_tool(&name, params).await;
                 let answer = json!({
                     "type": "host_result", "id": id,
@@ -249,6 +273,31 @@ impl Host {
             }
         }
     }
+}
+
+fn show(content: Vec<Content>, cx: &Context) {
+    cx.update(Reply {
+        content,
+        ..Reply::default()
+    });
+}
+
+/// A failure begins as the toolset begins its own.
+fn worded(mut reply: Reply, cx: &Context) -> Reply {
+    let start = cx.failure_start();
+    if !reply.is_error || start.is_empty() {
+        return reply;
+    }
+    for block in &mut reply.content {
+        let Content::Text { text } = block else {
+            continue;
+        };
+        if !text.starts_with(&start) && !text.starts_with("validation error: ") {
+            text.insert_str(0, &start);
+        }
+        break;
+    }
+    reply
 }
 
 /// Simple programs stumble over what is not there.
@@ -290,7 +339,9 @@ impl Drop for Flight {
             return;
         }
         // At once: whoever waits for this call's turn gets it next.
-        if !self.heeds {
+        if self.heeds {
+            self.process.give_up(&self.call_id);
+        } else {
             self.process.retire();
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -301,11 +352,15 @@ impl Drop for Flight {
         runtime.spawn(async move {
             if heeds {
                 let cancel = json!({ "type": "cancel", "call_id": call_id });
-                process.say(&cancel).await;
-                tokio::time::sleep(CANCELLED).await;
-                if !process.forget(&call_id) {
-                    return;
-                }
+                let confirmed = async {
+                    process.say(&cancel).await;
+                    process.settled().await;
+                };
+                let _ = tokio::time::timeout(CANCELLED, confirmed).await;
+            }
+            // Answered, it may live.
+            if !process.forget(&call_id) && heeds {
+                return;
             }
             host.discard(&process).await;
         });

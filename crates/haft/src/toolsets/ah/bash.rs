@@ -80,21 +80,12 @@ impl Tool for Bash {
         let said = cx.said(&done.finished.output, &OUTPUT);
         // What the session left of the time is no round number.
         let shown = if limit < own {
-            up_to_tenths(limit)
+            commands::up_to_tenths(limit)
         } else {
             own
         };
         Ok(reply(&done, said, shown, cx))
     }
-}
-
-fn up_to_tenths(limit: Duration) -> Duration {
-    let tenths = limit.as_millis().div_ceil(100);
-    Duration::from_millis(
-        u64::try_from(tenths)
-            .unwrap_or(u64::MAX)
-            .saturating_mul(100),
-    )
 }
 
 /// The output, notes, where the whole is, and how it ended.

@@ -21,6 +21,9 @@ const FIRST: Duration = Duration::from_secs(1);
 /// How long it is watched whether it stays.
 const WATCHED: Duration = Duration::from_millis(100);
 
+/// How many messages are kept that are no definition.
+const OTHERS: usize = 10;
+
 /// How many tools a plugin may have, as with the host.
 const MOST_TOOLS: usize = 256;
 
@@ -119,7 +122,14 @@ async fn first(
                 if message.get("type").is_some_and(|kind| kind == "invalid") {
                     return Err(refused(trial, &message));
                 }
-                others.push(message);
+                // A banner is none either, but no answer.
+                let is_answer = protocol::outcome(&message).is_some();
+                if others.len() < OTHERS {
+                    others.push(message);
+                }
+                if !is_answer {
+                    continue;
+                }
             }
             Next::Silence if stands_alone => {}
             Next::Silence => return Err(silent(trial, &others).await),

@@ -232,7 +232,7 @@ impl Hearing {
         }
         self.screen.heard(line);
         let alone = serde_json::from_slice::<Map<String, Value>>(line).ok();
-        let arrived = self.assembler.take(line);
+        let arrived = self.assembler.take(line.to_vec());
         let mut tally = self.tallies.lock();
         match arrived {
             None => {
@@ -258,8 +258,8 @@ impl Hearing {
                 tally.is_babbling |= tally.noise > MOST_NOISE;
                 None
             }
-            Some(Arrived::TooDeep) => {
-                tally.note_noise("a message with too many levels");
+            Some(Arrived::Refused { why, .. }) => {
+                tally.note_noise(&format!("a message with {why}"));
                 None
             }
             Some(Arrived::TooLong) => {

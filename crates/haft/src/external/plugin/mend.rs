@@ -1,0 +1,133 @@
+//! What is wrong inside the strings of a message, and can only mean one thing.
+
+use super::lines::LONGEST;
+
+/// The text with what is no text replaced, the control characters in its strings
+/// escaped, and escapes of half a character replaced; if it has any of them, and is
+/// no longer then than a message may be.
+pub(super) fn mended(text: &[u8]) -> Option<String> {
+    let mut mender = Mender {
+        out: String::with_capacity(text.len()),
+        room: LONGEST.checked_sub(text.len()),
+        ..Mender::default()
+    };
+    for chunk in text.utf8_chunks() {
+        mender.read(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            mender.out.push(char::REPLACEMENT_CHARACTER);
+            mender.is_changed = true;
+            mender.is_escaped = false;
+            mender.grow(2);
+        }
+        mender.room?;
+    }
+    mender.is_changed.then_some(mender.out)
+}
+
+#[derive(Default)]
+struct Mender {
+    out: String,
+    in_string: bool,
+    is_escaped: bool,
+    is_changed: bool,
+    /// How much longer than it was it may be; nothing when it is too long.
+    room: Option<usize>,
+}
+
+impl Mender {
+    fn grow(&mut self, more: usize) {
+        self.room = self.room.and_then(|room| room.checked_sub(more));
+    }
+
+    fn read(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next()
+            && self.room.is_some()
+        {
+            if self.in_string
+                && !self.is_escaped
+                && c == '\\'
+                && let Some(after) = self.escape(rest)
+            {
+                rest = after;
+                continue;
+            }
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            if self.in_string && u32::from(c) < 0x20 {
+                self.out.push_str(&format!("\\u{:04x}", u32::from(c)));
+                self.is_changed = true;
+                self.is_escaped = false;
+                self.grow(5);
+                continue;
+            }
+            if c == '"' && !self.is_escaped {
+                self.in_string = !self.in_string;
+            }
+            self.is_escaped = self.in_string && c == '\\' && !self.is_escaped;
+            self.out.push(c);
+        }
+    }
+
+    /// An escape of a number: half a character is replaced, unless the other half
+    /// follows. Says what comes after it.
+    fn escape<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        let (unit, after) = unit(text)?;
+        let other = unit_of_pair(unit, after);
+        let after = match (unit, other) {
+            (0xd800..=0xdbff, Some(after)) => after,
+            (0xd800..=0xdfff, _) => {
+                self.out.push_str("\\ufffd");
+                self.is_changed = true;
+                return Some(after);
+            }
+            _ => after,
+        };
+        let taken = text.len() - after.len();
+        self.out.push_str(text.get(..taken)?);
+        Some(after)
+    }
+}
+
+/// What comes after the second half of a character.
+fn unit_of_pair(first: u16, text: &str) -> Option<&str> {
+    let (second, after) = unit(text)?;
+    let is_pair = (0xd800..=0xdbff).contains(&first) && (0xdc00..=0xdfff).contains(&second);
+    is_pair.then_some(after)
+}
+
+/// The number that an escape is, and what comes after it.
+fn unit(text: &str) -> Option<(u16, &str)> {
+    let (digits, after) = text.strip_prefix("\\u")?.split_at_checked(4)?;
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let unit = u16::from_str_radix(digits, 16).ok().filter(|_| is_plain)?;
+    Some((unit, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_is_replaced_and_a_whole_one_stays() {
+        for (text, wanted) in [
+            (r#"{"a":"\ud800"}"#, Some(r#"{"a":"\ufffd"}"#)),
+            (r#"{"a":"\uDC00x"}"#, Some(r#"{"a":"\ufffdx"}"#)),
+            (
+                r#"{"a":"\ud800\ud83d\ude42"}"#,
+                Some(r#"{"a":"\ufffd\ud83d\ude42"}"#),
+            ),
+            (r#"{"a":"\ud83d\ude42"}"#, None),
+            (r#"{"a":"\\ud800"}"#, None),
+            (r#"{"a":"\u00e9 \" \n"}"#, None),
+            (r#"{"\ud8":1}"#, None),
+        ] {
+            assert_eq!(mended(text.as_bytes()).as_deref(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_grows_beyond_what_a_message_may_be() {
+        let text = format!("{{\"a\":\"{}\"}}", "\u{1}".repeat(LONGEST / 4));
+        assert_eq!(mended(text.as_bytes()), None);
+    }
+}
