@@ -16,7 +16,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "tools:\n  sandbox: off\n",
-            "haft.yaml:2:3: unknown key \"sandbox\" in tools; it does not belong under tools",
+            "haft.yaml:2:3: unknown key \"sandbox\" in tools; it belongs at the top, beside tools",
         ),
         (
             "tools.preset: all\n",
