@@ -1,19 +1,13 @@
 //! Whether a last line without a newline asks somebody something.
 
 /// What asks for a key, however the line ends: "Press any key to continue . . .".
-const PRESSING: [&str; 4] = [
-    "press enter",
-    "press return",
-    "press any key",
-    "hit enter",
-];
+const PRESSING: [&str; 4] = ["press enter", "press return", "press any key", "hit enter"];
 
 /// Whether a line may be a question. Many progress messages look like one, and a
 /// question may be answered already: who reads decides.
 pub(super) fn asks(line: &[u8]) -> bool {
     let text = plain(line).to_lowercase();
-    text.ends_with([':', '?', '>', ']', ')'])
-        || PRESSING.iter().any(|phrase| text.contains(phrase))
+    text.ends_with([':', '?', '>', ']', ')']) || PRESSING.iter().any(|phrase| text.contains(phrase))
 }
 
 /// The question as text: no escapes, no blanks around it.

@@ -81,30 +81,70 @@ fn why(status: Exit) -> Option<String> {
     Some(format!("signal: {name}"))
 }
 
-/// The end of what it has said, and where the whole is if that is not all.
+/// The end of what it has said; how much there is and where, if that is not all.
 pub(super) fn add_log(answer: &mut Value, log: &Tail, most: usize) {
-    let output = text(&log.output, log.output_bytes);
-    let error = text(&log.error, log.error_bytes);
-    reply::add(answer, "stdout", output);
-    reply::add(answer, "stderr", error);
+    let streams = [
+        Stream {
+            name: "stdout",
+            end: &log.output,
+            bytes: log.output_bytes,
+            lines: log.output_lines,
+            file: &log.output_file,
+        },
+        Stream {
+            name: "stderr",
+            end: &log.error,
+            bytes: log.error_bytes,
+            lines: log.error_lines,
+            file: &log.error_file,
+        },
+    ];
+    for stream in &streams {
+        reply::add(answer, stream.name, stream.text());
+    }
     reply::add(answer, "tail", most);
-    let more = |bytes: u64| bytes > most as u64;
-    if more(log.output_bytes) || more(log.error_bytes) {
+    let is_cut = |stream: &&Stream<'_>| stream.bytes > most as u64;
+    if streams.iter().any(|stream| is_cut(&stream)) {
         reply::add(answer, "truncated", true);
     }
-    let mut whole = |name, bytes, file: &Path| {
-        if more(bytes) {
-            reply::add(answer, name, file.to_string_lossy());
+    for Stream {
+        name, bytes, lines, ..
+    } in streams.iter().filter(is_cut)
+    {
+        reply::add_size(answer, name, *bytes, *lines);
+    }
+    for stream in &streams {
+        if is_cut(&stream) || stream.is_binary() {
+            let name = format!("{}_path", stream.name);
+            reply::add(answer, &name, stream.file.to_string_lossy());
         }
-    };
-    whole("stdout_path", log.output_bytes, &log.output_file);
-    whole("stderr_path", log.error_bytes, &log.error_file);
+    }
+}
+
+/// One stream of a process, as far as its log gives it.
+struct Stream<'a> {
+    name: &'static str,
+    end: &'a [u8],
+    bytes: u64,
+    lines: u64,
+    file: &'a Path,
+}
+
+impl Stream<'_> {
+    fn is_binary(&self) -> bool {
+        sniff::is_binary(self.end)
+    }
+
+    fn text(&self) -> String {
+        if self.is_binary() {
+            let (size, file) = (size::size(self.bytes), self.file.display());
+            return format!("[binary output, {size}, not shown; saved to: {file}]");
+        }
+        text(self.end, self.bytes)
+    }
 }
 
 fn text(bytes: &[u8], total: u64) -> String {
-    if sniff::is_binary(bytes.get(..sniff::SAMPLE_BYTES).unwrap_or(bytes)) {
-        return format!("[binary output, {}, not shown]", size::size(total));
-    }
     // What was cut off may have been the beginning of a character.
     let is_cut = total > bytes.len() as u64;
     let broken = bytes
