@@ -110,7 +110,7 @@ pub(super) fn limit(asked: Option<f64>, own: Duration, longest: Duration) -> Dur
 
 /// `2s`, `0.25s`: as it was asked for, and what was left of a longer time to the tenth.
 pub(super) fn brief(duration: Duration) -> String {
-    if duration.subsec_nanos() % 1_000_000 == 0 {
+    if duration.subsec_nanos().is_multiple_of(1_000_000) {
         return short(duration);
     }
     let tenths = u64::try_from(duration.as_millis() / 100 + 1).unwrap_or(u64::MAX);
