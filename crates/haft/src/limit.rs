@@ -81,7 +81,8 @@ fn cut_blocks(
         text = with_footer(&text, Some(footer)).into_owned();
         text.push('\n');
     } else {
-        text.push_str("\n\n");
+        // One blank line, also where whole lines are shown.
+        text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
     }
     text.push_str(&note);
     if let Some(kept) = &kept {

@@ -131,6 +131,10 @@ pub struct Tail {
     pub output_bytes: u64,
     /// How much there is of standard error.
     pub error_bytes: u64,
+    /// How many lines of standard output there are.
+    pub output_lines: u64,
+    /// How many lines of standard error there are.
+    pub error_lines: u64,
     /// The file that has the whole of standard output.
     pub output_file: PathBuf,
     /// The file that has the whole of standard error.
@@ -257,19 +261,21 @@ impl Processes {
         let id = id.to_owned();
         blocking::run(blocking::Weight::Heavy, move || {
             let read = |log: Option<Arc<crate::executor::Log>>| match log {
-                None => Ok((0, Vec::new())),
+                None => Ok((0, 0, Vec::new())),
                 Some(log) => match log.tail(max) {
-                    Ok(tail) => Ok((log.len(), tail)),
+                    Ok(tail) => Ok((log.len(), log.lines(), tail)),
                     Err(error) => Err(Error::io("read the log of", id.as_str(), error)),
                 },
             };
-            let (output_bytes, output) = read(output)?;
-            let (error_bytes, error) = read(error)?;
+            let (output_bytes, output_lines, output) = read(output)?;
+            let (error_bytes, error_lines, error) = read(error)?;
             Ok(Tail {
                 output,
                 error,
                 output_bytes,
                 error_bytes,
+                output_lines,
+                error_lines,
                 output_file,
                 error_file,
             })

@@ -129,6 +129,8 @@ pub struct Line {
     pub number: u64,
     /// Its text without the line ending, cut when it is long.
     pub text: String,
+    /// Whether it was cut.
+    pub is_cut: bool,
     /// Why it is here.
     pub kind: LineKind,
 }
@@ -145,7 +147,7 @@ pub enum LineKind {
 /// Files and folders that were not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// Files with a NUL byte.
+    /// Files with a NUL byte in their first 8 KiB.
     pub binary: u64,
     /// Files and folders that the system did not let be read.
     pub unreadable: u64,
@@ -156,7 +158,7 @@ pub struct Skipped {
     /// What the scope hides.
     pub hidden: u64,
     /// Links, which are not followed: what they point to is searched where it
-    /// is. Not part of the total.
+    /// is.
     pub links: u64,
 }
 
@@ -397,7 +399,7 @@ impl Visitor for Seeking {
             Kind::Link => self.job.tally.links.add(1),
             Kind::File | Kind::Directory => return Next::Into,
         }
-        Next::Into
+        Next::Over
     }
 
     fn enters(&mut self, folder: &Met<'_>) -> Next {

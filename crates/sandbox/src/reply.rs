@@ -5,7 +5,7 @@ use crate::run::{Ended, Limits, Ran};
 use crate::tree::Settled;
 use haft::Reply;
 use haft::ops::text::decode::{lossy, prefix, suffix};
-use haft::ops::text::sniff::{image_type, is_binary_output, kind_name};
+use haft::ops::text::sniff::{image_type, is_binary, kind_name};
 use haft::truncate::format_size;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -116,7 +116,7 @@ async fn stream(
     answer: &mut Map<String, Value>,
 ) -> (String, bool) {
     let sample = bytes.get(..8192).unwrap_or(bytes);
-    if is_binary_output(sample) {
+    if is_binary(sample) {
         let kind = kind_name(sample).map(|kind| format!(", {kind}"));
         let size = format_size(bytes.len() as u64);
         let said = format!("(binary output, {size}{})", kind.unwrap_or_default());

@@ -52,7 +52,7 @@ pub(crate) fn captured(
         &output.head
     };
     let is_whole = output.missing() == 0;
-    if sniff::is_binary_output(beginning) {
+    if sniff::is_binary(beginning) {
         // Not shown is as good as cut: the whole of it is kept.
         let bytes = || [output.head.as_slice(), &output.tail].concat();
         let kept = match kept {
@@ -144,7 +144,7 @@ pub(crate) fn beginning(
     } else {
         &output.head
     };
-    if sniff::is_binary_output(sample) {
+    if sniff::is_binary(sample) {
         // Not shown is as good as cut: the whole of it is kept.
         let bytes = || [output.head.as_slice(), &output.tail].concat();
         let path = match path {

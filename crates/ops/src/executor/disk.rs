@@ -45,6 +45,20 @@ struct Sizes {
     round: u64,
     /// Everything.
     total: u64,
+    /// Newlines in it.
+    newlines: u64,
+    /// Whether something stands behind the last one.
+    open: bool,
+}
+
+impl Sizes {
+    fn count(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        self.newlines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        if let Some(last) = bytes.last() {
+            self.open = *last != b'\n';
+        }
+    }
 }
 
 impl Log {
@@ -110,6 +124,13 @@ impl Log {
         sizes.total
     }
 
+    /// How many lines it has by now.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.newlines + u64::from(sizes.open)
+    }
+
     /// Whether there is none yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -161,7 +182,7 @@ impl Writer {
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
         log.file.write_all_at(first, sizes.head)?;
         sizes.head += first.len() as u64;
-        sizes.total += first.len() as u64;
+        sizes.count(first);
         if rest.is_empty() {
             return Ok(());
         }
@@ -181,7 +202,7 @@ impl Writer {
             round.write_all_at(last.get(from..to).unwrap_or_default(), at)
         })?;
         sizes.round += rest.len() as u64;
-        sizes.total += rest.len() as u64;
+        sizes.count(rest);
         Ok(())
     }
 

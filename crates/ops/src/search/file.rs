@@ -7,6 +7,7 @@
 use super::board::{Found, Job};
 use super::lines::Lines;
 use super::tree::Stop;
+use crate::text::sniff::SAMPLE_BYTES;
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
@@ -25,7 +26,7 @@ const MAX_LINE: usize = 16 << 20;
 pub(super) enum End {
     /// At its end, or early because the whole search was stopped.
     Searched,
-    /// At a NUL byte.
+    /// At a NUL byte near its beginning.
     Binary,
     /// At a line that is too long.
     TooLong,
@@ -56,10 +57,7 @@ impl Seeker {
             .binary_detection(BinaryDetection::none())
             .bom_sniffing(false);
         let whole = builder.build();
-        let streaming = builder
-            .binary_detection(BinaryDetection::quit(0))
-            .bom_sniffing(true)
-            .build();
+        let streaming = builder.bom_sniffing(true).build();
         Self {
             job: Arc::clone(job),
             matcher: job.matcher.clone(),
@@ -115,10 +113,12 @@ impl Seeker {
         );
         let failed = Cell::new(false);
         let utf16 = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
+        let sample = bytes.get(..SAMPLE_BYTES).unwrap_or(bytes);
+        // Where a reader looks for one too: what can be read can be searched.
+        if !utf16 && memchr::memchr(0, sample).is_some() {
+            return End::Binary;
+        }
         let result = if size < SMALL && !utf16 {
-            if memchr::memchr(0, bytes).is_some() {
-                return End::Binary;
-            }
             let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
             self.whole.search_slice(&self.matcher, text, &mut lines)
         } else {
@@ -131,7 +131,6 @@ impl Seeker {
                 .search_reader(&self.matcher, Cursor::new(bytes).chain(rest), &mut lines)
         };
         let end = match result {
-            _ if lines.binary => End::Binary,
             Ok(()) => End::Searched,
             Err(_) if job.stop.is_set() => End::Searched,
             Err(error) if failed.get() => End::Unreadable(error),

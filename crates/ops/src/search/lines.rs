@@ -3,7 +3,7 @@
 use super::{Line, LineKind};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
-use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
+use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 use std::io;
 
 /// Takes the lines of one file from the searcher.
@@ -21,7 +21,6 @@ pub(super) struct Lines<'a, F> {
     pub(super) lines: Vec<Line>,
     pub(super) held: u64,
     pub(super) matches: u64,
-    pub(super) binary: bool,
 }
 
 impl<'a, F: FnMut() -> bool> Lines<'a, F> {
@@ -43,7 +42,6 @@ impl<'a, F: FnMut() -> bool> Lines<'a, F> {
             lines: Vec::new(),
             held: 0,
             matches: 0,
-            binary: false,
         }
     }
 
@@ -68,13 +66,18 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
             let line = without_ending(found.bytes());
             let place = self.matcher.find(line)?;
             let (from, to) = place.map_or((0, 0), |place| (place.start(), place.end()));
-            let text = cut(line, from, to, self.max_line);
+            let (text, is_cut) = cut(line, from, to, self.max_line);
             let kind = if shown {
                 LineKind::Match
             } else {
                 LineKind::Context
             };
-            self.lines.push(Line { number, text, kind });
+            self.lines.push(Line {
+                number,
+                text,
+                is_cut,
+                kind,
+            });
             if shown {
                 self.held += 1;
                 self.last = number;
@@ -88,24 +91,15 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
         let number = context.line_number().unwrap_or(0);
         let near = self.held < self.max_matches || number <= self.last.saturating_add(self.context);
         if self.collecting && near {
-            let text = cut(without_ending(context.bytes()), 0, 0, self.max_line);
+            let (text, is_cut) = cut(without_ending(context.bytes()), 0, 0, self.max_line);
             self.lines.push(Line {
                 number,
                 text,
+                is_cut,
                 kind: LineKind::Context,
             });
         }
         Ok(true)
-    }
-
-    fn binary_data(&mut self, _searcher: &Searcher, _offset: u64) -> io::Result<bool> {
-        self.binary = true;
-        Ok(false)
-    }
-
-    fn finish(&mut self, _searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
-        self.binary |= finish.binary_byte_offset().is_some();
-        Ok(())
     }
 }
 
@@ -132,12 +126,13 @@ fn without_ending(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The text of a line, at most `max` characters around `from..to`.
+/// The text of a line, at most `max` characters around `from..to`, and whether that is
+/// not all.
 ///
 /// Only the part near the match is decoded: a line may be megabytes.
-pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> String {
+pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> (String, bool) {
     if line.len() <= max {
-        return String::from_utf8_lossy(line).into_owned();
+        return (String::from_utf8_lossy(line).into_owned(), false);
     }
     // A character has at most four bytes, so this is more than can be kept.
     let reach = max.saturating_mul(4).saturating_add(8);
@@ -169,14 +164,18 @@ pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> String {
         (lead.saturating_sub(max / 4)).min(whole.saturating_sub(max))
     };
     let mut text = String::new();
-    if begin > 0 || first > 0 {
+    let (late, early) = (
+        begin > 0 || first > 0,
+        end < line.len() || first + max < whole,
+    );
+    if late {
         text.push('…');
     }
     text.extend(before.chars().chain(rest.chars()).skip(first).take(max));
-    if end < line.len() || first + max < whole {
+    if early {
         text.push('…');
     }
-    text
+    (text, late || early)
 }
 
 /// Moves back to where a character begins.
@@ -194,13 +193,14 @@ mod tests {
 
     fn around(line: &str, word: &str, max: usize) -> String {
         let from = line.find(word).unwrap();
-        cut(line.as_bytes(), from, from + word.len(), max)
+        cut(line.as_bytes(), from, from + word.len(), max).0
     }
 
     #[test]
     fn short_lines_stay() {
         assert_eq!(around("one two", "two", 20), "one two");
         assert_eq!(around("ééé x", "x", 5), "ééé x");
+        assert_eq!(cut("…é".as_bytes(), 0, 3, 2), ("…é".to_owned(), false));
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(around(&line, "needle", 12), "…éééneedleüüü…");
         assert_eq!(
             cut(&b"x".repeat(100), 0, 100, 10),
-            format!("{}…", "x".repeat(10))
+            (format!("{}…", "x".repeat(10)), true)
         );
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let line = "日本語".repeat(500);
         for from in [0, 3, 300, 1500, 4497] {
             for max in [1, 2, 7, 50] {
-                let text = cut(line.as_bytes(), from, from + 3, max);
+                let (text, _) = cut(line.as_bytes(), from, from + 3, max);
                 assert!(!text.contains('\u{FFFD}'), "{from} {max} {text}");
                 assert_eq!(
                     text.chars().filter(|c| *c != '…').count(),
@@ -238,7 +238,7 @@ mod tests {
             }
         }
         let broken: Vec<u8> = [0xFF, 0x80].repeat(1000);
-        assert!(cut(&broken, 500, 501, 10).chars().count() <= 12);
+        assert!(cut(&broken, 500, 501, 10).0.chars().count() <= 12);
     }
 
     #[test]
@@ -246,6 +246,7 @@ mod tests {
         let line = |number, kind| Line {
             number,
             text: String::new(),
+            is_cut: false,
             kind,
         };
         let all = || {

@@ -38,7 +38,7 @@ pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context
                 .unwrap_or(cut)
         }
     };
-    let is_cut = shown.len() < found.len();
+    let mut is_cut = shown.len() < found.len();
     if is_cut {
         let more = found.chars().count() - shown.chars().count();
         let result = format!("{shown}\n\n... (truncated {more} characters) ...");
@@ -50,17 +50,31 @@ pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context
     } else if !found.is_empty() {
         reply::add(&mut answer, "result", found);
     }
-    reply::add(&mut answer, "searched", looked_at(searched));
-    let hint = match searched.stopped {
-        Some(Stopped::Deadline) => Some("time was over before everything was searched".to_owned()),
-        _ if mode == Mode::Content && searched.total > searched.shown => Some(format!(
+    let mut hints = Vec::new();
+    if searched.stopped == Some(Stopped::Deadline) {
+        hints.push("time was over before everything was searched".to_owned());
+    } else if mode == Mode::Content && searched.total > searched.shown {
+        hints.push(format!(
             "the first {} of {} matching lines are kept",
             searched.shown, searched.total
-        )),
-        _ => None,
-    };
-    if let Some(hint) = hint {
-        reply::add(&mut answer, "hint", hint);
+        ));
+    }
+    let lines = searched.files.iter().flat_map(|file| &file.lines);
+    let long = lines.filter(|line| line.is_cut).count();
+    if long > 0 {
+        is_cut = true;
+        reply::add(&mut answer, "truncated", true);
+        let (lines, them) = match long {
+            1 => ("line is", "it"),
+            _ => ("lines are", "them"),
+        };
+        hints.push(format!(
+            "{long} long {lines} cut around the match, where … is; read_file shows {them} whole"
+        ));
+    }
+    reply::add(&mut answer, "searched", looked_at(searched));
+    if !hints.is_empty() {
+        reply::add(&mut answer, "hint", hints.join("\n"));
     }
     Reply::json(&answer)
         .detail("matches", searched.total)

@@ -97,7 +97,10 @@ fn reply(searched: &Searched, cx: &Context, start: &Path, context: usize) -> Rep
             (skipped.too_long_lines, "with lines too long"),
             (skipped.special, "special"),
             (skipped.hidden, "not allowed"),
-            (skipped.links, "links"),
+            (
+                skipped.links,
+                if skipped.links == 1 { "link" } else { "links" },
+            ),
         ],
         stopped: searched.stopped,
     };

@@ -4,6 +4,7 @@
 use crate::prelude::*;
 use haft_ops::backend::Kind;
 use haft_ops::executor::Program;
+use haft_ops::text::duration::short;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -107,11 +108,29 @@ pub(super) fn limit(asked: Option<f64>, own: Duration, longest: Duration) -> Dur
     }
 }
 
-/// `2s`, `0.5s`.
+/// `2s`, `0.25s`: as it was asked for, and what was left of a longer time to the tenth.
 pub(super) fn brief(duration: Duration) -> String {
-    let tenths = duration.as_millis().div_ceil(100);
-    match (tenths / 10, tenths % 10) {
-        (whole, 0) => format!("{whole}s"),
-        (whole, tenth) => format!("{whole}.{tenth}s"),
+    if duration.subsec_nanos().is_multiple_of(1_000_000) {
+        return short(duration);
+    }
+    let tenths = u64::try_from(duration.as_millis() / 100 + 1).unwrap_or(u64::MAX);
+    short(Duration::from_millis(tenths.saturating_mul(100)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_as_it_was_asked_for() {
+        let told = |seconds| brief(Duration::from_secs_f64(seconds));
+        assert_eq!(
+            (told(2.0), told(0.25)),
+            ("2s".to_owned(), "0.25s".to_owned())
+        );
+        assert_eq!(
+            (told(0.1), told(1.9987)),
+            ("0.1s".to_owned(), "2s".to_owned())
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::limit::Beginning;
 use crate::prelude::*;
 use crate::{commands, reply::Reply};
 use haft_ops::exec::{self, Done};
-use haft_ops::executor::{Ended, Exit, Input, Prompts, Streams};
+use haft_ops::executor::{Captured, Ended, Exit, Finished, Input, Prompts, Streams};
 use std::path::Path;
 use std::time::Duration;
 
@@ -98,8 +98,13 @@ fn answer(command: &str, dir: &Path, done: &Done, limit: Duration, cx: &Context)
         reply::add(&mut answer, "truncated", true);
     }
     let mut hints = Vec::new();
-    stream(&mut answer, &mut hints, "stdout_path", output);
-    stream(&mut answer, &mut hints, "stderr_path", error);
+    let Finished {
+        output: whole_output,
+        error: whole_error,
+        ..
+    } = &done.finished;
+    stream(&mut answer, &mut hints, "stdout", output, whole_output);
+    stream(&mut answer, &mut hints, "stderr", error, whole_error);
     let notes = commands::notes(done, cx);
     hints.extend(notes.iter().map(|note| reply::plain(note).to_owned()));
     if !hints.is_empty() {
@@ -110,10 +115,20 @@ fn answer(command: &str, dir: &Path, done: &Done, limit: Duration, cx: &Context)
     commands::details(reply, done)
 }
 
-/// Where the whole of a stream is that was cut, and why that is not all.
-fn stream(answer: &mut serde_json::Value, hints: &mut Vec<String>, name: &str, stream: Beginning) {
+/// How much there was of a stream that was cut, where the whole of it is, and why that
+/// is not all.
+fn stream(
+    answer: &mut serde_json::Value,
+    hints: &mut Vec<String>,
+    name: &str,
+    stream: Beginning,
+    whole: &Captured,
+) {
+    if stream.is_cut {
+        reply::add_size(answer, name, whole.total_bytes, whole.total_lines);
+    }
     if let Some(path) = stream.path {
-        reply::add(answer, name, path);
+        reply::add(answer, &format!("{name}_path"), path);
     }
     hints.extend(stream.trouble);
 }

@@ -8,6 +8,7 @@ mod edit;
 mod exec;
 mod file;
 mod list;
+mod log;
 mod message;
 mod process;
 mod read;

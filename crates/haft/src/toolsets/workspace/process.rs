@@ -2,7 +2,7 @@
 
 use super::command::{self, Command};
 use super::until::Until;
-use super::{exec, reply, status};
+use super::{exec, log, reply, status};
 use crate::prelude::*;
 use haft_ops::exec::Exec;
 use haft_ops::executor::{Input, Prompts, Streams};
@@ -90,7 +90,7 @@ impl Tool for Process {
                 let id = args.id()?;
                 let tail = args.tail.filter(|tail| *tail > 0).unwrap_or(TAIL).min(MOST);
                 let mut answer = status::described(&table.status(&id)?, cx);
-                status::add_log(&mut answer, &table.log(&id, tail).await?, tail);
+                log::add(&mut answer, &table.log(&id, tail).await?, tail);
                 answer
             }
             Action::Kill => {

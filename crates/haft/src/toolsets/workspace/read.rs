@@ -59,12 +59,14 @@ fn text(path: &str, shown: Shown) -> Reply {
     let is_last = last >= shown.total_lines;
     let mut content = shown.text;
     let mut is_cut = shown.hit.is_some();
+    let mut is_open = false;
     // Each window with its last newline, so that together they are the file.
     if shown.lines > 0 && shown.long_line.is_none() && (!is_last || shown.final_newline) {
         if content.len() < MOST {
             content.push('\n');
         } else {
             is_cut = true;
+            is_open = is_last;
         }
     }
     let mut answer = json!({
@@ -87,6 +89,10 @@ fn text(path: &str, shown: Shown) -> Reply {
             long.shown,
             long.shown + 1
         );
+        reply::add(&mut answer, "hint", hint);
+    }
+    if is_open {
+        let hint = "only the newline at the end of the file is left out";
         reply::add(&mut answer, "hint", hint);
     }
     Reply::json(&answer)

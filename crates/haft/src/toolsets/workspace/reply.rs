@@ -10,7 +10,13 @@ use crate::toolsets::document::{self, taught};
 use crate::truncate::format_size;
 use crate::{Error, Reply};
 use haft_ops::executor::Refusal;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// Says how much there was of a stream that was cut.
+pub(super) fn add_size(answer: &mut Value, stream: &str, bytes: u64, lines: u64) {
+    add(answer, &format!("{stream}_bytes"), bytes);
+    add(answer, &format!("{stream}_lines"), lines);
+}
 
 /// A failure.
 pub(super) fn failure(error: &Error) -> Reply {

@@ -4,10 +4,8 @@ use super::reply;
 use crate::commands;
 use crate::prelude::*;
 use haft_ops::executor::Exit;
-use haft_ops::processes::{State, Status, Tail};
-use haft_ops::text::{decode, size, sniff};
+use haft_ops::processes::{State, Status};
 use serde_json::Value;
-use std::path::Path;
 use std::time::SystemTime;
 
 /// The fields that all actions answer with.
@@ -79,40 +77,4 @@ fn why(status: Exit) -> Option<String> {
         other => return Some(format!("signal: {other}")),
     };
     Some(format!("signal: {name}"))
-}
-
-/// The end of what it has said, and where the whole is if that is not all.
-pub(super) fn add_log(answer: &mut Value, log: &Tail, most: usize) {
-    let output = text(&log.output, log.output_bytes);
-    let error = text(&log.error, log.error_bytes);
-    reply::add(answer, "stdout", output);
-    reply::add(answer, "stderr", error);
-    reply::add(answer, "tail", most);
-    let more = |bytes: u64| bytes > most as u64;
-    if more(log.output_bytes) || more(log.error_bytes) {
-        reply::add(answer, "truncated", true);
-    }
-    let mut whole = |name, bytes, file: &Path| {
-        if more(bytes) {
-            reply::add(answer, name, file.to_string_lossy());
-        }
-    };
-    whole("stdout_path", log.output_bytes, &log.output_file);
-    whole("stderr_path", log.error_bytes, &log.error_file);
-}
-
-fn text(bytes: &[u8], total: u64) -> String {
-    if sniff::is_binary(bytes.get(..sniff::SAMPLE_BYTES).unwrap_or(bytes)) {
-        return format!("[binary output, {}, not shown]", size::size(total));
-    }
-    // What was cut off may have been the beginning of a character.
-    let is_cut = total > bytes.len() as u64;
-    let broken = bytes
-        .iter()
-        .take(3)
-        .take_while(|byte| is_cut && **byte & 0xc0 == 0x80)
-        .count();
-    // One that has not come whole will be there the next time.
-    let end = bytes.len() - decode::unfinished(bytes);
-    decode::lossy(bytes.get(broken..end).unwrap_or_default()).into_owned()
 }

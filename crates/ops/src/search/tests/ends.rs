@@ -16,10 +16,6 @@ fn what_is_no_file_is_skipped_and_counted() {
     let tree = Tree::new();
     tree.file("a", "needle\n");
     tree.file("nul", "needle\n\0");
-    tree.file(
-        "late",
-        [b"needle\n".repeat(100_000), b"\0".to_vec()].concat(),
-    );
     tree.fifo("fifo");
     tree.fifo(".gitignore");
     tree.link("link", "a");
@@ -30,7 +26,7 @@ fn what_is_no_file_is_skipped_and_counted() {
     assert_eq!(
         searched.skipped,
         Skipped {
-            binary: 2,
+            binary: 1,
             special: 2,
             links: 3,
             unreadable: 0,
@@ -38,7 +34,30 @@ fn what_is_no_file_is_skipped_and_counted() {
             hidden: 0
         }
     );
-    assert_eq!(searched.searched, 1);
+    assert_eq!((searched.searched, searched.skipped.total()), (1, 6));
+    // Those that the glob leaves out would not have been searched anyway.
+    let named = found(&tree, |search| search.glob = Some("br*".to_owned()));
+    assert_eq!((named.searched, named.skipped.links), (0, 1));
+}
+
+#[test]
+fn what_can_be_read_is_searched_though_a_nul_comes_late() {
+    let tree = Tree::new();
+    let text = |before: usize| {
+        let lines = [b"text\n".repeat(before), b"nul \0 needle\nneedle".to_vec()];
+        lines.concat()
+    };
+    tree.file("early", text(100));
+    tree.file("late", text(10_000));
+    tree.file("large", text(100_000));
+    let searched = found(&tree, |_| ());
+    assert_eq!((searched.total, searched.skipped.binary), (4, 1));
+    let lines: Vec<u64> = searched
+        .files
+        .iter()
+        .flat_map(|file| file.lines.iter().map(|line| line.number))
+        .collect();
+    assert_eq!(lines, [100_001, 100_002, 10_001, 10_002]);
 }
 
 #[test]
