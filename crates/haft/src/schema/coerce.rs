@@ -207,12 +207,11 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
     }
 }
 
-/// The text of an id that came as `1.0`. A float past 2^53 is more than one number.
+/// The text of an id that came as `1.0`.
 fn id(name: &str, value: &Value, kind: &str) -> Option<Value> {
-    let is_exact = value
-        .as_f64()
-        .is_some_and(|float| float.abs() < 9_007_199_254_740_992.0);
-    if kind != "string" || !value.is_f64() || !is_exact || !IDS.contains(&fold(name).as_str()) {
+    // Beyond this not every whole number is one of its own.
+    let is_exact = value.is_f64() && value.as_f64().is_some_and(|v| v.abs() < 2_f64.powi(53));
+    if kind != "string" || !is_exact || !IDS.contains(&fold(name).as_str()) {
         return None;
     }
     whole(value).map(|whole| Value::String(whole.to_string()))

@@ -260,6 +260,8 @@ fn a_blank_id_is_none_and_a_whole_number_is_one() {
     let refused = |arguments| checker.prepare(arguments).unwrap_err().to_string();
     let two = refused(json!({"chanId": "a", "channel_id": "b", "chatId": "1"}));
     assert!(two.contains("channel_id"), "{two}");
+    let inexact = refused(json!({"chanId": "a", "chatId": 1e22}));
+    assert!(inexact.contains("\"chatId\" must be a string"), "{inexact}");
     let fraction = refused(json!({"chanId": "a", "chatId": 1.5}));
     assert!(
         fraction.contains("\"chatId\" must be a string"),

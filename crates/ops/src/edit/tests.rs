@@ -319,7 +319,7 @@ fn very_many_matches_on_one_line_take_no_longer_than_the_line() {
         1_999_999
     );
     assert!(
-        begun.elapsed() < std::time::Duration::from_secs(5),
+        begun.elapsed() < std::time::Duration::from_secs(30),
         "{:?}",
         begun.elapsed()
     );
