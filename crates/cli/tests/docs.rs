@@ -295,7 +295,8 @@ fn every_tool_is_in_the_preset_all() {
 #[test]
 fn every_tool_file_is_listed() {
     let not_tools = [
-        "mod", "reply", "summary", "command", "status", "until", "entry", "found", "todo", "window",
+        "mod", "reply", "summary", "command", "status", "log", "until", "entry", "found", "todo",
+        "window",
     ];
     for toolset in toolsets::NAMES {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
