@@ -34,8 +34,9 @@ fn is_incomplete(call: &ToolCall, answer: Option<&Answer>) -> bool {
             let Some(old) = call.arguments.as_object() else {
                 return false;
             };
+            // Also where a person has changed what was shown to them around the mark.
             old.iter()
-                .any(|(name, value)| arguments.get(name).is_none() && has_mark(value))
+                .any(|(name, value)| has_mark(value) && arguments.get(name).is_none_or(has_mark))
         }
         _ => has_mark(&call.arguments),
     }

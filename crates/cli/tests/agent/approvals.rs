@@ -321,6 +321,8 @@ fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
         Says::calling("c1", "bash", &remove)
             .call("c2", "write", &write)
             .call("c3", "write", &other)
+            .call("c4", "write", &write)
+            .call("c5", "write", &write)
             .into(),
         Turn::text("Done."),
     ];
@@ -342,13 +344,20 @@ fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
         "c2=approve",
         "--answer",
         "c3=approve",
+        // Around the mark, and in its place.
+        "--answer",
+        r#"c4={"path":"around","content":"pw=[redacted]!"}"#,
+        "--answer",
+        r#"c5={"path":"instead","content":"none"}"#,
     ]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     for name in ["a", "c", "d", "e"] {
         assert!(bed.work(name).exists(), "{name}");
     }
     assert!(!bed.work("proof").exists() && !bed.work("conf").exists());
+    assert!(!bed.work("around").exists());
     assert_eq!(bed.read("other"), "fine");
+    assert_eq!(bed.read("instead"), "none");
     let told = results(&bed.messages());
     assert!(
         told.iter()
