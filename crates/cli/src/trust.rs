@@ -2,11 +2,11 @@
 //! thing is pinned by what it is; one that changed is another thing.
 
 use crate::exit::Failure;
+use haft::ops::private;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The largest file that is looked at as part of something that would run.
@@ -156,15 +156,11 @@ impl Trust {
             Failure::failed(format!("{} cannot be written: {error}", file.display()))
         };
         let folder = file.parent().unwrap_or(Path::new("/"));
-        haft::ops::private::folder(folder).map_err(fail)?;
+        private::folder(folder).map_err(fail)?;
         // Two at once must not undo each other.
-        let lock = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(file.with_extension("lock"))
-            .map_err(fail)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let lock = private::file(&options, &file.with_extension("lock")).map_err(fail)?;
         lock.lock().map_err(fail)?;
         let damaged = |why: &str| {
             Failure::failed(format!(
@@ -192,13 +188,7 @@ impl Trust {
             stored["projects"][&self.project] = trusted.into();
         }
         let new = file.with_extension(format!("new-{}", std::process::id()));
-        let mut out = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new)
-            .map_err(fail)?;
+        let mut out = private::file(options.truncate(true), &new).map_err(fail)?;
         out.write_all(format!("{stored:#}\n").as_bytes())
             .and_then(|()| out.sync_all())
             .and_then(|()| std::fs::rename(&new, file))

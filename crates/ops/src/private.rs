@@ -1,8 +1,11 @@
-//! Folders that only their owner may look into, whatever the umask says.
+//! Folders and files that only their owner may look into, whatever the umask says.
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, chmodat, mkdirat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, chmodat, fchmod, fstat, mkdirat, statat};
 use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Makes a folder, and those above it that are missing, for their owner alone;
@@ -12,6 +15,13 @@ use std::path::Path;
 /// # Errors
 /// What the system says.
 pub fn folder(path: &Path) -> io::Result<()> {
+    made(path)?;
+    check(path)
+}
+
+/// Makes a folder, and those above it, where they are missing; one that is there stays as
+/// it is.
+pub(crate) fn made(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
         .take_while(|folder| {
@@ -27,7 +37,54 @@ pub fn folder(path: &Path) -> io::Result<()> {
             Err(errno) => return Err(errno.into()),
         }
     }
-    check(path)
+    Ok(())
+}
+
+/// Opens a file for its owner alone, as the options say; one that is there already is
+/// closed to others.
+///
+/// # Errors
+/// What the system says.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "files of haft's own, outside every scope"
+)]
+pub fn file(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let open = || options.clone().mode(0o600).open(path);
+    let file = match open() {
+        // Another process has just made it, under a umask that leaves its owner nothing.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && opened(path) => open()?,
+        file => file?,
+    };
+    close(&file)?;
+    Ok(file)
+}
+
+/// Closes an open file to everybody but its owner, if that is us.
+///
+/// # Errors
+/// What the system says.
+pub fn close(file: impl AsFd) -> io::Result<()> {
+    let stat = fstat(&file)?;
+    let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if is_ours && is_file && stat.st_mode & 0o777 != 0o600 {
+        fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+    }
+    Ok(())
+}
+
+/// Whether a file of ours that we could not open may be opened now.
+fn opened(path: &Path) -> bool {
+    let Ok(stat) = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) else {
+        return false;
+    };
+    let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    is_ours
+        && is_file
+        && stat.st_mode & 0o600 != 0o600
+        && chmodat(CWD, path, Mode::RUSR | Mode::WUSR, AtFlags::empty()).is_ok()
 }
 
 /// Looks at a folder of haft's own, where there is one: who else could change what is in
@@ -118,5 +175,29 @@ mod tests {
         std::fs::write(temp.path().join("file"), "x").unwrap();
         assert!(folder(&temp.path().join("link")).is_err());
         assert!(folder(&temp.path().join("file")).is_err());
+    }
+
+    #[test]
+    fn a_file_is_its_owners_alone_whatever_it_was() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let path = temp.path().join("file");
+        let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        drop(file(&options, &path).unwrap());
+        assert_eq!(mode(), 0o600);
+        for other in [0o666, 0o644, 0o000, 0o400] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(other)).unwrap();
+            drop(file(&options, &path).unwrap());
+            assert_eq!(mode(), 0o600, "{other:o}");
+        }
+        // What is no file stays what it is.
+        let null = Path::new("/dev/null");
+        let before = std::fs::metadata(null).unwrap().permissions().mode();
+        drop(file(&options, null).unwrap());
+        assert_eq!(
+            std::fs::metadata(null).unwrap().permissions().mode(),
+            before
+        );
     }
 }

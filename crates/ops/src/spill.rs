@@ -4,7 +4,6 @@ use crate::executor::{Captured, Disk, When};
 use crate::{Error, Result};
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -156,18 +155,11 @@ impl Spill {
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "outputs lie in haft's own folder, outside every scope"
-    )]
     fn put(&self, path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
         crate::private::folder(&self.folder)?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        let mut file = crate::private::file(&options, path)?;
         parts.iter().try_for_each(|part| file.write_all(part))
     }
 }

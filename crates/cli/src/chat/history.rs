@@ -2,7 +2,6 @@
 
 use haft::ops::private;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// How many entries are kept.
@@ -114,15 +113,8 @@ impl History {
         if let Some(folder) = file.parent() {
             private::folder(folder)?;
         }
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the history is a file of our own"
-        )]
-        let mut file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(file)?;
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = private::file(options.append(true).create(true), file)?;
         // One write, so that two chats at once do not mix their lines.
         file.write_all(format!("{}\n", encoded(text)).as_bytes())
     }
@@ -147,7 +139,11 @@ impl History {
             .iter()
             .map(|entry| encoded(entry) + "\n")
             .collect();
-        if fresh.write_all(text.as_bytes()).is_ok() {
+        let closed = private::close(&fresh);
+        if closed
+            .and_then(|()| fresh.write_all(text.as_bytes()))
+            .is_ok()
+        {
             let _ = fresh.persist(file);
         }
     }

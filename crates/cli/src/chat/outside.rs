@@ -34,6 +34,7 @@ fn edited_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<Stri
         None => builder.tempfile(),
     }
     .map_err(failed)?;
+    haft::ops::private::close(&file).map_err(failed)?;
     writeln!(file, "{text}").map_err(failed)?;
     // The value may be a command with options; a shell takes it apart as git does.
     #[expect(

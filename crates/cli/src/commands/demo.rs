@@ -62,6 +62,8 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
         .prefix("haft-demo-")
         .tempdir()
         .map_err(failed)?;
+    // The umask may have taken away what the owner needs.
+    haft::ops::private::folder(folder.path()).map_err(failed)?;
     let work = folder.path().join("work");
     lay_out(&work).map_err(failed)?;
     let exit = signals::block_on(async {
@@ -89,7 +91,7 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
 )]
 fn lay_out(work: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::create_dir_all(work)?;
+    haft::ops::private::folder(work)?;
     for (name, text, runs) in FILES {
         let path = work.join(name);
         std::fs::write(&path, text)?;

@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -115,7 +114,7 @@ fn item(server: &Configured, settings: &Settings) -> Item {
                 Value::Array(items) => items.iter().map(as_text).collect(),
                 _ => Vec::new(),
             };
-            let words = [vec![program.display().to_string()], own].concat();
+            let words = [server.written_program(None).into_iter().collect(), own].concat();
             let folders = [
                 Some(settings.work_dir.as_path()),
                 Some(server.folder.as_path()),
@@ -275,12 +274,9 @@ impl Kept {
             haft::ops::private::folder(folder)?;
         }
         let new = self.0.with_extension(format!("new-{}", std::process::id()));
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        let mut file = haft::ops::private::file(&options, &new)?;
         file.write_all(value.to_string().as_bytes())?;
         std::fs::rename(&new, &self.0)
     }

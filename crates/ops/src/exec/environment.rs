@@ -35,14 +35,19 @@ pub fn for_commands(
     let mut kept: Vec<_> = variables
         .into_iter()
         .filter(|(name, value)| {
-            granted.iter().any(|granted| name == granted.as_str())
-                || !(is_secret(name) || loads_code(name) || holds_password(value))
+            granted.iter().any(|granted| name == granted.as_str()) || !is_withheld(name, value)
         })
         .collect();
     for (name, value) in UNATTENDED {
         set(&mut kept, name, OsStr::new(value));
     }
     kept
+}
+
+/// Whether a variable is kept from everybody whom the person has not given it by name: it
+/// is a secret, by its name or by what it holds, or it makes programs load code.
+pub fn is_withheld(name: &OsStr, value: &OsStr) -> bool {
+    is_secret(name) || loads_code(name) || holds_password(value)
 }
 
 /// The values that are secrets: they should not be written down. Places are none.

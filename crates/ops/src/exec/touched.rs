@@ -170,6 +170,7 @@ fn copy_out(folder: &OwnedFd, name: &OsStr, to: &Path) -> bool {
             return Err(std::io::ErrorKind::Unsupported.into());
         }
         let mut to = File::from(openat(CWD, to, made, Mode::RUSR | Mode::WUSR)?);
+        private::close(&to)?;
         std::io::copy(&mut File::from(from), &mut to)?;
         Ok(unlinkat(folder, name, AtFlags::empty())?)
     };

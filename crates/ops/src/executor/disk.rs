@@ -2,9 +2,9 @@
 //! the file and its end goes round in a second one without a name; when the
 //! output is over the two become one.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -284,24 +284,13 @@ fn trouble(path: &Path, error: &io::Error) -> String {
     .to_string()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "outputs lie in haft's own folder, outside every scope"
-)]
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
+        crate::private::made(folder)?;
     }
-    File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    crate::private::file(&options, path)
 }
 
 /// A file beside `path` that is gone when it is closed.

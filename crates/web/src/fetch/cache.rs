@@ -157,11 +157,9 @@ impl Cache {
         self.sweep(bytes.len() as u64)?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let temporary = path.with_extension(format!("{}-{number}.new", std::process::id()));
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temporary)
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let written = private::file(&options, &temporary)
             .and_then(|mut file| {
                 writeln!(file, "{head}")?;
                 file.write_all(bytes)

@@ -4,7 +4,7 @@ use crate::env;
 use crate::exit::Failure;
 use haft_mcp::Token;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The variable that sets it.
@@ -78,11 +78,7 @@ fn made(state: &Path, file: &Path) -> io::Result<String> {
     let beside = state.join(format!("{FILE}.{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
     let write = || -> io::Result<()> {
-        let mut open = options
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(&beside)?;
+        let mut open = haft::ops::private::file(options.create_new(true).write(true), &beside)?;
         io::Write::write_all(&mut open, format!("{}\n", token.reveal()).as_bytes())?;
         open.sync_all()?;
         match std::fs::hard_link(&beside, file) {

@@ -87,18 +87,12 @@ impl Litter {
         Ok(Noted { litter: self })
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "haft's own notes, not files of a session"
-    )]
     fn open(&self) -> io::Result<Notes> {
         crate::private::folder(&self.folder)?;
         let path = self.folder.join(super::replace::random_name());
-        let file = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true);
+        let file = crate::private::file(&options, &path)?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(Notes {
             file,

@@ -8,7 +8,7 @@
 
 use super::super::{Exit, Refusal, Streams, Survivor};
 use super::order::{self, Names};
-use rustix::fs::{AtFlags, CWD, Mode, mkdirat, mkfifoat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, chmodat, mkfifoat, unlinkat};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -134,13 +134,15 @@ const PIPES: [&str; 4] = ["in", "done", "error", "control"];
 impl Folder {
     fn new(below: &Path) -> io::Result<Self> {
         let path = below.join(format!("ssh-{}", order::random()));
-        mkdirat(CWD, &path, Mode::RWXU)?;
+        crate::private::folder(&path)?;
         Ok(Self { path })
     }
 
     fn pipe(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)?;
+        // The umask may have taken away what the owner needs.
+        chmodat(CWD, &path, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
         Ok(path)
     }
 }
