@@ -19,16 +19,11 @@ pub(crate) fn start(level: &str, secrets: &[String]) {
 }
 
 /// The same into a file: the screen is somebody's.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "haft's own file, outside every scope"
-)]
 pub(crate) fn start_in(level: &str, secrets: &[String], file: Option<&Path>) {
-    use std::os::unix::fs::OpenOptionsExt;
     let opened = file.and_then(|file| {
         let mut options = std::fs::OpenOptions::new();
-        options.create(true).append(true).mode(0o600);
-        options.open(file).ok()
+        options.create(true).append(true);
+        haft::ops::private::file(&options, file).ok()
     });
     match opened {
         Some(file) => begin(level, secrets, &Place::File(Arc::new(file)), false),
@@ -108,7 +103,9 @@ impl Secrets {
     }
 }
 
-/// A place without them. An entry of the log comes as a whole.
+/// A place without them. An entry of the log comes as a whole. One that cannot be written
+/// is lost without a word: there is nobody left to tell, and whoever is told of an error
+/// here would say so on stderr, which may be what is gone.
 struct Quiet(Arc<Secrets>, Place);
 
 impl Write for Quiet {
@@ -120,14 +117,53 @@ impl Write for Quiet {
                 text = text.replace(secret.as_str(), "[redacted]");
             }
         }
-        match &self.1 {
-            Place::Stderr => io::stderr().write_all(text.as_bytes())?,
-            Place::File(file) => (&**file).write_all(text.as_bytes())?,
-        }
+        let _ = match &self.1 {
+            Place::Stderr => io::stderr().write_all(text.as_bytes()),
+            Place::File(file) => (&**file).write_all(text.as_bytes()),
+        };
         Ok(entry.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test starts itself again, with stderr gone"
+)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// Set for the process that has no stderr.
+    const WITHOUT: &str = "HAFT_TEST_WITHOUT_STDERR";
+
+    /// A log that cannot be written ends nothing, not even in a panic.
+    #[test]
+    fn a_panic_without_stderr_is_survived() {
+        if std::env::var_os(WITHOUT).is_some() {
+            begin("trace", &[], &Place::Stderr, false);
+            tracing::error!("nobody hears this");
+            let caught = std::panic::catch_unwind(|| panic!("nor this"));
+            assert!(caught.is_err());
+            return;
+        }
+        let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
+        let broken = || Stdio::from(io::pipe().unwrap().1);
+        for stderr in [full(), broken()] {
+            let ended = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "log::tests::a_panic_without_stderr_is_survived"])
+                .arg("--nocapture")
+                .env(WITHOUT, "1")
+                .stderr(stderr)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+            assert!(ended.status.success(), "{}: {said}", ended.status);
+            assert!(said.contains("1 passed"), "{said}");
+        }
     }
 }

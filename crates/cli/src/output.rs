@@ -132,9 +132,13 @@ pub(crate) fn usage(error: &clap::Error) -> Exit {
         note(error.render().to_string().trim_end());
         Exit::Usage
     } else {
-        // If nobody reads it, so be it.
-        let _ = error.print();
-        Exit::Done
+        match error.print().and_then(|()| io::stdout().flush()) {
+            Err(failed) if failed.kind() != ErrorKind::BrokenPipe => {
+                note(&format!("error: cannot write to stdout: {failed}"));
+                Exit::Failed
+            }
+            _ => Exit::Done,
+        }
     }
 }
 

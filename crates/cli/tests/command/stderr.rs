@@ -1,0 +1,125 @@
+//! Nobody has to listen on stderr: where it cannot be written, haft works all the same.
+
+use crate::scratch::{Ended, Scratch};
+use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Runs the command with stderr made unusable by the shell: `2>&-`, `2>/dev/full`.
+fn without(scratch: &Scratch, redirect: &str, args: &[&str], input: &str) -> Ended {
+    let haft = scratch.command(&[]);
+    let mut command = Command::new("sh");
+    command
+        .arg("-c")
+        .arg(format!("exec \"$0\" \"$@\" {redirect}"))
+        .arg(haft.get_program())
+        .args(args)
+        .current_dir(scratch.work(""))
+        .env_clear()
+        .env("HOME", scratch.home(""))
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It may not want to read it.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    Ended::from(child.wait_with_output().unwrap())
+}
+
+/// What a client says that makes one call.
+const CLIENT: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":"a.txt"}}}"#,
+    "\n",
+);
+
+#[test]
+fn a_stderr_that_cannot_be_written_ends_nothing() {
+    let scratch = Scratch::new();
+    scratch.file("a.txt", "hello\n");
+    // Something to say on stderr, by every command.
+    scratch.file("haft.yaml", "sandbox: off\nsystem_prompt: ${SOMETHING}\n");
+    for redirect in ["2>/dev/full", "2>&-", "2>&1 >/dev/null | true"] {
+        let is_piped = redirect.contains('|');
+        for level in ["warn", "trace"] {
+            let call = ["--log", level, "call", "read", "path=a.txt"];
+            let ended = without(&scratch, redirect, &call, "");
+            assert_eq!(ended.code, Some(0), "{redirect} {level} {ended:?}");
+            let missing = ["--log", level, "call", "read", "path=none"];
+            let ended = without(&scratch, redirect, &missing, "");
+            let code = if is_piped { 0 } else { 1 };
+            assert_eq!(ended.code, Some(code), "{redirect} {level} {ended:?}");
+            let ended = without(&scratch, redirect, &["--log", level, "mcp"], CLIENT);
+            assert_eq!(ended.code, Some(0), "{redirect} {level} {ended:?}");
+            assert!(
+                is_piped || ended.out.contains("hello"),
+                "{redirect} {level} {ended:?}"
+            );
+        }
+        // A mistake keeps its exit code.
+        for args in [
+            &["call", "none"][..],
+            &["nonsense"],
+            &["--dir", "/none", "tools"],
+        ] {
+            let ended = without(&scratch, redirect, args, "");
+            let code = if is_piped { 0 } else { 2 };
+            assert_eq!(ended.code, Some(code), "{redirect} {args:?} {ended:?}");
+        }
+    }
+}
+
+/// A result that cannot be written is a failure, and not a crash; one that nobody wants
+/// to read any more is neither.
+#[test]
+fn a_stdout_that_cannot_be_written_is_a_failure() {
+    let scratch = Scratch::new();
+    scratch.file("a.txt", "hello\n");
+    for args in [
+        &["call", "read", "path=a.txt"][..],
+        &["tools"],
+        &["--help"],
+        &["--version"],
+        &["help", "call"],
+        &["config", "schema"],
+        &["completions", "bash"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = scratch
+            .command(args)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+            .wait_with_output()
+            .unwrap();
+        let ended = Ended::from(output);
+        assert_eq!(ended.code, Some(1), "{args:?} {ended:?}");
+        assert!(
+            ended.err.contains("cannot write to stdout"),
+            "{args:?} {ended:?}"
+        );
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = scratch
+            .command(args)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+            .wait_with_output()
+            .unwrap();
+        let ended = Ended::from(output);
+        assert_eq!(
+            (ended.code, ended.err.as_str()),
+            (Some(0), ""),
+            "{args:?} {ended:?}"
+        );
+    }
+}
