@@ -197,7 +197,7 @@ pub(crate) async fn agent(
     if limits.max_cost.is_some() && !settings.quiet && !has_price(&new.provider, &new.model) {
         output::note(&format!(
             "warning: max_cost has no effect: the price of {} is not known",
-            new.model
+            settings.as_written("model").unwrap_or(&new.model)
         ));
     }
     let mut agent = Agent::new(model, runtime)

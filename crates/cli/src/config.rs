@@ -19,6 +19,8 @@ mod sources;
 pub(crate) mod template;
 mod value;
 pub(crate) mod web;
+mod wide;
+mod withheld;
 mod yaml;
 
 pub(crate) use keys::{APPROVE, MODES};
@@ -45,6 +47,9 @@ pub(crate) struct Settings {
     /// `None` for the toolset's own.
     pub(crate) preset: Option<String>,
     pub(crate) work_dir: PathBuf,
+    /// Whether the person named it: it is neither where haft happened to be started nor
+    /// the project's choice.
+    pub(crate) is_named: bool,
     /// The folder that the person works in, unless a project's file moves it.
     pub(crate) started: PathBuf,
     /// Zero for none.
@@ -66,8 +71,9 @@ pub(crate) struct Settings {
     pub(crate) mcp: Vec<mcp::Configured>,
     /// Which model answers; or what keeps that from being known.
     pub(crate) model: Result<model::Model, Failure>,
-    /// What the project says of that, and has to be looked at first.
-    pub(crate) model_of_project: Option<Item>,
+    /// What the project's file says that has to be looked at first: the variables it uses,
+    /// and which model answers.
+    pub(crate) of_project: Vec<Item>,
     pub(crate) interrupt_on: BTreeSet<String>,
     /// Whether everything of the project may run, this once.
     pub(crate) trust: bool,
@@ -83,6 +89,27 @@ pub(crate) struct Settings {
     pub(crate) warnings: Vec<String>,
     /// Every key that is set or has a default, to be shown.
     pub(crate) shown: Vec<Shown>,
+}
+
+impl Settings {
+    /// Whether tools may be given the work folder.
+    ///
+    /// # Errors
+    /// When it is a home folder or one of the system, and nobody named it.
+    pub(crate) fn open_to_tools(&self) -> Result<(), Failure> {
+        match wide::what(&self.work_dir) {
+            Some(what) if !self.is_named => Err(wide::refusal(&self.work_dir, what)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The text of a key as its file writes it, if there are variables in it: what they
+    /// hold is not shown.
+    pub(crate) fn as_written(&self, key: &str) -> Option<&str> {
+        let shown = self.shown.iter().find(|shown| shown.key == key)?;
+        let written = shown.value.as_str()?;
+        value::variables(written).next().map(|_| written)
+    }
 }
 
 /// A key as `haft config show` prints it.
@@ -143,8 +170,10 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let current = env::current_folder()?;
     let here = places::here(flags, &current)?;
     let started = here.0.clone();
-    let sources = Sources::read(flags, &current, &here.0, folders.config.as_deref())?;
+    let mut sources = Sources::read(flags, &current, &here.0, folders.config.as_deref())?;
+    let trust = Trust::load(folders.state.as_deref(), &started, flags.trust);
     let mut warnings = Vec::new();
+    let variables = sources.withhold(&trust, &mut warnings)?;
     let mut shown = Vec::new();
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
 
@@ -160,7 +189,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let in_force = given_or(preset.clone(), own.into());
     show("tools.preset", in_force.written, in_force.from.to_string());
 
-    let (work_dir, from) = places::work_dir(&sources, here, home)?;
+    let (work_dir, from, is_named) = places::work_dir(&sources, here, home)?;
     show("tools.work_dir", work_dir.shown.into(), from.to_string());
     let work_dir = work_dir.path;
     let timeout = timeout(&sources, &mut warnings)?;
@@ -210,9 +239,9 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     }
     let mcp = mcp::load(&sources, &mut warnings, &mut shown)?;
     let model_of_project = model::of_project(&sources);
-    let heeds = model_of_project.as_ref().is_none_or(|item| {
-        Trust::load(folders.state.as_deref(), &started, flags.trust).allows(item)
-    });
+    let heeds = model_of_project
+        .as_ref()
+        .is_none_or(|item| trust.allows(item));
     let model = model::load(&sources, heeds, home, &mut warnings, &mut shown);
     if let Err(failure) = &model {
         warnings.push(failure.message.clone());
@@ -233,6 +262,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         toolset: text(&toolset).to_owned(),
         preset: preset.map(|preset| text(&preset).to_owned()),
         work_dir,
+        is_named,
         started,
         timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
             .unwrap_or_default(),
@@ -248,7 +278,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         plugins,
         mcp,
         model,
-        model_of_project,
+        of_project: variables.into_iter().chain(model_of_project).collect(),
         interrupt_on,
         trust: flags.trust,
         policy,

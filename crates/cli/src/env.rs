@@ -43,6 +43,11 @@ pub(crate) fn folders() -> haft::Folders {
     folders_of(account_home(), absolute)
 }
 
+/// The home folders of the person: what `HOME` says, and the account's own.
+pub(crate) fn homes() -> Vec<PathBuf> {
+    absolute("HOME").into_iter().chain(account_home()).collect()
+}
+
 fn folders_of(
     account: Option<PathBuf>,
     absolute: impl Fn(&str) -> Option<PathBuf>,

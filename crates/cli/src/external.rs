@@ -33,7 +33,7 @@ pub(crate) struct External {
 
 /// Everything of a project that would run.
 pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
-    let mut items: Vec<Item> = settings.model_of_project.clone().into_iter().collect();
+    let mut items = settings.of_project.clone();
     items.extend(crate::agent::skills_of_project(&settings.started));
     let plugins = settings.plugins.iter().filter(|plugin| plugin.is_project);
     items.extend(plugins.map(|plugin| item(plugin, settings)));
@@ -273,11 +273,7 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
         &[&settings.work_dir, &plugin.folder],
     );
     // As it is written: what a variable holds may be secret, and is not to be shown.
-    let shown = [
-        vec![plugin.program.display().to_string()],
-        plugin.written_arguments(),
-    ]
-    .concat();
+    let shown = [vec![plugin.written_program()], plugin.written_arguments()].concat();
     let mut remarks = remarks(plugin);
     if files.is_empty() {
         remarks.push("none of its files is known: they may change unnoticed".to_owned());
@@ -392,25 +388,15 @@ impl Known {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "haft's own file, outside every scope"
-)]
 impl haft::Memory for Known {
     fn load(&self) -> Option<serde_json::Value> {
-        serde_json::from_slice(&std::fs::read(self.file()?).ok()?).ok()
+        servers::Kept(self.file()?).load()
     }
 
     fn store(&self, introduction: &serde_json::Value) {
-        let write = || -> Option<()> {
-            haft::ops::private::folder(&self.folder).ok()?;
-            let file = self.file()?;
-            let new = file.with_extension(format!("new-{}", std::process::id()));
-            std::fs::write(&new, introduction.to_string()).ok()?;
-            std::fs::rename(&new, file).ok()
-        };
-        // What is not remembered is asked again.
-        let _ = write();
+        if let Some(file) = self.file() {
+            haft::Memory::store(&servers::Kept(file), introduction);
+        }
     }
 }
 

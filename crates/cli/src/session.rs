@@ -36,12 +36,17 @@ pub(crate) enum Offer {
 pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
     let settings = config::load(shared)?;
     log::start(&settings.log, &settings.secrets);
+    note_warnings(&settings);
+    Ok(settings)
+}
+
+/// Says what the person should know about the configuration.
+pub(crate) fn note_warnings(settings: &Settings) {
     if !settings.quiet {
         for warning in &settings.warnings {
             output::note(warning);
         }
     }
-    Ok(settings)
 }
 
 /// The same for a chat, whose screen is no place for logs.
@@ -53,17 +58,14 @@ pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
         .as_ref()
         .map(|state| state.join("chat.log"));
     log::start_in(&settings.log, &settings.secrets, file.as_deref());
-    if !settings.quiet {
-        for warning in &settings.warnings {
-            output::note(warning);
-        }
-    }
+    note_warnings(&settings);
     Ok(settings)
 }
 
-/// Makes the session, with nobody to ask and nothing recorded.
+/// Makes a session to look at: no model and no client gets its tools. So it may be in any
+/// folder.
 pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
-    build_with(settings, offer, None, None)
+    built(settings, described(settings, offer, None, None)?)
 }
 
 /// Makes the session.
@@ -73,6 +75,7 @@ pub(crate) fn build_with(
     approver: Option<Arc<dyn Approver>>,
     record: Option<Record>,
 ) -> Result<Runtime, Failure> {
+    settings.open_to_tools()?;
     let builder = described(settings, offer, approver, record)?;
     built(settings, builder)
 }
@@ -92,6 +95,7 @@ pub(crate) fn build_for_agent(
     approver: Arc<dyn Approver>,
     going_on: GoingOn,
 ) -> Result<Runtime, Failure> {
+    settings.open_to_tools()?;
     let builder = described(settings, Offer::Preset, Some(approver), None)?;
     let GoingOn { id, state, files } = going_on;
     let files = files.into_iter().map(|file| Kept {

@@ -46,6 +46,7 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
             Past::Session(Box::new(sessions.take(&id).map_err(told)?))
         }
     };
+    settings.open_to_tools()?;
     let is_resumed = matches!(past, Past::Session(_));
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let chosen = settings.model.clone()?;

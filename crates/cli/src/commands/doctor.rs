@@ -146,6 +146,13 @@ async fn attempt(runtime: &Runtime) -> Result<Duration, String> {
     }
 }
 
+fn work_dir(settings: &Settings) -> String {
+    match settings.as_written("tools.work_dir") {
+        Some(written) => written.to_owned(),
+        None => settings.work_dir.to_string_lossy().into_owned(),
+    }
+}
+
 fn as_text(settings: &Settings, findings: &Findings) -> String {
     let mut lines = vec![
         format!(
@@ -160,7 +167,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
     lines.push(findings.processes.clone());
     lines.push(String::new());
     lines.extend(place::rules(settings));
-    lines.push(format!("work folder: {}", settings.work_dir.display()));
+    lines.push(format!("work folder: {}", work_dir(settings)));
     lines.push(format!("commands: {}", findings.commands));
     match &findings.works {
         Ok(took) => lines.push(format!(
@@ -189,7 +196,7 @@ fn as_json(settings: &Settings, findings: &Findings) -> Value {
         "processes": findings.processes,
         "mode": findings.mode,
         "network": findings.network,
-        "work_dir": settings.work_dir.to_string_lossy(),
+        "work_dir": work_dir(settings),
         "commands": {
             "where": findings.commands,
             "works": findings.works.is_ok(),

@@ -28,12 +28,9 @@ pub(crate) fn run(shared: &Shared, command: &Servers) -> Result<Exit, Failure> {
 fn reached(server: &Server, settings: &Settings) -> String {
     let written = &server.configured.written;
     match &server.configured.how {
-        How::Program { program, .. } => {
-            let program = program
-                .strip_prefix(&settings.started)
-                .unwrap_or(program)
-                .display()
-                .to_string();
+        How::Program { .. } => {
+            let program = server.configured.written_program(Some(&settings.started));
+            let program = program.unwrap_or_default();
             let none = Vec::new();
             let mut words = vec![shell_word(&program)];
             let mut before = String::new();

@@ -35,6 +35,7 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
     let (id, prompt) = which(&sessions, &settings, args)?;
     let looked = sessions.look(&id).map_err(told)?;
     let settings = in_its_folder(shared, settings, &looked.info.work_dir)?;
+    settings.open_to_tools()?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let taken = sessions.take(&id).map_err(told)?;
     let manner = Manner {
@@ -106,7 +107,11 @@ pub(crate) fn in_its_folder(
         dir: Some(folder.to_owned()),
         ..shared.clone()
     };
-    crate::config::load(&shared)
+    let mut settings = crate::config::load(&shared)?;
+    // By the record, which is not a person's word.
+    settings.is_named = false;
+    session::note_warnings(&settings);
+    Ok(settings)
 }
 
 /// `CALL_ID=approve|reject|JSON`

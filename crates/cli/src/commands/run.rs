@@ -27,6 +27,7 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         return resume::go_on(shared, &resume);
     }
     let settings = session::settings(shared)?;
+    settings.open_to_tools()?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let prompt = prompt(args.prompt.as_deref())?;
     if prompt.trim().is_empty() {

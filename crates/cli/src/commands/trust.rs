@@ -10,7 +10,11 @@ use haft::ops::text::decode::visible;
 
 /// Shows it, asks, and keeps the answer.
 pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
-    let settings = session::settings(shared)?;
+    // As it would be once it is trusted: that is what somebody says yes to.
+    let settings = session::settings(&Shared {
+        trust: true,
+        ..shared.clone()
+    })?;
     let trust = Trust::load(settings.folders.state.as_deref(), &settings.started, false);
     if args.revoke {
         trust.set(&[])?;

@@ -30,6 +30,8 @@ pub(crate) enum Executor {
 pub(crate) struct Host {
     /// As ssh takes it.
     pub(crate) name: String,
+    /// As it is shown, with the names of variables in it.
+    pub(crate) shown: String,
     /// The folder there that stands for the work folder.
     pub(crate) dir: Option<PathBuf>,
     /// More options for ssh, `Name=value`.
@@ -38,7 +40,7 @@ pub(crate) struct Host {
 
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        f.write_str(&self.shown)
     }
 }
 
@@ -149,6 +151,7 @@ fn executor_of(given: &Given) -> Result<Executor, Failure> {
     match text("ssh")? {
         None => wrong(""),
         Some(name) => Ok(Executor::Ssh(Host {
+            shown: given.written["ssh"].as_str().unwrap_or(&name).to_owned(),
             name,
             dir: text("dir")?.map(PathBuf::from),
             options,

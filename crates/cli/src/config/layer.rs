@@ -31,6 +31,10 @@ pub(crate) struct Layer {
     /// Where its relative paths start.
     pub(crate) folder: PathBuf,
     pub(crate) entries: Vec<Entry>,
+    /// The file as it was read.
+    pub(crate) text: String,
+    /// Keys that it sets to something that was not to be used.
+    pub(crate) withheld: Vec<&'static str>,
 }
 
 /// A key that a file sets.
@@ -75,6 +79,8 @@ impl Layer {
             shown,
             folder,
             entries: Vec::new(),
+            text: String::new(),
+            withheld: Vec::new(),
         };
         let root = yaml::parse(&text).map_err(|malformed| layer.malformed(&malformed, &text))?;
         match root.content {
@@ -87,6 +93,7 @@ impl Layer {
                 ));
             }
         }
+        layer.text = text;
         Ok(Some(layer))
     }
 

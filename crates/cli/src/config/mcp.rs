@@ -3,6 +3,7 @@
 
 use super::plugins::{Environment, located, texts};
 use super::sources::{Listed, Origin, Sources};
+use super::value;
 use super::{Shown, joined};
 use crate::env;
 use crate::exit::Failure;
@@ -51,6 +52,21 @@ pub(crate) struct Configured {
     /// How it is written, for who has to say yes to it.
     pub(crate) written: Value,
     pub(crate) from: String,
+}
+
+impl Configured {
+    /// The program as it may be shown, where it is one: as a path from a folder if it is
+    /// below that, or with the names of variables in it.
+    pub(crate) fn written_program(&self, from: Option<&Path>) -> Option<String> {
+        let program = self.how.program()?;
+        let below = from.and_then(|folder| program.strip_prefix(folder).ok());
+        let written = match &self.written["command"] {
+            Value::Array(words) => words.first().and_then(Value::as_str),
+            other => other.as_str(),
+        };
+        let written = written.unwrap_or_default();
+        Some(value::shown_path(written, below.unwrap_or(program)))
+    }
 }
 
 /// How a server is reached.

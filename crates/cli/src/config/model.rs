@@ -1,9 +1,9 @@
 //! Which model answers, and how long an agent may work. A project may choose among
-//! what the person has, and tighten limits; it does not say where what is said goes,
-//! unless that is this machine or the person trusts it.
+//! what the person has, and tighten limits; it does not say where what is said goes, not
+//! even to this machine, unless the person trusts it.
 
 use super::sources::{Given, Origin, Sources};
-use super::{Shown, joined, redact, text};
+use super::{Shown, joined, redact, text, value};
 use crate::exit::Failure;
 use crate::trust::{Item, Pin};
 use haft_agent::provider::Secret;
@@ -18,8 +18,8 @@ pub(crate) struct Model {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) api_key: Option<Secret>,
-    /// Somebody else than the person has said where it goes, and they were not asked:
-    /// keys of their environment are not for it.
+    /// The project says where it goes, and with a key of its own that it does not get: the
+    /// keys of the person are not for it.
     pub(crate) is_keyless: bool,
     /// A recorded session.
     pub(crate) replay: Option<PathBuf>,
@@ -37,23 +37,15 @@ pub(crate) struct Model {
 const WHERE: [&str; 4] = ["provider", "base_url", "api_key", "replay"];
 
 /// What the project says of that, to be looked at by the person, unless it is a choice
-/// among their own or stays on this machine.
+/// among their own providers. Who listens on this machine may be anybody, so an address
+/// is no better for being here.
 pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
     let project = |name: &str| sources.written_by_project(name);
     let said: Vec<(&str, Value)> = WHERE
         .into_iter()
         .filter_map(|name| Some((name, project(name)?)))
         .collect();
-    let stays_here = match (project("base_url"), project("api_key"), project("replay")) {
-        (_, _, Some(_)) => false,
-        // Who listens on this machine may be anybody; a key that the project writes is
-        // its own, one that it takes from a variable is not.
-        (Some(url), key, None) => {
-            url.as_str().is_some_and(is_loopback) && key.is_none_or(|key| is_literal(&key))
-        }
-        (None, key, None) => key.is_none(),
-    };
-    if stays_here {
+    if said.iter().all(|(name, _)| *name == "provider") {
         return None;
     }
     let shown = said.iter().map(|(name, value)| {
@@ -143,7 +135,7 @@ enum Whose {
     Persons,
     /// Another provider.
     Anothers,
-    /// An address that the person has not seen.
+    /// An address that was to get another key.
     Nobodys,
 }
 
@@ -155,9 +147,10 @@ fn whose_key(sources: &Sources<'_>) -> Result<Whose, Failure> {
         return Ok(Whose::Persons);
     }
     if project("base_url").is_some() {
-        return Ok(match of_project(sources) {
-            Some(_) => Whose::Persons,
-            None => Whose::Nobodys,
+        return Ok(match sources.is_withheld("api_key") {
+            // It asked for another one, and did not get that.
+            true => Whose::Nobodys,
+            false => Whose::Persons,
         });
     }
     let (person, project) = sources.apart("provider")?;
@@ -172,10 +165,6 @@ fn whose_key(sources: &Sources<'_>) -> Result<Whose, Failure> {
     })
 }
 
-fn is_literal(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| !text.contains("${"))
-}
-
 fn shown_value(name: &str, value: &Value) -> Value {
     match value {
         Value::String(text) => {
@@ -183,18 +172,6 @@ fn shown_value(name: &str, value: &Value) -> Value {
             line.chars().take(60).collect::<String>().into()
         }
         other => other.clone(),
-    }
-}
-
-fn is_loopback(url: &str) -> bool {
-    let Ok(url) = url::Url::parse(url) else {
-        return false;
-    };
-    match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }
 
@@ -247,9 +224,11 @@ fn lists(
     shown: &mut Vec<Shown>,
 ) -> Result<(), Failure> {
     let mut from = Vec::new();
+    let mut names = Vec::new();
     for (listed, folder) in sources.items("subagents") {
         let place = listed.from.to_string();
         from.push(listed.from);
+        names.push(listed.written["name"].clone());
         let mut spec = listed.value?;
         if let Some(Value::Array(skills)) = spec.get_mut("skills") {
             // Those of a project are in a folder of their own, which is looked at first.
@@ -264,11 +243,12 @@ fn lists(
     if !from.is_empty() {
         shown.push(Shown {
             key: "subagents",
-            value: names(&model.subagents),
+            value: names.into(),
             from: joined(&from),
         });
     }
     let mut from = Vec::new();
+    let mut paths = Vec::new();
     for (listed, folder) in sources.items("skills") {
         let value = listed.value?;
         let name = value.as_str().unwrap_or_default();
@@ -281,22 +261,18 @@ fn lists(
             continue;
         }
         from.push(listed.from);
+        let written = listed.written.as_str().unwrap_or_default();
+        paths.push(value::shown_path(written, &path));
         model.skills.push(path);
     }
     if !from.is_empty() {
-        let paths = model.skills.iter().map(|path| path.display().to_string());
         shown.push(Shown {
             key: "skills",
-            value: paths.collect::<Vec<_>>().into(),
+            value: paths.into(),
             from: joined(&from),
         });
     }
     Ok(())
-}
-
-fn names(specs: &[(Value, String)]) -> Value {
-    let names = specs.iter().map(|(spec, _)| spec["name"].clone());
-    names.collect()
 }
 
 /// Tools whose calls wait for a person. A project may add to them.
@@ -331,25 +307,4 @@ pub(crate) fn interrupt_on(
         });
     }
     Ok(tools)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_loopback;
-
-    #[test]
-    fn what_stays_here() {
-        for (url, expected) in [
-            ("http://127.0.0.1:8080/v1", true),
-            ("http://[::1]:1", true),
-            ("http://localhost:11434", true),
-            ("http://localhost.evil.example", false),
-            ("http://127.0.0.1@evil.example", false),
-            ("https://api.example.com", false),
-            ("http://10.0.0.1", false),
-            ("nonsense", false),
-        ] {
-            assert_eq!(is_loopback(url), expected, "{url}");
-        }
-    }
 }

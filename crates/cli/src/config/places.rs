@@ -57,14 +57,14 @@ pub(crate) fn here(flags: &Shared, current: &Path) -> Result<(PathBuf, Origin), 
     }
 }
 
-/// The work folder.
+/// The work folder, and whether the person named it.
 pub(crate) fn work_dir(
     sources: &Sources<'_>,
     here: (PathBuf, Origin),
     home: Option<&Path>,
-) -> Result<(Named, Origin), Failure> {
+) -> Result<(Named, Origin, bool), Failure> {
     if here.1 != Origin::Default {
-        return Ok((Named::plain(here.0), here.1));
+        return Ok((Named::plain(here.0), here.1, true));
     }
     for layer in &sources.layers {
         if let Some(node) = layer.get("tools.work_dir") {
@@ -72,10 +72,11 @@ pub(crate) fn work_dir(
             let text = text(&given.value, &given.written);
             let dir = below(&layer.folder, &text, home, layer, node.at)?;
             let dir = usable(layer, node, &dir, &text.written)?;
-            return Ok((Named::new(dir, &text), given.from));
+            let is_named = layer.role != Role::Project;
+            return Ok((Named::new(dir, &text), given.from, is_named));
         }
     }
-    Ok((Named::plain(here.0), here.1))
+    Ok((Named::plain(here.0), here.1, false))
 }
 
 #[expect(

@@ -2,6 +2,7 @@
 //! project names is only named here; whether it runs is a matter of trust.
 
 use super::sources::{Listed, Origin, Sources};
+use super::value;
 use crate::exit::Failure;
 use haft::Protocol;
 use serde_json::{Map, Value};
@@ -39,6 +40,19 @@ pub(crate) struct Environment {
 }
 
 impl Configured {
+    /// The program as it may be shown: where it is, or with the names of variables in it.
+    pub(crate) fn written_program(&self) -> String {
+        value::shown_path(self.written_path(), &self.program)
+    }
+
+    fn written_path(&self) -> &str {
+        let path = match &self.written {
+            Value::Object(map) => map.get("path"),
+            other => Some(other),
+        };
+        path.and_then(Value::as_str).unwrap_or_default().trim()
+    }
+
     /// Its arguments with the names of variables in them.
     pub(crate) fn written_arguments(&self) -> Vec<String> {
         let text = |item: &Value| match item {
@@ -79,6 +93,7 @@ pub(crate) fn load(
                 let mut plugin = reader.plugin(&value, &folder)?;
                 plugin.is_project = is_project;
                 plugin.written = written;
+                plugin.label = label(plugin.written_path(), &plugin.written_arguments());
                 all.push(plugin);
             }
             Err(failure) => warnings.push(format!("{}: the plugin is left out", failure.message)),
@@ -190,7 +205,7 @@ impl Reader<'_> {
         };
         let arguments = self.texts(map, "args")?;
         Ok(Configured {
-            label: label(path, &arguments),
+            label: String::new(),
             program: located(path, folder),
             environment: Environment::read(map).map_err(|what| self.wrong(&what))?,
             protocol: match map

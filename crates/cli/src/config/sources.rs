@@ -4,10 +4,12 @@
 use super::keys::{self, Key, Kind};
 use super::layer::{Layer, Role};
 use super::value;
+use super::withheld;
 use super::yaml::{Content, Node};
 use crate::args::Shared;
 use crate::env;
 use crate::exit::Failure;
+use crate::trust::{Item, Trust};
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -112,6 +114,29 @@ impl<'a> Sources<'a> {
             layers,
             looked_at,
         })
+    }
+
+    /// Takes out of the project's file what needs variables that it does not get, and
+    /// tells which it would get if the person trusted it.
+    pub(crate) fn withhold(
+        &mut self,
+        trust: &Trust,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Item>, Failure> {
+        let mut layers = self.layers.iter_mut();
+        let Some(layer) = layers.find(|layer| layer.role == Role::Project) else {
+            return Ok(None);
+        };
+        let item = withheld::of_project(layer);
+        let is_trusted = item.as_ref().is_some_and(|item| trust.allows(item));
+        withheld::withhold(layer, is_trusted, warnings)?;
+        Ok(item)
+    }
+
+    /// Whether the project's file sets a key to something that it does not get.
+    pub(crate) fn is_withheld(&self, name: &str) -> bool {
+        let mut withheld = self.layers.iter().flat_map(|layer| &layer.withheld);
+        withheld.any(|key| *key == name)
     }
 
     /// The value of a key: the first there is.

@@ -4,6 +4,7 @@ use super::keys::{Key, Kind};
 use super::yaml::{Content, Node, Place};
 use haft::ops::text::spelling::closest;
 use serde_json::Value;
+use std::path::Path;
 
 /// Something wrong with a value.
 #[derive(Debug)]
@@ -73,22 +74,57 @@ pub(crate) fn expand(
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        match piece {
+            Piece::Plain(plain) => out.push_str(plain),
+            Piece::Variable(name) => {
+                out.push_str(&lookup(name).ok_or_else(|| name.to_owned())?);
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The variables that [`expand`] would look up in a text.
+pub(crate) fn variables(text: &str) -> impl Iterator<Item = &str> {
+    pieces(text).into_iter().filter_map(|piece| match piece {
+        Piece::Variable(name) => Some(name),
+        Piece::Plain(_) => None,
+    })
+}
+
+/// A path as it may be shown: where it is, or with the names of variables in it.
+pub(crate) fn shown_path(written: &str, path: &Path) -> String {
+    match variables(written).next() {
+        Some(_) => written.to_owned(),
+        None => path.display().to_string(),
+    }
+}
+
+enum Piece<'a> {
+    Plain(&'a str),
+    /// The name in `${NAME}`.
+    Variable(&'a str),
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        out.push_str(before);
+        pieces.push(Piece::Plain(before));
         match after.split_once('}') {
             Some((name, left)) if is_name(name) => {
-                out.push_str(&lookup(name).ok_or_else(|| name.to_owned())?);
+                pieces.push(Piece::Variable(name));
                 rest = left;
             }
             _ => {
-                out.push_str("${");
+                pieces.push(Piece::Plain("${"));
                 rest = after;
             }
         }
     }
-    out.push_str(rest);
-    Ok(out)
+    pieces.push(Piece::Plain(rest));
+    pieces
 }
 
 /// Whether a text is a reference to one variable and nothing else.
@@ -123,5 +159,15 @@ mod tests {
             Ok("$A ${ A} ${} ${1} ${A")
         );
         assert_eq!(expanded("${NOPE}"), Err("NOPE".to_owned()));
+    }
+
+    #[test]
+    fn every_variable_that_would_be_expanded_is_found() {
+        let found = |text| variables(text).collect::<Vec<_>>().join(" ");
+        assert_eq!(found("a ${A}${B} c"), "A B");
+        // The inner one is expanded, and so it counts.
+        assert_eq!(found("${A${B}}"), "B");
+        assert_eq!(found("$${A}"), "A");
+        assert_eq!(found("$A ${A:-x} ${ A} ${} ${1} ${A"), "");
     }
 }

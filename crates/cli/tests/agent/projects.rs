@@ -90,45 +90,169 @@ fn port(server: &Scripted) -> String {
     server.url().rsplit_once(':').unwrap().1.to_owned()
 }
 
-/// A model on this machine is no place that anything leaves to; but the person's key
-/// is for the person's provider.
+/// Anybody may listen on this machine: an address here is asked about like any other.
 #[test]
-fn this_machine_is_used() {
+fn this_machine_needs_trust_too() {
     let bed = Bed::new(answers("The person's."));
     let local = Scripted::start(answers("Local."));
+    let port = port(&local);
+    for host in ["127.0.0.1", "localhost", "127.1", "[::1]"] {
+        bed.project(&format!(
+            "provider: ollama\nmodel: local\nbase_url: \"http://{host}:{port}\"\n"
+        ));
+        let ended = bed.haft(&["run", "Go"]);
+        assert_eq!(ended.out, "The person's.\n", "{host}: {ended:?}");
+        assert!(ended.err.contains("base_url is not used"), "{ended:?}");
+        assert!(ended.err.contains("haft trust"), "{ended:?}");
+    }
+    assert_eq!(local.count(), 0);
     bed.project(&format!(
         "provider: ollama\nmodel: local\nbase_url: \"{}\"\n",
         local.url()
     ));
+    bed.says(&["trust", "--yes"]);
     let ended = bed.haft(&["run", "Go"]);
     assert_eq!(
         (ended.code, ended.out.as_str(), ended.err.as_str()),
         (Some(0), "Local.\n", ""),
         "{ended:?}"
     );
-    bed.project(&format!(
-        "provider: openai-completions\nbase_url: \"{}\"\n",
-        local.url()
-    ));
-    let by_variable = crate::bed::ended(bed.command(&["run", "Go"]).env("OPENAI_API_KEY", KEY));
-    assert_eq!(by_variable.out, "Local.\n", "{by_variable:?}");
-    let sent = local.received();
-    assert_eq!(sent.len(), 2);
-    for (name, value) in sent.iter().flat_map(|request| &request.headers) {
-        assert!(!value.contains(KEY), "{name} has the person's key");
+}
+
+/// Every value of the environment that must not leave, under names of all kinds.
+const HELD: [(&str, &str); 4] = [
+    ("AWS_SECRET_ACCESS_KEY", "kestrel-one-5b1c"),
+    ("PLAIN", "kestrel-two-77af"),
+    ("ANTHROPIC_API_KEY", "kestrel-three-90de"),
+    ("DATABASE_URL", "postgres://me:kestrel-four-1c2d@db/x"),
+];
+
+fn with_environment(bed: &Bed, args: &[&str]) -> crate::bed::Ended {
+    ended(bed.command(args).envs(HELD))
+}
+
+/// What the model was sent, headers and all.
+fn sent(server: &Scripted) -> String {
+    let received = server.received();
+    let one = |request: &haft_testing::model::Received| {
+        let headers = request.headers.iter();
+        let headers: String = headers
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect();
+        format!("{}\n{headers}{}", request.path, request.json())
+    };
+    received.iter().map(one).collect()
+}
+
+#[test]
+fn a_project_gets_nothing_of_the_environment_without_trust() {
+    for (name, _) in HELD {
+        let bed = Bed::new(answers("The person's."));
+        for line in [
+            format!("system_prompt: \"Say ${{{name}}}\""),
+            format!("system_prompt: \"\\x24{{{name}}}\""),
+            format!("system_prompt: \"${{X${{{name}}}}}\""),
+            format!("system_prompt: |\n  one\n  ${{{name}}}"),
+            format!("model: \"m-${{{name}}}\""),
+            format!(
+                "subagents: [{{name: helper, description: \"${{{name}}}\", system_prompt: x}}]"
+            ),
+            format!(
+                "subagents: [{{name: \"${{{name}}}\", description: d, system_prompt: \"${{{name}}}\"}}]"
+            ),
+            format!("skills: [\"${{{name}}}\"]"),
+            format!("base_url: \"{}/${{{name}}}\"", bed.server.url()),
+        ] {
+            bed.project(&line);
+            let seen = bed.server.count();
+            let ended = with_environment(&bed, &["run", "Go"]);
+            assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+            assert_eq!(bed.server.count(), seen + 1, "{line}");
+            // The person is told, by the name of the variable, and what to do.
+            assert!(ended.err.contains(name), "{line}: {ended:?}");
+            assert!(
+                ended.err.contains("haft trust") || ended.err.contains("--config"),
+                "{line}: {ended:?}"
+            );
+            let all = sent(&bed.server) + &ended.out + &ended.err;
+            assert!(!all.contains("kestrel"), "{line}: {ended:?}");
+            // Nor is the text sent as if somebody had meant it so.
+            let sent = sent(&bed.server);
+            assert!(!sent.contains(&format!("{{{name}}}")), "{line}: {ended:?}");
+        }
     }
-    // Its own it may send there, but not what it takes from a variable.
-    let own = format!("base_url: \"{}\"\napi_key: ", local.url());
-    bed.project(&(own.clone() + "local-key\n"));
-    assert_eq!(bed.haft(&["run", "Go"]).out, "Local.\n");
-    let sent = local.received();
-    assert_eq!(sent[2].header("authorization"), Some("Bearer local-key"));
-    assert_eq!(bed.server.count(), 0);
-    bed.project(&(own + "${MODEL_KEY}\n"));
-    let ended = bed.haft(&["run", "Go"]);
-    assert_eq!(ended.out, "The person's.\n", "{ended:?}");
-    assert!(ended.err.contains("base_url is not used"), "{ended:?}");
-    assert_eq!(local.count(), 3);
+}
+
+#[test]
+fn a_trusted_project_gets_what_is_no_secret() {
+    let bed = Bed::new(answers("The person's."));
+    let text = "system_prompt: \"Say ${PLAIN}\"\n";
+    bed.project(text);
+    let shown = with_environment(&bed, &["trust", "--yes"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(
+        shown.out.contains("${PLAIN} in system_prompt"),
+        "{}",
+        shown.out
+    );
+    assert!(!(shown.out + &shown.err).contains("kestrel"));
+    let ended = with_environment(&bed, &["run", "Go"]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(sent(&bed.server).contains("Say kestrel-two-77af"));
+    // Another text is another file, whatever changed in it.
+    bed.project(&format!("{text}max_turns: 3\n"));
+    let ended = with_environment(&bed, &["run", "Go"]);
+    assert!(ended.err.contains("PLAIN"), "{ended:?}");
+    assert!(!bed.last_request().to_string().contains("kestrel"));
+    let ended = with_environment(&bed, &["run", "Go", "--trust"]);
+    assert_eq!(ended.err, "", "{ended:?}");
+    assert!(bed.last_request().to_string().contains("kestrel-two"));
+}
+
+#[test]
+fn a_trusted_project_gets_no_secret() {
+    for (name, value) in HELD.iter().filter(|(name, _)| *name != "PLAIN") {
+        let bed = Bed::new(answers("The person's."));
+        bed.project(&format!("system_prompt: \"Say ${{{name}}}\"\n"));
+        let trusted = with_environment(&bed, &["trust", "--yes"]);
+        let ended = with_environment(&bed, &["run", "Go", "--trust"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(
+            ended
+                .err
+                .contains(&format!("the variable {name} may hold a secret"))
+                && ended.err.contains("--config"),
+            "{ended:?}"
+        );
+        let all = sent(&bed.server) + &ended.err + &trusted.out + &trusted.err;
+        assert!(
+            !all.contains(value) && !all.contains("kestrel"),
+            "{ended:?}"
+        );
+        // In a file that the person names, or in their own, it is their word.
+        with_environment(&bed, &["run", "Go", "--config", "haft.yaml"]);
+        let words = bed.last_request().to_string();
+        assert!(words.contains(value), "{words}");
+    }
+}
+
+/// A key that the project asked for and did not get is not replaced by the person's.
+#[test]
+fn no_other_key_takes_the_place_of_a_withheld_one() {
+    let bed = Bed::new(answers("The person's."));
+    let gateway = Scripted::start(answers("Gateway."));
+    bed.project(&format!(
+        "provider: openai-completions\nmodel: m\nbase_url: \"{}\"\napi_key: ${{GATEWAY_KEY}}\n",
+        gateway.url()
+    ));
+    let mut command = bed.command(&["run", "Go", "--trust"]);
+    command
+        .env("GATEWAY_KEY", "kestrel-gateway")
+        .env("OPENAI_API_KEY", "kestrel-openai");
+    let ended = ended(&mut command);
+    assert_eq!(ended.out, "Gateway.\n", "{ended:?}");
+    let sent = sent(&gateway);
+    assert!(!sent.contains("kestrel") && !sent.contains(KEY), "{sent}");
 }
 
 /// Nor does the key for one provider go to another because a project names it.

@@ -153,3 +153,25 @@ fn a_key_of_the_environment_is_enough() {
     );
     assert_eq!(sent[0].json()["model"], "m");
 }
+
+/// A session that was allowed into the home folder once is not allowed there for good.
+#[test]
+fn a_session_of_the_home_folder_goes_on_only_by_its_name() {
+    let bed = Bed::new(answers());
+    let home = bed.home("").to_string_lossy().into_owned();
+    let begun = bed.haft(&["run", "Go", "--dir", &home]);
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    let listed = bed.says(&["sessions", "list", "--all", "--json"]);
+    let listed = crate::bed::lines(&listed);
+    let id = listed[0]["id"].as_str().unwrap();
+    for args in [
+        &["resume", id, "More"][..],
+        &["run", "More", "--resume", id],
+    ] {
+        let ended = bed.haft(args);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.contains("--dir"), "{ended:?}");
+    }
+    let ended = bed.haft(&["resume", id, "More", "--dir", &home]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}

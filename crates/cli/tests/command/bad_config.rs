@@ -173,7 +173,8 @@ fn a_mistake_is_located_and_explained() {
         ),
     ] {
         scratch.file("haft.yaml", yaml);
-        let ended = scratch.haft(&["tools"]);
+        // With trust: without it no variable is looked up.
+        let ended = scratch.haft(&["tools", "--trust"]);
         assert_eq!(
             (ended.code, ended.out.as_str()),
             (Some(2), ""),

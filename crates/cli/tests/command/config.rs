@@ -125,7 +125,12 @@ fn variables_expand_where_they_are_needed() {
         "haft.yaml",
         "api_key: ${NOT_SET}\ntools:\n  work_dir: \"${WHERE}\"\nlog: ${LEVEL}\n",
     );
-    let variables = [("WHERE", "sub"), ("LEVEL", "info"), ("HAFT_QUIET", "1")];
+    let variables = [
+        ("WHERE", "sub"),
+        ("LEVEL", "info"),
+        ("HAFT_QUIET", "1"),
+        ("HAFT_CONFIG", "haft.yaml"),
+    ];
     // The value is used, and what is shown is the text of the file.
     let (dir, from) = scratch.shown("tools.work_dir", &variables, &[]);
     assert_eq!((dir, from), (json!("${WHERE}"), "haft.yaml:3".to_owned()));
@@ -135,12 +140,13 @@ fn variables_expand_where_they_are_needed() {
     // Overridden, so it is not needed.
     assert_eq!(
         scratch
-            .shown("log", &[("LEVEL", "info")], &["--dir", ".", "--log", "off"])
+            .shown("log", &variables, &["--dir", ".", "--log", "off"])
             .0,
         "off"
     );
     // What a variable holds is checked too.
-    let ended = scratch.haft_with(&[("WHERE", "sub"), ("LEVEL", "loud")], &["config", "show"]);
+    let loud = [("WHERE", "sub"), ("LEVEL", "loud")];
+    let ended = scratch.haft_with(&loud, &["config", "show", "--config", "haft.yaml"]);
     assert_eq!(ended.code, Some(2));
     assert!(
         ended.err.contains("haft.yaml:4:6: log must be"),
@@ -179,7 +185,7 @@ fn the_value_of_a_variable_is_never_shown() {
         ("model: \"${WORD}\"\n", 0),
     ] {
         let named = [("HAFT_CONFIG", "haft.yaml")];
-        for role in ["project", "named", "user"] {
+        for role in ["project", "trusted", "named", "user"] {
             let _ = std::fs::remove_file(scratch.work("haft.yaml"));
             let _ = std::fs::remove_file(scratch.home(".config/haft/haft.yaml"));
             let mut variables = variables.to_vec();
@@ -194,13 +200,19 @@ fn the_value_of_a_variable_is_never_shown() {
                 &["config", "show"][..],
                 &["config", "show", "--json"],
                 &["call", "ls", "path=none"],
+                &["doctor"],
+                &["doctor", "--json"],
+                &["trust"],
+                &["tools"],
             ] {
-                let ended = scratch.haft_with(&variables, args);
+                let more: &[&str] = if role == "trusted" { &["--trust"] } else { &[] };
+                let ended = scratch.haft_with(&variables, &[args, more].concat());
                 assert!(
                     !ended.out.contains("sk-secret") && !ended.err.contains("sk-secret"),
                     "{role} {yaml:?} {ended:?}"
                 );
                 if code >= 0
+                    && role != "project"
                     && args[0] == "config"
                     && !(role == "user" && yaml.contains("work_dir"))
                 {
@@ -215,30 +227,91 @@ fn the_value_of_a_variable_is_never_shown() {
         "haft.yaml",
         "sandbox: ${MODE}\ntools: {preset: \"${PRESET}\", protect: [a, \"${MODE}\"]}\n",
     );
-    assert_eq!(scratch.shown("sandbox", &variables, &[]).0, "${MODE}");
+    let trust = ["--trust"];
+    assert_eq!(scratch.shown("sandbox", &variables, &trust).0, "${MODE}");
     assert_eq!(
-        scratch.shown("tools.preset", &variables, &[]).0,
+        scratch.shown("tools.preset", &variables, &trust).0,
         "${PRESET}"
     );
-    let protect = scratch.shown("tools.protect", &variables, &[]).0;
+    let protect = scratch.shown("tools.protect", &variables, &trust).0;
     assert!(
         protect[0].as_str().unwrap().ends_with("/work/a"),
         "{protect}"
     );
     assert_eq!(protect[1], "${MODE}");
-    let tools = scratch.haft_with(&variables, &["tools"]);
+    let tools = scratch.haft_with(&variables, &["tools", "--trust"]);
     assert!(!tools.out.contains("write"), "{tools:?}");
     scratch.user("sandbox: read-only\n");
     assert_eq!(
-        scratch.shown("sandbox", &variables, &[]).0,
+        scratch.shown("sandbox", &variables, &trust).0,
         "read-only and ${MODE}"
     );
     scratch.file("haft.yaml", "sandbox: ${LOOSE}\n");
-    let ended = scratch.haft_with(&variables, &["tools"]);
+    let ended = scratch.haft_with(&variables, &["tools", "--trust"]);
     assert!(
         ended.err.contains("sandbox ${LOOSE} is ignored"),
         "{ended:?}"
     );
+}
+
+/// Without its variables such a setting would be looser than the file says.
+#[test]
+fn what_makes_things_stricter_is_not_left_out() {
+    let scratch = Scratch::new();
+    for (yaml, what) in [
+        ("sandbox: ${WORD}\n", "sandbox"),
+        ("network: ${WORD}\n", "network"),
+        ("approve: ${WORD}\n", "approve"),
+        ("execution: ${WORD}\n", "execution"),
+        ("tools: {work_dir: \"${WORD}\"}\n", "tools.work_dir"),
+        ("tools: {protect: [plain, \"${WORD}\"]}\n", "tools.protect"),
+        (
+            "tools: {web: {deny_hosts: [\"${WORD}\"]}}\n",
+            "tools.web.deny_hosts",
+        ),
+    ] {
+        scratch.file("haft.yaml", yaml);
+        for args in [&["call", "ls"][..], &["tools"], &["mcp"]] {
+            let ended = scratch.haft_with(&[("WORD", "sk-secret")], args);
+            assert_eq!(ended.code, Some(2), "{yaml:?} {ended:?}");
+            let message = format!("{what} cannot be used");
+            assert!(ended.err.starts_with("haft.yaml:1:"), "{yaml:?} {ended:?}");
+            assert!(ended.err.contains(&message), "{yaml:?} {ended:?}");
+            assert!(
+                ended.err.contains("the variable WORD"),
+                "{yaml:?} {ended:?}"
+            );
+            assert!(ended.err.contains("haft trust"), "{yaml:?} {ended:?}");
+            assert!(!ended.err.contains("sk-secret"), "{yaml:?} {ended:?}");
+        }
+    }
+}
+
+/// No place but a text value of a file is looked at for variables.
+#[test]
+fn nothing_else_is_expanded() {
+    let scratch = Scratch::new();
+    scratch.file(".env", "WORD=from-a-file\n");
+    scratch.file(
+        "named.yaml",
+        "system_prompt: \"$WORD ${WORD:-x} ${ WORD} %WORD%\"\ntools: {interrupt_on: {\"${WORD}\": true}}\n",
+    );
+    let variables = [("WORD", "sk-secret"), ("HAFT_CONFIG", "named.yaml")];
+    let ended = scratch.haft_with(&variables, &["config", "show"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.out.contains("$WORD ${WORD:-x} ${ WORD} %WORD%"),
+        "{ended:?}"
+    );
+    assert!(
+        !(ended.out.clone() + &ended.err).contains("sk-secret"),
+        "{ended:?}"
+    );
+    // A variable that no file sets is not set by a file beside it.
+    scratch.file("named.yaml", "log: ${LEVEL}\n");
+    scratch.file(".env", "LEVEL=info\n");
+    let ended = scratch.haft_with(&[("HAFT_CONFIG", "named.yaml")], &["config", "show"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
 }
 
 #[test]
@@ -266,7 +339,7 @@ fn secrets_are_hidden() {
     // The name of a variable is no secret, its value is.
     scratch.file("haft.yaml", "api_key: ${MY_KEY}\n");
     let variables = [("MY_KEY", "sk-secret")];
-    let ended = scratch.haft_with(&variables, &["config", "show", "--trust"]);
+    let ended = scratch.haft_with(&variables, &["config", "show", "--config", "haft.yaml"]);
     assert!(
         ended.out.contains("${MY_KEY}") && !ended.out.contains("sk-secret"),
         "{ended:?}"

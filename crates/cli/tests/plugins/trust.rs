@@ -428,31 +428,85 @@ fn names_and_paths_are_shown_without_what_acts_on_a_terminal() {
 }
 
 #[test]
-fn who_says_yes_sees_what_a_plugin_would_get_but_no_secret() {
+fn who_says_yes_sees_what_a_plugin_would_get_but_no_value() {
     let bed = Bed::new();
     bed.program("work/p", "#!/bin/bash\n");
+    bed.program("work/CANARY", "#!/bin/bash\n");
     bed.project(&json!({ "tools": { "plugins": [
-        { "path": "./p", "args": ["--key", "${MY_KEY}"], "env": ["GITHUB_TOKEN"], "override": true },
-        { "path": "./p", "env": { "LEAK": "${MY_KEY}" } },
-    ] } }));
-    let mut command = bed.command(&["trust", "--yes"]);
-    command
-        .env("MY_KEY", "CANARY")
-        .env("GITHUB_TOKEN", "CANARY");
-    let ran = ran(&mut command);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(
-        !ran.out.contains("CANARY") && !ran.err.contains("CANARY"),
-        "{ran:?}"
-    );
-    for shown in [
-        "--key ",
-        "${MY_KEY}",
-        "GITHUB_TOKEN",
-        "LEAK=${MY_KEY}",
-        "override: true",
+        { "path": "./p", "args": ["--as", "${MY_NAME}"], "env": ["GITHUB_USER"], "override": true },
+        { "path": "./p", "env": { "LEAK": "${MY_NAME}" } },
+        { "path": "./${MY_NAME}" },
+    ], "mcp": { "server": { "command": "./${MY_NAME}" } } } }));
+    for args in [
+        &["trust", "--yes"][..],
+        &["trust"],
+        &["mcp", "list"],
+        &["tools"],
+        &["doctor"],
+        &["config", "show"],
     ] {
-        assert!(ran.out.contains(shown), "{shown}: {}", ran.out);
+        let mut command = bed.command(args);
+        command
+            .env("MY_NAME", "CANARY")
+            .env("GITHUB_USER", "CANARY");
+        let ran = ran(&mut command);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(
+            !ran.out.replace("work/CANARY\n", "").contains("CANARY") && !ran.err.contains("CANARY"),
+            "{args:?} {ran:?}"
+        );
+        if args[0] != "trust" {
+            continue;
+        }
+        for shown in [
+            "--as ",
+            "${MY_NAME}",
+            "GITHUB_USER",
+            "LEAK=${MY_NAME}",
+            "override: true",
+        ] {
+            assert!(ran.out.contains(shown), "{shown}: {}", ran.out);
+        }
+    }
+}
+
+/// A program of a project is not passed a secret, whoever trusts it: that takes the
+/// person's own file.
+#[test]
+fn no_program_of_a_project_gets_a_secret() {
+    let body = "serve(tool('one'), lambda m: text(json.dumps([sys.argv[1:], dict(os.environ)])))";
+    let entries = |path: &str| {
+        [
+            json!({ "path": path, "args": ["--key", "${MY_KEY}"] }),
+            json!({ "path": path, "env": ["MY_KEY"] }),
+            json!({ "path": path, "env": { "LEAK": "${MY_KEY}" } }),
+        ]
+    };
+    for at in 0..3 {
+        let bed = Bed::new();
+        bed.python("p", body);
+        let plugin = bed.path("plugins/p");
+        std::fs::copy(&plugin, bed.work("p")).unwrap();
+        let call = |args: &[&str]| {
+            let mut command = bed.command(args);
+            command.env("MY_KEY", "CANARY");
+            ran(&mut command)
+        };
+        bed.project(&json!({ "tools": { "plugins": [entries("./p")[at]] } }));
+        call(&["trust", "--yes"]);
+        let ended = call(&["call", "one", "--trust"]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(
+            ended.err.contains("the variable MY_KEY may hold a secret"),
+            "{ended:?}"
+        );
+        // Named by the person, the same file is their word.
+        let ended = call(&["call", "one", "--config", "haft.yaml"]);
+        assert!(ended.out.contains("CANARY"), "{ended:?}");
+        std::fs::remove_file(bed.work("haft.yaml")).unwrap();
+        bed.configure(&json!({ "tools": { "plugins": [entries(&plugin.to_string_lossy())[at]] } }));
+        let ended = call(&["call", "one"]);
+        assert!(ended.out.contains("CANARY"), "{ended:?}");
     }
 }
 

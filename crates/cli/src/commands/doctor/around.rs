@@ -59,7 +59,10 @@ pub(super) async fn look(settings: &Settings) -> Around {
         Ok(None) => Asked::Nobody,
         Ok(Some(model)) => Asked::Model {
             provider: model.id().provider,
-            model: model.id().model,
+            model: match settings.as_written("model") {
+                Some(written) => written.to_owned(),
+                None => model.id().model,
+            },
         },
         Err(failure) => Asked::Wrong(failure.message),
     };
@@ -81,10 +84,13 @@ pub(super) async fn look(settings: &Settings) -> Around {
             .iter()
             .any(|folder| is_program(&folder.join(program)))
     };
+    let (address, place) = ollama_address(settings);
     Around {
         model,
         keys,
-        ollama: ollama(&ollama_address(settings)).await,
+        ollama: ollama(&address)
+            .await
+            .map_err(|problem| format!("{problem} at {place}")),
         runtimes: RUNTIMES
             .map(|(name, what)| (name, what, has(name)))
             .to_vec(),
@@ -101,21 +107,26 @@ fn is_program(path: &std::path::Path) -> bool {
         .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Where it is, by the configuration or as usual.
-fn ollama_address(settings: &Settings) -> String {
+/// Where it is, by the configuration or as usual, and how that is shown.
+fn ollama_address(settings: &Settings) -> (String, String) {
     let chosen = settings.model.as_ref().ok();
     let chosen = chosen.filter(|model| model.provider.as_deref() == Some(Provider::Ollama.name()));
     let address = chosen
         .and_then(|model| url::Url::parse(model.base_url.as_deref()?).ok())
         .and_then(|url| Some((url.host_str()?.to_owned(), url.port_or_known_default()?)));
     match address {
-        Some((host, port)) => format!("{host}:{port}"),
-        None => OLLAMA.to_owned(),
+        Some((host, port)) => {
+            let address = format!("{host}:{port}");
+            let written = settings.as_written("base_url");
+            let shown = written.map_or_else(|| address.clone(), str::to_owned);
+            (address, shown)
+        }
+        None => (OLLAMA.to_owned(), OLLAMA.to_owned()),
     }
 }
 
-/// The models that it has; where it is, if nothing answers there.
-async fn ollama(address: &str) -> Result<Vec<String>, String> {
+/// The models that it has, or what is wrong.
+async fn ollama(address: &str) -> Result<Vec<String>, &'static str> {
     let asked = tokio::time::timeout(QUICK, async {
         let mut stream = TcpStream::connect(address).await?;
         let request = format!("GET /api/tags HTTP/1.0\r\nHost: {address}\r\n\r\n");
@@ -125,13 +136,13 @@ async fn ollama(address: &str) -> Result<Vec<String>, String> {
         std::io::Result::Ok(answer)
     });
     let answer = asked.await.ok().and_then(Result::ok);
-    let answer = answer.ok_or_else(|| format!("nothing answers at {address}"))?;
+    let answer = answer.ok_or("nothing answers")?;
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
     let body: Option<Value> = body.and_then(|body| serde_json::from_str(body).ok());
     let models = body
         .as_ref()
         .and_then(|body| body.get("models")?.as_array());
-    let models = models.ok_or_else(|| format!("something else answers at {address}"))?;
+    let models = models.ok_or("something else answers")?;
     let names = models
         .iter()
         .filter_map(|model| model.get("name")?.as_str());

@@ -28,6 +28,7 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
         .hint("leave --no-token out, or listen on loopback (--http 127.0.0.1:PORT)"));
     }
     let mut settings = session::settings(shared)?;
+    settings.open_to_tools()?;
     let token = match no_token {
         true => None,
         false => Some(token::find(settings.folders.state.as_deref())?),

@@ -57,7 +57,8 @@ impl Known {
         let from = server.configured.from.clone();
         let program = server.configured.how.program();
         let missing = program.filter(|program| !servers::is_there(program));
-        let missing = missing.map(|program| format!("there is no program {}", program.display()));
+        let missing = missing.and_then(|_| server.configured.written_program(None));
+        let missing = missing.map(|program| format!("there is no program {program}"));
         let waits = server.waits.is_some();
         let recalled = RemoteServer::new(server.remote)
             .ok()
