@@ -107,7 +107,7 @@ fn what_haft_keeps_is_private_under_any_umask() {
         let scratch = Scratch::new();
         scratch.file(
             "tools/one.lua",
-            "return { name = 'one', description = 'd', input_schema = {type = 'object', properties = {}}, run = function() return 'x' end }\n",
+            "return { name = 'one', description = 'd', input_schema = {type = 'object', properties = {}}, execute = function(input) return 'x' end }\n",
         );
         scratch.file(
             "p.sh",
@@ -160,6 +160,14 @@ fn what_haft_keeps_is_private_under_any_umask() {
         assert!(line.contains("token"), "umask {umask}: {line}");
         let names = are_private(&scratch, umask).join("\n");
         assert!(names.contains("token"), "{names}");
+        // Commands run, also where folders have to be made to get to the work folder.
+        let temp = tempfile::tempdir_in("/tmp").unwrap();
+        let output = under(&scratch, umask, &["call", "bash", "command=umask"])
+            .current_dir(temp.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(said.trim(), format!("{umask:0>4}"), "{output:?}");
         // What a tool writes for the person is as their umask says.
         let mode = std::fs::metadata(scratch.work("new.txt"))
             .unwrap()

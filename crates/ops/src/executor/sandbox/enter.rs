@@ -29,7 +29,11 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
             limits: plan.limits,
         }),
         (Level::Full, Stage::Inner) => {
-            mounts::build(plan)?;
+            // The command's umask is not for what is mounted on: it may leave nothing.
+            let umask = rustix::process::umask(rustix::fs::Mode::empty());
+            let built = mounts::build(plan);
+            rustix::process::umask(umask);
+            built?;
             confine(plan, strength)?;
             die_with_parent()?;
             Ok(Entered {
