@@ -24,6 +24,7 @@ mod withheld;
 mod yaml;
 
 pub(crate) use keys::{APPROVE, MODES};
+pub(crate) use places::Chosen;
 pub(crate) use sources::FILE;
 
 use crate::args::Shared;
@@ -47,9 +48,7 @@ pub(crate) struct Settings {
     /// `None` for the toolset's own.
     pub(crate) preset: Option<String>,
     pub(crate) work_dir: PathBuf,
-    /// Whether the person named it: it is neither where haft happened to be started nor
-    /// the project's choice.
-    pub(crate) is_named: bool,
+    pub(crate) chosen: Chosen,
     /// The folder that the person works in, unless a project's file moves it.
     pub(crate) started: PathBuf,
     /// Zero for none.
@@ -98,7 +97,9 @@ impl Settings {
     /// When it is a home folder or one of the system, and nobody named it.
     pub(crate) fn open_to_tools(&self) -> Result<(), Failure> {
         match wide::what(&self.work_dir) {
-            Some(what) if !self.is_named => Err(wide::refusal(&self.work_dir, what)),
+            Some(what) if self.chosen == Chosen::ByNobody => {
+                Err(wide::refusal(&self.work_dir, what))
+            }
             _ => Ok(()),
         }
     }
@@ -189,7 +190,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let in_force = given_or(preset.clone(), own.into());
     show("tools.preset", in_force.written, in_force.from.to_string());
 
-    let (work_dir, from, is_named) = places::work_dir(&sources, here, home)?;
+    let (work_dir, from, chosen) = places::work_dir(&sources, here, home)?;
     show("tools.work_dir", work_dir.shown.into(), from.to_string());
     let work_dir = work_dir.path;
     let timeout = timeout(&sources, &mut warnings)?;
@@ -262,7 +263,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         toolset: text(&toolset).to_owned(),
         preset: preset.map(|preset| text(&preset).to_owned()),
         work_dir,
-        is_named,
+        chosen,
         started,
         timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
             .unwrap_or_default(),

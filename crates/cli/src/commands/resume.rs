@@ -5,7 +5,7 @@ use super::sessions::told;
 use crate::agent::{self, Away, Manner, Past, Task, work};
 use crate::args::Shared;
 use crate::args::agent::Resume;
-use crate::config::Settings;
+use crate::config::{Chosen, Settings};
 use crate::exit::{Exit, Failure};
 use crate::signals::{self, Signals};
 use crate::{ask, output, session};
@@ -109,7 +109,7 @@ pub(crate) fn in_its_folder(
     };
     let mut settings = crate::config::load(&shared)?;
     // By the record, which is not a person's word.
-    settings.is_named = false;
+    settings.chosen = Chosen::ByNobody;
     session::note_warnings(&settings);
     Ok(settings)
 }

@@ -32,6 +32,14 @@ impl Named {
     }
 }
 
+/// Who chose the work folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    ByPerson,
+    /// It is where haft happened to be started, or what a project says.
+    ByNobody,
+}
+
 /// A text of a file: with its variables expanded, and as it is written there.
 #[derive(Debug, Default)]
 struct Text {
@@ -57,14 +65,14 @@ pub(crate) fn here(flags: &Shared, current: &Path) -> Result<(PathBuf, Origin), 
     }
 }
 
-/// The work folder, and whether the person named it.
+/// The work folder, and who chose it.
 pub(crate) fn work_dir(
     sources: &Sources<'_>,
     here: (PathBuf, Origin),
     home: Option<&Path>,
-) -> Result<(Named, Origin, bool), Failure> {
+) -> Result<(Named, Origin, Chosen), Failure> {
     if here.1 != Origin::Default {
-        return Ok((Named::plain(here.0), here.1, true));
+        return Ok((Named::plain(here.0), here.1, Chosen::ByPerson));
     }
     for layer in &sources.layers {
         if let Some(node) = layer.get("tools.work_dir") {
@@ -72,11 +80,14 @@ pub(crate) fn work_dir(
             let text = text(&given.value, &given.written);
             let dir = below(&layer.folder, &text, home, layer, node.at)?;
             let dir = usable(layer, node, &dir, &text.written)?;
-            let is_named = layer.role != Role::Project;
-            return Ok((Named::new(dir, &text), given.from, is_named));
+            let chosen = match layer.role {
+                Role::Project => Chosen::ByNobody,
+                Role::User | Role::Named => Chosen::ByPerson,
+            };
+            return Ok((Named::new(dir, &text), given.from, chosen));
         }
     }
-    Ok((Named::plain(here.0), here.1, false))
+    Ok((Named::plain(here.0), here.1, Chosen::ByNobody))
 }
 
 #[expect(
