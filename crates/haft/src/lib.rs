@@ -59,7 +59,7 @@ pub use runtime::{
     Answer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk, Explained,
     Filled, Folders, Form, HeldFiles, Listed, Mark, Naming, Narrow, Question, Runtime, Sibling,
 };
-pub use schema::{Repair, parse_arguments};
+pub use schema::{Fit, Repair, Shape, parse_arguments};
 pub use state::State;
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
 pub use toolset::{Guidance, Paths, Preset, Reach, Toolset};

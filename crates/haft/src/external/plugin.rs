@@ -34,7 +34,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-pub(super) use message::{clean, cleaned};
+pub(crate) use message::clean;
+pub(super) use message::cleaned;
 pub(super) use tool::closed;
 pub(crate) use tool::tools;
 
@@ -365,6 +366,10 @@ impl Host {
         let how = match (over, status) {
             (Over::Babbling, _) => {
                 "wrote more than 16MB, or 10,000 lines, that are no message, and was ended"
+                    .to_owned()
+            }
+            (Over::Unnamed, _) => {
+                "gave an answer without a call_id that could be for another call, and was ended"
                     .to_owned()
             }
             (Over::Ended, Some(Exit::Code(code))) => format!("exited (code {code})"),

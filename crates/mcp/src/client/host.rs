@@ -341,14 +341,14 @@ impl RemoteServer {
         };
         // It may have become another one since it was offered.
         let known = lock(&self.known).clone();
-        let is_there = known.is_some_and(|known| known.taken.tools.contains(tool));
-        if !is_there {
+        let now = known.and_then(|known| known.taken.tools.iter().find(|one| *one == tool).cloned());
+        let Some(now) = now else {
             return Err(self.failed(format!(
                 "has changed its tool {}, or has it no more: it was not called; `haft mcp test {}` shows it",
                 listed::shown(&tool.own),
                 self.remote.name
             )));
-        }
+        };
         let call = Call {
             server: &self.remote.name,
             tool: &tool.own,
@@ -364,7 +364,14 @@ impl RemoteServer {
                 let mut slot = self.slot.lock().await;
                 slot.crashes = 0;
                 slot.crashed = None;
-                Ok(content::reply(&result))
+                drop(slot);
+                match content::misfit(&result, now.output.as_deref()) {
+                    None => Ok(content::reply(&result)),
+                    Some(why) => Err(self.failed(format!(
+                        "answered {} with structured content that does not match the output schema it declares: {why}",
+                        listed::shown(&tool.own)
+                    ))),
+                }
             }
             Outcome::Refused(words) => Err(self.failed(format!("refused the call: {words}"))),
             Outcome::SignIn(challenge) => {

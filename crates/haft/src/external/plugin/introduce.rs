@@ -43,7 +43,7 @@ pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> 
         }
     };
     if let Heard::Definition(introduction) = first {
-        process.introduced();
+        process.introduced(introduction.is_second);
         let protocol = Protocol::Describe;
         return Ok(Met {
             process,
@@ -81,7 +81,7 @@ async fn ask(host: &Host, protocol: Protocol, deadline: Instant) -> Result<Met, 
     loop {
         match hear(&mut introduced, deadline).await {
             Heard::Definition(introduction) => {
-                process.introduced();
+                process.introduced(introduction.is_second);
                 return Ok(Met {
                     process,
                     protocol,
@@ -163,7 +163,7 @@ async fn silent(host: &Host, process: &Process, heard: &Heard) -> Error {
         (Some(Over::Ended), Some(haft_ops::executor::Exit::Signal(signal))) => {
             format!("exited at its start (signal {signal})")
         }
-        (Some(Over::Ended | Over::Left), _) => "closed its output at its start".to_owned(),
+        (Some(Over::Ended | Over::Left | Over::Unnamed), _) => "closed its output at its start".to_owned(),
         (None, _) => format!(
             "did not say within {} seconds which tools it has",
             PATIENCE.as_secs()
