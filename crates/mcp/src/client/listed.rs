@@ -292,9 +292,7 @@ mod tests {
 
     #[test]
     fn an_output_schema_that_cannot_be_used_costs_no_tool() {
-        let with = |name: &str, schema: Value| {
-            json!({ "name": name, "inputSchema": { "type": "object" }, "outputSchema": schema })
-        };
+        let with = |name: &str, schema: Value| json!({ "name": name, "inputSchema": { "type": "object" }, "outputSchema": schema });
         let mut deep = json!({ "type": "object" });
         for _ in 0..500 {
             deep = json!({ "type": "object", "properties": { "a": deep } });
