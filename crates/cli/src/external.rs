@@ -4,6 +4,7 @@
 //! config folder, the project's `tools/` and what its file names. Of the project
 //! nothing runs that the person has not said yes to.
 
+pub(crate) mod command;
 mod folder;
 mod page;
 pub(crate) mod servers;
@@ -12,6 +13,7 @@ use crate::config::Settings;
 use crate::config::plugins::Configured;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
+use command::{Folders, Line, Written};
 use folder::{Found, Tier};
 use haft::{Check, Overrides, Plugin, Protocol};
 use std::ffi::OsString;
@@ -35,10 +37,14 @@ pub(crate) struct External {
 pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     let mut items = settings.of_project.clone();
     items.extend(crate::agent::skills_of_project(&settings.started));
-    let plugins = settings.plugins.iter().filter(|plugin| plugin.is_project);
-    items.extend(plugins.map(|plugin| item(plugin, settings)));
+    for plugin in &settings.plugins {
+        let line = line(plugin, settings);
+        if needs_trust(plugin, &line) {
+            items.push(item(plugin, &line));
+        }
+    }
     items.extend(servers::of_project(settings));
-    let (found, problems) = folder::look(&settings.started.join("tools"), Tier::Project);
+    let (found, problems) = folder::look(&settings.started, Tier::Project);
     let built_in = built_in(settings);
     for tool in found {
         let replaced = built_in.iter().filter(|name| **name == tool.name);
@@ -64,45 +70,45 @@ pub(crate) fn load(settings: &Settings) -> External {
     let trust = Trust::load(state, &settings.started, settings.trust);
     let mut waiting = Vec::new();
     for plugin in &settings.plugins {
+        let line = line(plugin, settings);
+        let item = item(plugin, &line);
+        let problem = line.problem.as_ref();
+        external
+            .warnings
+            .extend(problem.map(|problem| format!("{}: {problem}", plugin.from)));
         let mut check = None;
-        if plugin.is_project {
-            let item = item(plugin, settings);
+        if needs_trust(plugin, &line) {
             if !trust.allows(&item) {
-                waiting.push((item, &trust));
+                waiting.push(item);
                 continue;
             }
-            check = Some(pinned(item, settings));
+            check = Some(pinned(item.clone(), settings));
         } else {
-            external.readable.extend(own_files(plugin, settings));
-        }
-        external.plugins.push(program(plugin, check, settings));
-    }
-    for server in servers::all(settings) {
-        if let Some(item) = server.waits {
-            waiting.push((item, &trust));
-            continue;
-        }
-        if !server.configured.is_project {
-            let files = servers::own_files(&server.configured, settings);
+            let files = beside(item.pin.files.clone(), settings);
             external.readable.extend(files);
         }
+        let plugin = program(plugin, line, &item, check, settings);
+        external.plugins.push(plugin);
+    }
+    for server in servers::all(settings) {
+        external.warnings.extend(server.problem);
+        if let Some(item) = server.waits {
+            waiting.push(item);
+            continue;
+        }
+        external.readable.extend(server.own_files);
         external.servers.push(server.remote);
     }
     // The person's first: the project's take their place.
-    let own = settings
-        .folders
-        .config
-        .as_ref()
-        .map(|config| config.join("tools"));
+    let own = settings.folders.config.as_deref();
     let (mut tools, problems) = own
-        .as_ref()
         .map(|own| folder::look(own, Tier::Person))
         .unwrap_or_default();
     if !tools.is_empty() {
-        external.readable.extend(own);
+        external.readable.extend(own.map(|own| own.join("tools")));
     }
     external.warnings.extend(problems);
-    let (project, problems) = folder::look(&settings.started.join("tools"), Tier::Project);
+    let (project, problems) = folder::look(&settings.started, Tier::Project);
     external.warnings.extend(problems);
     for tool in project {
         let item = tool.item();
@@ -110,7 +116,7 @@ pub(crate) fn load(settings: &Settings) -> External {
             tools.retain(|other| other.name != tool.name);
             tools.push(tool);
         } else {
-            waiting.push((item, &trust));
+            waiting.push(item);
         }
     }
     for tool in tools {
@@ -120,35 +126,74 @@ pub(crate) fn load(settings: &Settings) -> External {
     if !external.plugins.is_empty() {
         external.readable.push(env::itself());
     }
-    external.warnings.extend(said_of(&waiting));
+    if !waiting.is_empty() {
+        let (all, _) = of_project(settings);
+        external.warnings.push(said_of(&waiting, &all, &trust));
+    }
     external
 }
 
 /// One line about what waits for a yes.
-fn said_of(waiting: &[(Item, &Trust)]) -> Option<String> {
+fn said_of(waiting: &[Item], all: &[Item], trust: &Trust) -> String {
     let names: Vec<String> = waiting
         .iter()
-        .map(|(item, trust)| {
-            let changed = if trust.knew(item) { ", changed" } else { "" };
+        .map(|item| {
+            let changed = if trust.knew(item, all) {
+                ", changed"
+            } else {
+                ""
+            };
             format!("{} ({}{changed})", item.name, item.kind)
         })
         .collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "not run, because this folder is not trusted with it: {}; `haft trust` shows it",
-            names.join(", ")
-        )
-    })
+    format!(
+        "not run, because this folder is not trusted with it: {}; `haft trust` shows it, --trust runs it this once",
+        names.join(", ")
+    )
+}
+
+fn folders(settings: &Settings) -> Folders<'_> {
+    Folders {
+        started: &settings.started,
+        work_dir: &settings.work_dir,
+        config: settings.folders.config.as_deref(),
+        home: settings.folders.home.as_deref(),
+    }
+}
+
+/// The command line of a plugin, as it is run.
+fn line(plugin: &Configured, settings: &Settings) -> Line {
+    let written = Written {
+        program: &plugin.program,
+        arguments: &plugin.arguments,
+        environment: &plugin.environment,
+        dir: plugin.dir.as_deref(),
+        base: &plugin.folder,
+        whose: plugin.whose,
+    };
+    written.line(folders(settings))
+}
+
+/// What the project says, and what would run something of the project.
+fn needs_trust(plugin: &Configured, line: &Line) -> bool {
+    plugin.is_project() || !line.reasons.is_empty()
+}
+
+/// What a program sees of the environment. No folder of the project brings programs.
+fn environment(names: &[String], settings: &Settings) -> Vec<(OsString, OsString)> {
+    let mut environment = env::for_programs(names);
+    folders(settings).without_own_programs(&mut environment);
+    environment
 }
 
 impl External {
     fn add(&mut self, tool: Found, trust: &Trust, settings: &Settings) {
         let is_project = tool.tier == Tier::Project;
         let check = is_project.then(|| pinned(tool.item(), settings));
-        // A module runs as it was read: those very bytes must be the trusted ones.
-        let is_trusted = |source: &str| {
-            let read = Some((tool.path.as_path(), source.as_bytes()));
-            !is_project || trust.allows_with(&tool.item(), read)
+        // A module runs as it was read, and so is a page told: those very bytes must be
+        // the trusted ones.
+        let is_trusted = |file: &Path, bytes: &[u8]| {
+            !is_project || trust.allows_with(&tool.item(), &[(file, bytes)])
         };
         match tool.made(check, &is_trusted, settings) {
             Ok(folder::Made::Lua(plugin)) => self.plugins.push(*plugin),
@@ -163,22 +208,18 @@ fn pinned(item: Item, settings: &Settings) -> Check {
     let (everything, project) = (settings.trust, settings.started.clone());
     let state = settings.folders.state.clone();
     Arc::new(move || {
-        if Trust::load(state.as_deref(), &project, everything).allows(&item) {
-            return Ok(());
-        }
-        Err(format!(
-            "{} has changed since it was trusted, and was not run; `haft trust` shows it",
-            item.name
-        ))
+        let trust = Trust::load(state.as_deref(), &project, everything);
+        trust.check(&item).ok_or_else(|| {
+            format!(
+                "{} has changed since it was trusted, and was not run; `haft trust` shows it",
+                item.name
+            )
+        })
     })
 }
 
 /// What a plugin of the person's has to read to run: its files, and what lies beside
 /// them in a folder of its own below haft's.
-fn own_files(plugin: &Configured, settings: &Settings) -> Vec<PathBuf> {
-    beside(item(plugin, settings).pin.files, settings)
-}
-
 fn beside(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
     let config = settings.folders.config.as_deref();
     let folders: Vec<PathBuf> = files
@@ -264,17 +305,18 @@ fn program_files<'a>(
     files
 }
 
-fn item(plugin: &Configured, settings: &Settings) -> Item {
+fn item(plugin: &Configured, line: &Line) -> Item {
     let values = plugin.environment.values.iter();
     let files = program_files(
         &plugin.program,
-        &plugin.arguments,
+        &line.arguments,
         values.map(|(_, value)| value.as_str()),
-        &[&settings.work_dir, &plugin.folder],
+        &[&line.dir, &plugin.folder],
     );
     // As it is written: what a variable holds may be secret, and is not to be shown.
     let shown = [vec![plugin.written_program()], plugin.written_arguments()].concat();
     let mut remarks = remarks(plugin);
+    remarks.extend(named_by(plugin.is_project(), &plugin.from, line));
     if files.is_empty() {
         remarks.push("none of its files is known: they may change unnoticed".to_owned());
     }
@@ -282,17 +324,30 @@ fn item(plugin: &Configured, settings: &Settings) -> Item {
     let program = program.as_ref().unwrap_or(&plugin.program);
     Item {
         kind: "plugin",
-        name: plugin.label.clone(),
+        name: plugin.name.clone(),
         shown: shlex::try_join(shown.iter().map(String::as_str)).unwrap_or_default(),
         pin: Pin {
             written: format!(
-                "{}\n{:?}\n{program:?}\n{:?}",
-                plugin.written, plugin.environment, plugin.arguments
+                "{}\n{:?}\n{program:?}\n{:?}{}",
+                plugin.written,
+                plugin.environment,
+                plugin.arguments,
+                plugin
+                    .dir
+                    .as_ref()
+                    .map(|dir| format!("\n{dir:?}"))
+                    .unwrap_or_default()
             ),
             files,
         },
         remarks,
     }
+}
+
+/// Why something that the project did not name is its matter all the same.
+fn named_by(is_project: bool, from: &str, line: &Line) -> Option<String> {
+    let is_asked = !is_project && !line.reasons.is_empty();
+    is_asked.then(|| format!("named by {from}: {}", line.reasons.join(", ")))
 }
 
 /// What a plugin would get and may replace, as it is written.
@@ -320,8 +375,14 @@ fn is_file(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file())
 }
 
-fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Plugin {
-    let mut environment = env::for_programs(&plugin.environment.names);
+fn program(
+    plugin: &Configured,
+    line: Line,
+    item: &Item,
+    check: Option<Check>,
+    settings: &Settings,
+) -> Plugin {
+    let mut environment = environment(&plugin.environment.names, settings);
     for (name, value) in &plugin.environment.values {
         environment.retain(|(known, _)| known.to_str() != Some(name));
         environment.push((name.into(), value.into()));
@@ -329,8 +390,10 @@ fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Pl
     Plugin {
         label: plugin.label.clone(),
         program: plugin.program.clone(),
-        arguments: plugin.arguments.iter().map(OsString::from).collect(),
+        is_guest: needs_trust(plugin, &line),
+        arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment,
+        dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
         protocol: plugin.protocol,
         overrides: if plugin.overrides {
             Overrides::Any
@@ -340,9 +403,8 @@ fn program(plugin: &Configured, check: Option<Check>, settings: &Settings) -> Pl
         first_line: None,
         log: log(&plugin.label, settings),
         check,
-        is_guest: plugin.is_project,
-        memory: memory(&item(plugin, settings), settings),
-        stamp: Some(stamp(item(plugin, settings).pin.files)),
+        memory: memory(item, settings),
+        stamp: Some(stamp(item.pin.files.clone())),
         guest: None,
     }
 }
@@ -440,7 +502,8 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         label: tool.name.clone(),
         program: env::itself(),
         arguments: vec!["__lua".into()],
-        environment: env::for_programs(&[]),
+        environment: environment(&[], settings),
+        dir: None,
         protocol: Protocol::Describe,
         // No other: the name of its file is what somebody said yes to.
         overrides: Overrides::Named(tool.name.clone()),

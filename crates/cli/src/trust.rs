@@ -2,6 +2,7 @@
 //! thing is pinned by what it is; one that changed is another thing.
 
 use crate::exit::Failure;
+use haft::ops::beneath::{self, State};
 use haft::ops::private;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -33,48 +34,67 @@ pub(crate) struct Pin {
     pub(crate) files: Vec<PathBuf>,
 }
 
+/// What a thing was when it was looked at.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    hash: String,
+    /// Its files, in the state they were in.
+    files: Vec<(PathBuf, State)>,
+}
+
 impl Pin {
     /// The hash of all of it; why not, when a file cannot be read.
     pub(crate) fn hash(&self) -> Result<String, String> {
-        self.hash_with(None)
+        self.look(&[]).map(|looked| looked.hash)
     }
 
-    /// The same with a file that was read already: what will be used is what is hashed.
-    fn hash_with(&self, read: Option<(&Path, &[u8])>) -> Result<String, String> {
+    /// Looks at all of it. Files that were read already are taken as they were read:
+    /// what will be used is what is hashed.
+    fn look(&self, read: &[(&Path, &[u8])]) -> Result<Looked, String> {
         let mut hash = Sha256::new();
         let mut part = |bytes: &[u8]| {
             hash.update((bytes.len() as u64).to_le_bytes());
             hash.update(bytes);
         };
         part(self.written.as_bytes());
+        let mut files = Vec::new();
         for file in &self.files {
+            let fail = |error| format!("{} cannot be read: {error}", file.display());
+            let mut opened = beneath::open(file).map_err(fail)?;
+            let state = opened.state().map_err(fail)?;
             // By where it really is: a folder may be come to by more than one way.
-            let real = haft::ops::scope::real(file).unwrap_or_else(|| file.clone());
-            part(real.as_os_str().as_bytes());
-            match read {
-                Some((path, bytes)) if path == file => part(bytes),
-                _ => part(&content(file)?),
+            part(opened.real.as_os_str().as_bytes());
+            match read.iter().find(|(path, _)| path == file) {
+                Some((_, bytes)) => part(bytes),
+                None => part(&opened.read(LARGEST).map_err(fail)?),
             }
+            if opened.state().map_err(fail)? != state {
+                return Err(format!("{} is being changed", file.display()));
+            }
+            files.push((file.clone(), state));
         }
-        Ok(hash
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect())
+        let hash = hash.finalize();
+        Ok(Looked {
+            hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            files,
+        })
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what would be run is looked at before there is a scope"
-)]
-fn content(file: &Path) -> Result<Vec<u8>, String> {
-    let fail = |error: std::io::Error| format!("{} cannot be read: {error}", file.display());
-    let length = std::fs::metadata(file).map_err(fail)?;
-    if !length.is_file() || length.len() > LARGEST {
-        return Err(format!("{} is no file, or too large", file.display()));
+impl Looked {
+    /// Whether nothing was touched since. A file that was swapped and put back has been
+    /// touched as well.
+    pub(crate) fn is_untouched(&self, pin: &Pin) -> Result<(), String> {
+        let now = pin.look(&[])?;
+        let pairs = self.files.iter().zip(&now.files);
+        if let Some(((file, _), _)) = pairs.into_iter().find(|(was, now)| was != now) {
+            return Err(format!("{} changed while it was started", file.display()));
+        }
+        if self.hash == now.hash && self.files.len() == now.files.len() {
+            return Ok(());
+        }
+        Err("it changed while it was started".to_owned())
     }
-    std::fs::read(file).map_err(fail)
 }
 
 /// What the person has said yes to.
@@ -115,31 +135,65 @@ impl Trust {
 
     /// Whether it may run.
     pub(crate) fn allows(&self, item: &Item) -> bool {
-        self.allows_with(item, None)
+        self.allows_with(item, &[])
     }
 
-    /// Whether it may run with this content of one of its files.
-    pub(crate) fn allows_with(&self, item: &Item, read: Option<(&Path, &[u8])>) -> bool {
+    /// Whether it may run with this content of some of its files.
+    pub(crate) fn allows_with(&self, item: &Item, read: &[(&Path, &[u8])]) -> bool {
+        self.everything || self.looked(item, read).is_some()
+    }
+
+    /// Whether it may run, and how to find out later that it was not touched since.
+    pub(crate) fn check(&self, item: &Item) -> Option<haft::Recheck> {
         if self.everything {
-            return true;
+            return Some(Box::new(|| Ok(())));
         }
-        let known = self.trusted.get(&key(item)).and_then(Value::as_str);
-        known.is_some_and(|known| item.pin.hash_with(read).as_deref() == Ok(known))
+        let looked = self.looked(item, &[])?;
+        let pin = item.pin.clone();
+        Some(Box::new(move || looked.is_untouched(&pin)))
     }
 
-    /// Whether an earlier state of it was trusted.
-    pub(crate) fn knew(&self, item: &Item) -> bool {
-        self.trusted.contains_key(&key(item))
+    fn looked(&self, item: &Item, read: &[(&Path, &[u8])]) -> Option<Looked> {
+        let looked = item.pin.look(read).ok()?;
+        let is_known = self.hashes(item).any(|known| known == looked.hash);
+        is_known.then_some(looked)
+    }
+
+    /// Whether an earlier state of it was trusted, which is none of the others that are
+    /// there now.
+    pub(crate) fn knew(&self, item: &Item, all: &[Item]) -> bool {
+        let mut known: Vec<&str> = self.hashes(item).collect();
+        for other in all {
+            if !known.is_empty() && key(other) == key(item) {
+                let hash = other.pin.hash().unwrap_or_default();
+                known.retain(|known| *known != hash);
+            }
+        }
+        !known.is_empty()
+    }
+
+    /// The states of it that were trusted: what it is called and what is in it, and never
+    /// where it stands in a list.
+    fn hashes(&self, item: &Item) -> impl Iterator<Item = &str> {
+        let key = key(item);
+        self.trusted.iter().filter_map(move |(name, value)| {
+            // Until version 1 there was one of each name, with its hash.
+            if *name == key {
+                return value.as_str();
+            }
+            let hash = name.strip_prefix(&key)?.strip_prefix(' ')?;
+            (hash.len() == 64 && value.is_object()).then_some(hash)
+        })
     }
 
     /// Trusts exactly these as they were seen, by their hashes, and nothing else of
     /// the project.
     pub(crate) fn set(&self, seen: &[(Item, String)]) -> Result<(), Failure> {
-        let seen = seen.iter();
-        self.store(
-            seen.map(|(item, hash)| (key(item), hash.as_str().into()))
-                .collect(),
-        )
+        let entry = |(item, hash): &(Item, String)| {
+            let name = format!("{} {hash}", key(item));
+            (name, json!({ "command": item.shown }))
+        };
+        self.store(seen.iter().map(entry).collect())
     }
 
     #[expect(
@@ -225,17 +279,17 @@ mod tests {
         std::fs::write(&script, "print(1)").unwrap();
         let one = item(vec![script.clone()]);
         let load = || Trust::load(Some(folder.path()), folder.path(), false);
-        assert!(!load().allows(&one) && !load().knew(&one));
+        assert!(!load().allows(&one) && !load().knew(&one, &[]));
         let seen = (one.clone(), one.pin.hash().unwrap());
         load().set(&[seen]).unwrap();
         assert!(load().allows(&one));
         std::fs::write(&script, "print(2)").unwrap();
-        assert!(!load().allows(&one) && load().knew(&one));
+        assert!(!load().allows(&one) && load().knew(&one, &[]));
         assert!(Trust::load(Some(folder.path()), folder.path(), true).allows(&one));
         let other = Trust::load(Some(folder.path()), Path::new("/"), false);
-        assert!(!other.knew(&one));
+        assert!(!other.knew(&one, &[]));
         load().set(&[]).unwrap();
-        assert!(!load().knew(&one));
+        assert!(!load().knew(&one, &[]));
     }
 
     #[test]
@@ -243,5 +297,69 @@ mod tests {
         let gone = item(vec!["/nowhere/at/all".into()]);
         assert!(gone.pin.hash().is_err());
         assert!(!Trust::load(None, Path::new("/"), false).allows(&gone));
+    }
+
+    #[test]
+    fn what_is_trusted_does_not_depend_on_what_else_there_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let named = |name: &str, content: &str| {
+            let script = folder.path().join(name);
+            std::fs::write(&script, content).unwrap();
+            item(vec![script])
+        };
+        let (one, two) = (named("one.py", "1"), named("two.py", "2"));
+        let load = || Trust::load(Some(folder.path()), folder.path(), false);
+        let seen = |item: &Item| (item.clone(), item.pin.hash().unwrap());
+        load().set(&[seen(&one)]).unwrap();
+        // One of the same name beside it is new, not changed.
+        let both = [two.clone(), one.clone()];
+        assert!(load().allows(&one));
+        assert!(!load().allows(&two) && !load().knew(&two, &both));
+        load().set(&[seen(&two), seen(&one), seen(&one)]).unwrap();
+        assert!(load().allows(&one) && load().allows(&two));
+        std::fs::write(folder.path().join("two.py"), "3").unwrap();
+        assert!(load().allows(&one));
+        assert!(!load().allows(&two) && load().knew(&two, &both));
+    }
+
+    #[test]
+    fn what_an_earlier_version_wrote_down_is_still_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("tool.py");
+        std::fs::write(&script, "print(1)").unwrap();
+        let one = item(vec![script.clone()]);
+        let real = haft::ops::scope::real(folder.path()).unwrap();
+        let stored = json!({ "projects": { real.to_str().unwrap(): {
+            "plugin a": one.pin.hash().unwrap(),
+        } } });
+        std::fs::write(folder.path().join("trust.json"), stored.to_string()).unwrap();
+        let load = || Trust::load(Some(folder.path()), folder.path(), false);
+        assert!(load().allows(&one));
+        std::fs::write(&script, "print(2)").unwrap();
+        assert!(!load().allows(&one) && load().knew(&one, &[]));
+    }
+
+    #[test]
+    fn a_file_that_was_swapped_and_put_back_was_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("tool.py");
+        std::fs::write(&script, "print(1)").unwrap();
+        let one = item(vec![script.clone()]);
+        let load = || Trust::load(Some(folder.path()), folder.path(), false);
+        load()
+            .set(&[(one.clone(), one.pin.hash().unwrap())])
+            .unwrap();
+        let recheck = load().check(&one).unwrap();
+        assert_eq!(recheck(), Ok(()));
+        let (other, kept) = (folder.path().join("other"), folder.path().join("kept"));
+        std::fs::write(&other, "evil()").unwrap();
+        std::fs::rename(&script, &kept).unwrap();
+        std::fs::rename(&other, &script).unwrap();
+        assert!(recheck().is_err());
+        std::fs::rename(&script, &other).unwrap();
+        std::fs::copy(&kept, &script).unwrap();
+        assert!(load().allows(&one));
+        assert!(recheck().is_err());
+        assert!(load().check(&one).is_some_and(|recheck| recheck().is_ok()));
     }
 }

@@ -5,5 +5,5 @@ pub(crate) mod plugin;
 pub(crate) mod source;
 
 pub use executable::{Executable, Takes};
-pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Stamp, protocol};
+pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, protocol};
 pub use source::{Brought, Source, Start, foreign, free_name};

@@ -42,8 +42,8 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Brought, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Source, Stamp,
-    Start, Takes, foreign, free_name, protocol as plugin_protocol,
+    Brought, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Source,
+    Stamp, Start, Takes, foreign, free_name, protocol as plugin_protocol,
 };
 pub use haft_ops as ops;
 pub use haft_ops::Access;
@@ -59,7 +59,7 @@ pub use runtime::{
     Answer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk, Explained,
     Filled, Folders, Form, HeldFiles, Listed, Mark, Naming, Narrow, Question, Runtime, Sibling,
 };
-pub use schema::{Repair, parse_arguments};
+pub use schema::{Fit, Repair, Shape, parse_arguments};
 pub use state::State;
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
 pub use toolset::{Guidance, Paths, Preset, Reach, Toolset};

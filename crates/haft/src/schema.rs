@@ -14,6 +14,7 @@ mod names;
 mod notes;
 mod parse;
 mod references;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -21,6 +22,7 @@ mod window;
 mod words;
 
 pub use parse::parse_arguments;
+pub use shape::{Fit, Shape};
 
 pub(crate) use generate::{check, of};
 

@@ -5,6 +5,7 @@
 //! from a [`Scope`], bytes from a [`Backend`].
 
 pub mod backend;
+pub mod beneath;
 pub mod blocking;
 pub mod edit;
 mod error;

@@ -1,5 +1,6 @@
 //! A state of Lua with its limits: where a module lives.
 
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,23 @@ pub(crate) struct Machine {
     source: String,
 }
 
+/// `require` looks beside the module and never where the process happens to run: that is
+/// the folder that is worked in, and its files are nobody's modules.
+fn required_beside(lua: &Lua, module: &str) -> mlua::Result<()> {
+    let package: Table = lua.globals().get("package")?;
+    let usual: String = package.get("path")?;
+    let folder = Path::new(module)
+        .parent()
+        .filter(|folder| folder.is_absolute());
+    let beside = folder.into_iter().flat_map(|folder| {
+        let folder = folder.to_string_lossy().into_owned();
+        ["?.lua", "?/init.lua"].map(|name| format!("{folder}/{name}"))
+    });
+    let elsewhere = usual.split(';').filter(|place| place.starts_with('/'));
+    let all: Vec<String> = beside.chain(elsewhere.map(str::to_owned)).collect();
+    package.set("path", all.join(";"))
+}
+
 impl Machine {
     pub(crate) fn new(load: &Load, shared: &Arc<Shared>) -> mlua::Result<Self> {
         let pure = StdLib::TABLE
@@ -55,6 +73,9 @@ impl Machine {
             Rights::Full => (StdLib::ALL_SAFE, "full"),
         };
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
+        if load.rights == Rights::Full {
+            required_beside(&lua, &load.path)?;
+        }
         let meter = Rc::new(Meter::new(load.limits, Arc::clone(shared)));
         let list = lua.create_table()?;
         list.set("__metatable", "list")?;

@@ -4,6 +4,7 @@ use crate::config::{Settings, model};
 use crate::output;
 use crate::trust::{Item, Pin, Trust};
 use haft::Runtime;
+use haft::ops::beneath;
 use haft_agent::{Prompt, SkillFolder, Skills, instructions, system_prompt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -84,9 +85,8 @@ fn folders(settings: &Settings, model: &model::Model) -> Vec<SkillFolder> {
 
 /// The skills of a project, to be looked at by the person: what they tell a model.
 pub(crate) fn skills_of_project(folder: &Path) -> Option<Item> {
-    let root = folder.join(PROJECT_SKILLS);
     let mut files = Vec::new();
-    gather(&root, 0, &mut files);
+    gather(folder, &folder.join(PROJECT_SKILLS), 0, &mut files);
     files.sort();
     (!files.is_empty()).then(|| Item {
         kind: "skills",
@@ -100,12 +100,16 @@ pub(crate) fn skills_of_project(folder: &Path) -> Option<Item> {
     })
 }
 
-/// Files below a folder, as deep and as many as skills have.
+/// Files below a folder, as deep and as many as skills have. Links count as what they
+/// lead to, as they do for who reads the skills; none leads out of the project.
 #[expect(
     clippy::disallowed_methods,
     reason = "what would be trusted is looked at before there is a scope"
 )]
-fn gather(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+fn gather(root: &Path, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    if beneath::real_within(root, folder).is_err() {
+        return;
+    }
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -113,13 +117,14 @@ fn gather(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
         if files.len() >= 2_000 || depth > 6 {
             return;
         }
-        let Ok(kind) = entry.file_type() else {
+        let path = entry.path();
+        let Ok(kind) = std::fs::metadata(&path) else {
             continue;
         };
         if kind.is_dir() {
-            gather(&entry.path(), depth + 1, files);
-        } else if kind.is_file() {
-            files.push(entry.path());
+            gather(root, &path, depth + 1, files);
+        } else if kind.is_file() && beneath::real_within(root, &path).is_ok() {
+            files.push(path);
         }
     }
 }

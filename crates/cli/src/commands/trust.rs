@@ -22,6 +22,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let (items, problems) = external::of_project(&settings);
+    let all = items.clone();
     for problem in &problems {
         output::note(problem);
     }
@@ -34,13 +35,18 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     let mut seen = Vec::new();
     for item in items {
         let hash = item.pin.hash().map_err(Failure::failed)?;
-        seen.push((item, hash));
+        let is_same = |(other, known): &(Item, String)| {
+            (other.kind, &other.name, known) == (item.kind, &item.name, &hash)
+        };
+        if !seen.iter().any(is_same) {
+            seen.push((item, hash));
+        }
     }
     output::raw(&format!(
         "{folder} would run:
 
 {}",
-        listed(&seen, &trust)
+        listed(&seen, &all, &trust)
     ))?;
     if seen.iter().all(|(item, _)| trust.allows(item)) {
         output::text("\nAll of it is trusted already.\n")?;
@@ -57,12 +63,12 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn listed(seen: &[(Item, String)], trust: &Trust) -> String {
+fn listed(seen: &[(Item, String)], all: &[Item], trust: &Trust) -> String {
     let style = Paint::for_stdout();
     let mut out = String::new();
     for (item, hash) in seen {
         let short: String = hash.chars().take(12).collect();
-        let state = match (trust.allows(item), trust.knew(item)) {
+        let state = match (trust.allows(item), trust.knew(item, all)) {
             (true, _) => "trusted",
             (false, true) => "changed",
             (false, false) => "new",
@@ -74,10 +80,12 @@ fn listed(seen: &[(Item, String)], trust: &Trust) -> String {
             on_a_line(&item.shown)
         ));
         for file in &item.pin.files {
-            out.push_str(&format!(
-                "      {}\n",
-                style.dim(&on_a_line(&file.display().to_string()))
-            ));
+            let mut shown = file.display().to_string();
+            let real = haft::ops::scope::real(file).filter(|real| real != file);
+            if let Some(real) = real {
+                shown.push_str(&format!(" -> {}", real.display()));
+            }
+            out.push_str(&format!("      {}\n", style.dim(&on_a_line(&shown))));
         }
         for remark in &item.remarks {
             out.push_str(&format!("      {}\n", on_a_line(remark)));

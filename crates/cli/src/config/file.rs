@@ -9,17 +9,25 @@ use std::path::Path;
 /// A configuration is written by hand; what is larger is something else.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// What is done with a link in the place of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    Followed,
+    Refused,
+}
+
 /// The text of a file, or `None` if there is no such file. `shown` is its name
 /// for messages.
 #[expect(
     clippy::disallowed_methods,
     reason = "the configuration is read before there is a backend"
 )]
-pub(crate) fn read(path: &Path, shown: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn read(path: &Path, shown: &str, links: Links) -> Result<Option<String>, Failure> {
     let problem = |what: &str| Failure::at(shown, what);
     let cannot = |error: std::io::Error| problem(&format!("cannot be read: {error}"));
     // Without waiting: a FIFO of that name would hold haft for ever.
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let mut flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    flags.set(rustix::fs::OFlags::NOFOLLOW, links == Links::Refused);
     let opened = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())

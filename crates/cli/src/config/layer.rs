@@ -46,18 +46,9 @@ pub(crate) struct Entry {
 
 /// Whether a project's file is a link to somewhere else: an error message would
 /// show what is there.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the configuration is read before there is a scope"
-)]
 fn leads_out(path: &Path) -> bool {
-    let Some(folder) = path
-        .parent()
-        .and_then(|folder| std::fs::canonicalize(folder).ok())
-    else {
-        return false;
-    };
-    std::fs::canonicalize(path).is_ok_and(|real| !real.starts_with(folder))
+    let folder = path.parent();
+    folder.is_some_and(|folder| haft::ops::beneath::real_within(folder, path).is_err())
 }
 
 impl Layer {
@@ -70,7 +61,16 @@ impl Layer {
                 "is a link that leads out of this folder",
             ));
         }
-        let Some(text) = file::read(path, &shown)? else {
+        // The very file that was looked at: a link that appears now is not followed.
+        let real = match role {
+            Role::Project => haft::ops::scope::real(path),
+            Role::User | Role::Named => None,
+        };
+        let follow = match real {
+            Some(_) => file::Links::Refused,
+            None => file::Links::Followed,
+        };
+        let Some(text) = file::read(real.as_deref().unwrap_or(path), &shown, follow)? else {
             return Ok(None);
         };
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();

@@ -11,8 +11,11 @@ use std::path::{Path, PathBuf};
 /// A program that brings tools.
 #[derive(Debug, Clone)]
 pub(crate) struct Configured {
-    /// What it is called in messages, and its log.
+    /// What it is called in messages, and its log: its name, with a number where there
+    /// is another of that name before it.
     pub(crate) label: String,
+    /// Its name alone, which does not depend on what else there is.
+    pub(crate) name: String,
     /// The program: absolute, or a name to look up.
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
@@ -20,14 +23,26 @@ pub(crate) struct Configured {
     pub(crate) environment: Environment,
     pub(crate) protocol: Protocol,
     pub(crate) overrides: bool,
-    /// Whether it is the project's word.
-    pub(crate) is_project: bool,
-    /// The folder that relative paths among its arguments are looked for in, to know
-    /// what belongs to it.
+    /// The folder it runs in, where its entry says so.
+    pub(crate) dir: Option<PathBuf>,
+    /// Whose word it is.
+    pub(crate) whose: Whose,
+    /// The folder that relative paths among its arguments start at.
     pub(crate) folder: PathBuf,
     /// How it is written, for who has to say yes to it.
     pub(crate) written: Value,
     pub(crate) from: String,
+}
+
+/// Whose word a command line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The person's, in a file.
+    Person,
+    /// The person's, at this terminal.
+    Typed,
+    /// The project's.
+    Project,
 }
 
 /// What a plugin sees of the environment beside the usual.
@@ -51,6 +66,22 @@ impl Configured {
             other => Some(other),
         };
         path.and_then(Value::as_str).unwrap_or_default().trim()
+    }
+
+    /// Whether it is the project's word.
+    pub(crate) fn is_project(&self) -> bool {
+        self.whose == Whose::Project
+    }
+
+    /// Whether another entry would start the same.
+    fn is_same(&self, other: &Self) -> bool {
+        let one = |plugin: &Self| {
+            let Environment { names, values } = plugin.environment.clone();
+            let how = (plugin.program.clone(), plugin.arguments.clone());
+            let place = (plugin.dir.clone(), plugin.folder.clone(), plugin.whose);
+            (how, place, names, values, plugin.overrides, plugin.protocol)
+        };
+        one(self) == one(other)
     }
 
     /// Its arguments with the names of variables in them.
@@ -91,16 +122,25 @@ pub(crate) fn load(
             Ok(value) => {
                 let reader = Reader { from: &from };
                 let mut plugin = reader.plugin(&value, &folder)?;
-                plugin.is_project = is_project;
+                if is_project {
+                    plugin.whose = Whose::Project;
+                }
                 plugin.written = written;
                 plugin.label = label(plugin.written_path(), &plugin.written_arguments());
+                plugin.name.clone_from(&plugin.label);
                 all.push(plugin);
             }
             Err(failure) => warnings.push(format!("{}: the plugin is left out", failure.message)),
         }
     }
-    distinct(&mut all);
-    Ok(all)
+    let mut once: Vec<Configured> = Vec::new();
+    for plugin in all {
+        if !once.iter().any(|other| other.is_same(&plugin)) {
+            once.push(plugin);
+        }
+    }
+    distinct(&mut once);
+    Ok(once)
 }
 
 /// Two with one label would share a log.
@@ -128,12 +168,14 @@ fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
     let arguments: Vec<String> = words.collect();
     Ok(Configured {
         label: label(&program, &arguments),
+        name: label(&program, &arguments),
         program: located(&program, current),
         arguments,
         environment: Environment::default(),
         protocol: Protocol::Auto,
         overrides: false,
-        is_project: false,
+        dir: None,
+        whose: Whose::Typed,
         folder: current.to_owned(),
         written: line.into(),
         from: "flag --plugin".to_owned(),
@@ -192,7 +234,7 @@ impl Reader<'_> {
             Value::Object(map) => map,
             _ => return Err(self.wrong("a plugin is a path, or a map with a path")),
         };
-        let known = ["path", "args", "env", "protocol", "override"];
+        let known = ["path", "args", "env", "cwd", "protocol", "override"];
         if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(self.wrong(&format!(
                 "there is no \"{other}\" here; there are: {}",
@@ -206,6 +248,7 @@ impl Reader<'_> {
         let arguments = self.texts(map, "args")?;
         Ok(Configured {
             label: String::new(),
+            name: String::new(),
             program: located(path, folder),
             environment: Environment::read(map).map_err(|what| self.wrong(&what))?,
             protocol: match map
@@ -223,7 +266,12 @@ impl Reader<'_> {
                 Some(_) => return Err(self.wrong("override must be true or false")),
             },
             arguments,
-            is_project: false,
+            dir: match map.get("cwd") {
+                None | Some(Value::Null) => None,
+                Some(Value::String(dir)) => Some(folder.join(dir).components().collect()),
+                Some(_) => return Err(self.wrong("cwd must be a folder")),
+            },
+            whose: Whose::Person,
             folder: folder.to_owned(),
             written: Value::Null,
             from: self.from.to_string(),

@@ -2,8 +2,9 @@
 
 use super::page::{self, Page};
 use crate::config::Settings;
-use crate::env;
 use crate::trust::{Item, Pin};
+use haft::ops::beneath;
+use haft::ops::text::decode::visible;
 use haft::{Check, Definition, Executable, Plugin, Takes};
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,8 @@ pub(crate) struct Found {
     /// Its path for messages.
     pub(crate) shown: String,
     pub(super) path: PathBuf,
+    /// The folder that a project's tools may not lead out of.
+    root: PathBuf,
     kind: Kind,
     page: Option<PathBuf>,
 }
@@ -47,17 +50,32 @@ pub(crate) enum Made {
     Program(Box<Executable>),
 }
 
-/// What a folder has, sorted by name, and what is wrong with some of it. Nothing is
-/// run and nothing but names is looked at.
+/// What `tools` of a folder has, sorted by name, and what is wrong with some of it.
+/// Nothing is run and nothing but names is looked at. Of a project nothing is taken that
+/// lies elsewhere: what a link leads to may be secret, and is nobody's tool.
 #[expect(
     clippy::disallowed_methods,
     reason = "what would be run is looked at before there is a scope"
 )]
-pub(crate) fn look(folder: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
+pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
     let (mut found, mut problems): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
+    let folder = &root.join("tools");
     let Ok(entries) = std::fs::read_dir(folder) else {
         return (found, problems);
     };
+    let leads_out = |path: &Path, shown: &str| -> Option<String> {
+        let error = match tier {
+            Tier::Project => beneath::real_within(root, path).err()?,
+            Tier::Person => return None,
+        };
+        Some(format!(
+            "{shown} is left out: {error}; put a copy of the file there to use it"
+        ))
+    };
+    if let Some(problem) = leads_out(folder, "tools") {
+        problems.push(problem);
+        return (found, problems);
+    }
     let mut paths: Vec<PathBuf> = entries
         .flatten()
         .take(MOST_FILES)
@@ -75,8 +93,20 @@ pub(crate) fn look(folder: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
             ),
             Tier::Person => path.display().to_string(),
         };
+        let page = page_of(&path);
+        let name_of = |path: &Path| {
+            let name = path.file_name().unwrap_or_default();
+            format!("tools/{}", visible(&name.to_string_lossy()))
+        };
+        let pages = page.iter().map(PathBuf::as_path);
+        let mut all = std::iter::once(path.as_path()).chain(pages);
+        if let Some(problem) = all.find_map(|path| leads_out(path, &name_of(path))) {
+            problems.push(problem);
+            continue;
+        }
         let tool = Found {
-            page: page_of(&path),
+            page,
+            root: root.to_owned(),
             name,
             tier,
             shown,
@@ -179,32 +209,56 @@ impl Found {
     pub(crate) fn made(
         &self,
         check: Option<Check>,
-        is_trusted: &dyn Fn(&str) -> bool,
+        is_trusted: &dyn Fn(&Path, &[u8]) -> bool,
         settings: &Settings,
     ) -> Result<Made, String> {
         match self.kind {
             Kind::Lua => {
-                let source =
-                    text(&self.path).map_err(|error| format!("{}: {error}", self.shown))?;
-                if !is_trusted(&source) {
-                    return Err(format!(
-                        "{}: it has just changed; it is not run",
-                        self.shown
-                    ));
-                }
+                let source = self
+                    .text(&self.path, is_trusted)
+                    .map_err(|error| format!("{}: {error}", self.shown))?;
                 Ok(Made::Lua(Box::new(super::lua(
                     self, source, check, settings,
                 ))))
             }
-            Kind::Program => Ok(Made::Program(Box::new(self.program(check)?))),
+            Kind::Program => {
+                let program = self.program(check, is_trusted, settings)?;
+                Ok(Made::Program(Box::new(program)))
+            }
         }
     }
 
-    fn program(&self, check: Option<Check>) -> Result<Executable, String> {
+    /// The text of one of its files, if that is what was trusted.
+    fn text(
+        &self,
+        file: &Path,
+        is_trusted: &dyn Fn(&Path, &[u8]) -> bool,
+    ) -> Result<String, String> {
+        let opened = match self.tier {
+            Tier::Project => beneath::open_within(&self.root, file),
+            Tier::Person => beneath::open(file),
+        };
+        let bytes = opened
+            .and_then(|mut opened| opened.read(LARGEST))
+            .map_err(|error| error.to_string())?;
+        if !is_trusted(file, &bytes) {
+            return Err("it has just changed; it is not used".to_owned());
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn program(
+        &self,
+        check: Option<Check>,
+        is_trusted: &dyn Fn(&Path, &[u8]) -> bool,
+        settings: &Settings,
+    ) -> Result<Executable, String> {
         let page = match &self.page {
             Some(file) => {
-                let text = text(file).map_err(|error| format!("{}: {error}", file.display()))?;
-                page::read(&text).map_err(|error| format!("{}: {error}", file.display()))?
+                let read = self
+                    .text(file, is_trusted)
+                    .and_then(|text| page::read(&text));
+                read.map_err(|error| format!("{}: {error}", file.display()))?
             }
             // It is asked for help when it is needed.
             None => Page {
@@ -231,24 +285,9 @@ impl Found {
             },
             program: self.path.clone(),
             takes,
-            environment: env::for_programs(&[]),
+            environment: super::environment(&[], settings),
             check,
             is_guest: self.tier == Tier::Project,
         })
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the person's own file, or one that they said yes to"
-)]
-fn text(file: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(file)
-        .map_err(|error| error.to_string())?
-        .len();
-    if size > LARGEST {
-        return Err("it is too large".to_owned());
-    }
-    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,9 +1,11 @@
 //! MCP servers: what there is, what of it may be reached, and what is kept of each.
 
-use super::{is_file, pinned, program_files};
+use super::command::{Line, Written};
+use super::{beside, folders, is_file, named_by, pinned, program_files};
 use crate::config::Settings;
 use crate::config::files::{Execution, has_a_tree};
 use crate::config::mcp::{Configured, How, label};
+use crate::config::plugins::Whose;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use haft::Check;
@@ -25,6 +27,10 @@ pub(crate) struct Server {
     pub(crate) configured: Configured,
     /// What has to be looked at first, where nobody has said yes to it.
     pub(crate) waits: Option<Item>,
+    /// Files of the person's own servers that lie where programs may not look otherwise.
+    pub(super) own_files: Vec<PathBuf>,
+    /// What is probably not meant so.
+    pub(super) problem: Option<String>,
 }
 
 /// All of them, in the order of the files.
@@ -33,18 +39,57 @@ pub(crate) fn all(settings: &Settings) -> Vec<Server> {
     let trust = Trust::load(state, &settings.started, settings.trust);
     let mut servers = Vec::new();
     for configured in configured(settings) {
-        let item = configured.is_project.then(|| item(configured, settings));
+        let line = line(configured, settings);
+        let item = item(configured, line.as_ref());
+        let own_files = match (needs_trust(configured, line.as_ref()), &line) {
+            (false, Some(_)) => beside(item.pin.files.clone(), settings),
+            _ => Vec::new(),
+        };
+        let item = needs_trust(configured, line.as_ref()).then_some(item);
         let check = item.clone().map(|item| pinned(item, settings));
         let waits = item.filter(|item| !trust.allows(item));
-        if let Some(remote) = remote(configured, check, settings) {
+        let problem = line.as_ref().and_then(|line| line.problem.clone());
+        if let Some(remote) = remote(configured, line, check, settings) {
             servers.push(Server {
                 remote,
                 configured: configured.clone(),
                 waits,
+                own_files,
+                problem: problem.map(|problem| format!("{}: {problem}", configured.from)),
             });
         }
     }
     servers
+}
+
+/// The command line of a server, as it is run, where it is a program.
+fn line(server: &Configured, settings: &Settings) -> Option<Line> {
+    let How::Program {
+        program,
+        arguments,
+        environment,
+        dir,
+    } = &server.how
+    else {
+        return None;
+    };
+    let written = Written {
+        program,
+        arguments,
+        environment,
+        dir: dir.as_deref(),
+        base: &server.folder,
+        whose: match server.is_project {
+            true => Whose::Project,
+            false => Whose::Person,
+        },
+    };
+    Some(written.line(folders(settings)))
+}
+
+/// What the project says, and what would run something of the project.
+fn needs_trust(server: &Configured, line: Option<&Line>) -> bool {
+    server.is_project || line.is_some_and(|line| !line.reasons.is_empty())
 }
 
 /// Those of the files, and the one that runs code.
@@ -59,8 +104,10 @@ fn configured(settings: &Settings) -> impl Iterator<Item = &Configured> {
 /// Those of a project, to be looked at.
 pub(super) fn of_project(settings: &Settings) -> Vec<Item> {
     configured(settings)
-        .filter(|server| server.is_project)
-        .map(|server| item(server, settings))
+        .filter_map(|server| {
+            let line = line(server, settings);
+            needs_trust(server, line.as_ref()).then(|| item(server, line.as_ref()))
+        })
         .collect()
 }
 
@@ -72,7 +119,7 @@ fn is_execution(server: &Configured, settings: &Settings) -> bool {
 }
 
 /// What a server of a project is, for who has to say yes to it.
-fn item(server: &Configured, settings: &Settings) -> Item {
+fn item(server: &Configured, line: Option<&Line>) -> Item {
     let written = &server.written;
     let mut remarks = Vec::new();
     let names = |value: &Value| -> Vec<String> {
@@ -103,6 +150,7 @@ fn item(server: &Configured, settings: &Settings) -> Item {
     if let Some(client) = written["oauth"]["client_id"].as_str() {
         remarks.push(format!("signs in as the client {client}"));
     }
+    remarks.extend(line.and_then(|line| named_by(server.is_project, &server.from, line)));
     let (shown, files, meant) = match &server.how {
         How::Program {
             program,
@@ -115,14 +163,11 @@ fn item(server: &Configured, settings: &Settings) -> Item {
                 _ => Vec::new(),
             };
             let words = [server.written_program(None).into_iter().collect(), own].concat();
-            let folders = [
-                Some(settings.work_dir.as_path()),
-                Some(server.folder.as_path()),
-                dir.as_deref(),
-            ];
+            let folders = [line.map(|line| line.dir.as_path()), Some(&server.folder)];
             let folders: Vec<&Path> = folders.into_iter().flatten().collect();
             let values = environment.values.iter().map(|(_, value)| value.as_str());
-            let files = program_files(program, arguments, values, &folders);
+            let placed = line.map_or(arguments, |line| &line.arguments);
+            let files = program_files(program, placed, values, &folders);
             if files.is_empty() {
                 remarks.push("none of its files is known: they may change unnoticed".to_owned());
             }
@@ -158,33 +203,31 @@ fn as_text(value: &Value) -> String {
     }
 }
 
-/// Files of the person's own servers that lie where programs may not look otherwise.
-pub(super) fn own_files(server: &Configured, settings: &Settings) -> Vec<PathBuf> {
-    match server.how.program() {
-        Some(_) => super::beside(item(server, settings).pin.files, settings),
-        None => Vec::new(),
-    }
-}
-
-fn remote(server: &Configured, check: Option<Check>, settings: &Settings) -> Option<Remote> {
+fn remote(
+    server: &Configured,
+    line: Option<Line>,
+    check: Option<Check>,
+    settings: &Settings,
+) -> Option<Remote> {
     let state = settings.folders.state.as_deref();
+    let is_guest = needs_trust(server, line.as_ref());
     let reach = match &server.how {
         How::Program {
             program,
-            arguments,
             environment,
-            dir,
+            ..
         } => {
-            let mut seen = env::for_programs(&environment.names);
+            let line = line?;
+            let mut seen = super::environment(&environment.names, settings);
             for (name, value) in &environment.values {
                 seen.retain(|(known, _)| known.to_str() != Some(name));
                 seen.push((name.into(), value.into()));
             }
             Reach::Program {
                 program: program.clone(),
-                arguments: arguments.iter().map(OsString::from).collect(),
+                arguments: line.arguments.into_iter().map(OsString::from).collect(),
                 environment: seen,
-                dir: dir.clone(),
+                dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
                 log: state.map(|state| log(state, &server.name)),
             }
         }
@@ -207,7 +250,7 @@ fn remote(server: &Configured, check: Option<Check>, settings: &Settings) -> Opt
         remote.only = Some(server.only.clone().unwrap_or(offered));
     }
     remote.check = check;
-    remote.is_guest = server.is_project;
+    remote.is_guest = is_guest;
     if let Some(state) = state {
         let which = identity(server, settings);
         let named = |kind: &str| {

@@ -96,6 +96,43 @@ serve([tool("t", {"how": {"type": "string"}})], call)
 }
 
 #[test]
+fn a_structured_result_that_breaks_its_own_schema_is_an_error_that_says_where() {
+    let bed = Bed::serving(&[(
+        "typed",
+        r#"
+def call(message):
+    how = arguments(message).get("how")
+    structured = {"good": {"rows": 3}, "bad": {"rows": "three"}, "none": {}, "flag": {"rows": "three"}}[how]
+    more = {"isError": True} if how == "flag" else {}
+    answer(message["id"], text("words", structuredContent=structured, **more))
+output = {"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]}
+how = {"how": {"type": "string"}}
+serve([tool("t", how, outputSchema=output), tool("broken", how, outputSchema={"type": 5})], call)
+"#,
+    )]);
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"typed_broken".to_owned()), "{names:?}");
+    assert!(beside.contains("results are not checked"), "{beside}");
+    let mut session = bed.session(&[]);
+    let mut call = |tool: &str, how: &str| {
+        let answer = session.call(tool, &json!({ "how": how }));
+        (answer.is_error, answer.text)
+    };
+    assert_eq!(call("typed_t", "good"), (false, "words".to_owned()));
+    let (is_error, text) = call("typed_t", "bad");
+    assert!(
+        is_error && text.contains("/rows") && text.contains("integer"),
+        "{text}"
+    );
+    let (is_error, text) = call("typed_t", "none");
+    assert!(is_error && text.contains("rows"), "{text}");
+    // A failure is words, whatever else comes with it.
+    assert_eq!(call("typed_t", "flag"), (true, "words".to_owned()));
+    assert_eq!(call("typed_broken", "bad"), (false, "words".to_owned()));
+    assert_eq!(bed.starts("typed"), 2, "none of these is a crash");
+}
+
+#[test]
 fn progress_is_told_and_moves_the_time_limit() {
     let bed = Bed::serving(&[(
         "slow",

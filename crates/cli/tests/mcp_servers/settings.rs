@@ -153,7 +153,7 @@ fn haft_is_a_server_of_haft_but_not_of_itself() {
         beside.contains("would start itself without end"),
         "{beside}"
     );
-    let other = bed.file("work/other.yaml", "sandbox: off\n");
+    let other = bed.file("outside/other.yaml", "sandbox: off\n");
     let args = json!(["mcp", "--config", other, "--preset", "all"]);
     bed.configure(&json!({ "tools": { "mcp": { "again": { "command": haft, "args": args } } } }));
     bed.file("work/hello.txt", "hello\n");

@@ -1,8 +1,9 @@
 //! A project's servers are reached by nobody before a person said yes to exactly that.
 
-use crate::bed::Bed;
+use crate::bed::{Bed, ran, within};
 use crate::servers::{ECHO, PRELUDE, Web};
 use serde_json::json;
+use std::time::Duration;
 
 fn project() -> Bed {
     let bed = Bed::new();
@@ -100,4 +101,110 @@ fn a_project_does_not_take_the_name_of_a_server_of_the_person() {
     );
     bed.said("mine_echo", &json!({}));
     assert_eq!(bed.starts("evil.py"), 0);
+}
+
+#[test]
+fn a_server_of_the_person_runs_nothing_of_the_folder_that_is_worked_in() {
+    for entry in [
+        json!({ "command": "python3", "args": ["server.py"] }),
+        json!({ "command": "python3", "args": ["./server.py", "."] }),
+        json!({ "command": ["python3", "server.py"] }),
+        json!({ "command": "python3", "args": ["-m", "server"] }),
+        json!({ "command": "python3", "args": ["-m", "server"], "cwd": "${PWD}" }),
+        json!({ "command": "python3", "args": ["server.py"], "cwd": "${PWD}" }),
+        json!({ "command": "python3", "args": ["${PWD}/server.py"] }),
+        json!({ "command": "${PWD}/server.py" }),
+        json!({ "command": "fake-server" }),
+    ] {
+        let bed = Bed::new();
+        for name in ["work/server.py", "work/bin/fake-server"] {
+            bed.program(name, format!("{PRELUDE}{ECHO}\n"));
+        }
+        for keys in [
+            json!({ "tools": { "mcp": { "s": entry } } }),
+            json!({ "execution": entry }),
+        ] {
+            bed.configure(&keys);
+            for args in [
+                &["tools"][..],
+                &["call", "s_echo"],
+                &["mcp", "test", "s"],
+                &["--toolset", "deepagents", "tools"],
+            ] {
+                let mut command = bed.command(args);
+                let path = format!("{}:bin:/usr/bin:/bin", bed.work("bin").display());
+                let ran = ran(command.env("PWD", bed.work("")).env("PATH", path));
+                for name in ["server.py", "fake-server"] {
+                    assert_eq!(bed.starts(name), 0, "{entry} {args:?}: {ran:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_fetches_a_server_runs_elsewhere_and_gets_the_work_folder_to_work_on() {
+    let bed = Bed::new();
+    // In the place of the real one, which would need a network.
+    let body = "serve([tool('where')], lambda m: answer(m['id'], text(json.dumps([os.getcwd()] + sys.argv[1:]))))";
+    for name in ["npx", "installed-server"] {
+        bed.program(&format!("outside/bin/{name}"), format!("{PRELUDE}{body}\n"));
+    }
+    bed.configure(&json!({ "tools": { "mcp": {
+        "files": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."] },
+        "own": { "command": "installed-server", "args": ["--root", "."] },
+    } } }));
+    let path = format!("{}:/usr/bin:/bin", bed.path("outside/bin").display());
+    let where_is = |tool: &str| -> Vec<String> {
+        let ran = ran(bed.command(&["call", tool]).env("PATH", &path));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        serde_json::from_str(&ran.out).unwrap()
+    };
+    let work = std::fs::canonicalize(bed.work(""))
+        .unwrap()
+        .display()
+        .to_string();
+    let npx = where_is("files_where");
+    assert_eq!(npx[0], "/");
+    assert_eq!(
+        npx[1..],
+        ["-y", "@modelcontextprotocol/server-filesystem", &work]
+    );
+    assert_eq!(where_is("own_where"), [&work, "--root", "."]);
+}
+
+#[test]
+fn a_server_that_is_swapped_between_the_check_and_the_start_gets_no_call() {
+    let bed = Bed::new();
+    bed.program(
+        "work/first",
+        "#!/bin/bash\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\nexec python3 \"$1\"\n",
+    );
+    let good = format!("{PRELUDE}{ECHO}\n");
+    bed.file("work/second.py", &good);
+    bed.project(&json!({ "tools": { "mcp": {
+        "theirs": { "command": "./first", "args": ["./second.py"] },
+    } } }));
+    bed.file("work/go", "");
+    bed.done(&["trust", "--yes"]);
+    bed.said("theirs_echo", &json!({}));
+    for file in ["go", "begun"] {
+        std::fs::remove_file(bed.work(file)).unwrap();
+    }
+    let mut session = bed.session(&[]);
+    let asked = session.ask("theirs_echo", &json!({ "words": "secret" }));
+    assert!(within(Duration::from_secs(10), || bed
+        .work("begun")
+        .exists()));
+    bed.file("work/new", format!("{good}# more\n"));
+    std::fs::rename(bed.work("new"), bed.work("second.py")).unwrap();
+    std::fs::remove_file(bed.work("got-second.py")).unwrap();
+    bed.file("work/go", "");
+    let answer = session.answer(asked);
+    assert!(
+        answer.is_error && answer.text.contains("changed while it was started"),
+        "{answer:?}"
+    );
+    let got = bed.noted("got", "second.py").join("");
+    assert!(!got.contains("tools/call"), "{got}");
 }

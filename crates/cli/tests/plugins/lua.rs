@@ -375,3 +375,20 @@ fn a_failure_begins_as_those_of_the_toolset_do() {
     }
     assert_eq!(said("standard", "says", &json!({ "words": "no" })), "no");
 }
+
+#[test]
+fn a_module_of_the_person_requires_nothing_of_the_folder_that_is_worked_in() {
+    let bed = Bed::new();
+    let tool = "return {name = 'one', description = 'd', input_schema = {type = 'object'}, execute = function() local _, helper = pcall(require, 'helper') return tostring(helper) end}";
+    bed.file(&format!("{OWN}/one.lua"), tool);
+    bed.file("work/helper.lua", "return 'EVIL'");
+    bed.file("work/helper/init.lua", "return 'EVIL'");
+    let said = bed.said("one", &json!({}));
+    assert!(
+        said.contains("not found") && !said.contains("EVIL"),
+        "{said}"
+    );
+    bed.file(&format!("{OWN}/lib/init.lua"), "return 'mine'");
+    bed.file(&format!("{OWN}/one.lua"), tool.replace("helper')", "lib')"));
+    assert_eq!(bed.said("one", &json!({})), "mine");
+}

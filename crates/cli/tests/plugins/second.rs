@@ -167,3 +167,66 @@ serve(tool('one', protocol=2), call)
     drop(session);
     bed.nobody_left();
 }
+
+/// Answers as it is told, by and by: with the id of the call, or without.
+const NAMELESS: &str = r"
+import threading
+def call(m):
+    how, id = m['params'].get('how'), m['call_id']
+    def result(words, **ids): say(dict({'type': 'result', 'content': words}, **ids))
+    def twice():
+        result('first', call_id=id)
+        while not os.path.exists('go'): time.sleep(0.01)
+        result('FOR ANOTHER')
+    if how == 'wait': open('waits', 'w').close()
+    elif how == 'nameless': result('FOR ANOTHER')
+    elif how == 'twice': threading.Thread(target=twice).start()
+    elif how == 'go': open('go', 'w').close()
+    else: result('fine', call_id=id)
+";
+
+#[test]
+fn a_result_that_does_not_say_whose_it_is_answers_no_call() {
+    let body = format!("{NAMELESS}serve(tool('one', protocol=2), call)");
+    // Alone, and with another call under way.
+    for is_alone in [true, false] {
+        let bed = Bed::with(&[("p", &body)]);
+        let mut session = bed.session(&[]);
+        assert_eq!(session.said("one", &json!({})), "fine");
+        let waits = (!is_alone).then(|| session.ask("one", &json!({ "how": "wait" })));
+        if waits.is_some() {
+            assert!(within(Duration::from_secs(10), || bed
+                .work("waits")
+                .exists()));
+        }
+        let nameless = session.ask("one", &json!({ "how": "nameless" }));
+        for number in waits.into_iter().chain([nameless]) {
+            let answer = session.answer(number);
+            assert!(
+                answer.is_error && answer.text.contains("without a call_id"),
+                "{answer:?}"
+            );
+            assert!(!answer.text.contains("FOR ANOTHER"), "{answer:?}");
+        }
+        assert_eq!(session.said("one", &json!({})), "fine");
+        assert_eq!(bed.noted("starts", "p").len(), 2, "alone: {is_alone}");
+    }
+}
+
+#[test]
+fn a_second_answer_without_an_id_does_not_answer_the_next_call() {
+    // In either protocol, from a plugin that said before which call it means.
+    for protocol in ["", ", protocol=2"] {
+        let body = format!("{NAMELESS}serve(tool('one'{protocol}), call)");
+        let bed = Bed::with(&[("p", &body)]);
+        let mut session = bed.session(&[]);
+        assert_eq!(session.said("one", &json!({ "how": "twice" })), "first");
+        // The second answer comes once the plugin has read the next call.
+        let answer = session.call("one", &json!({ "how": "go" }));
+        assert!(
+            answer.is_error && !answer.text.contains("FOR ANOTHER"),
+            "{protocol}: {answer:?}"
+        );
+        assert_eq!(session.said("one", &json!({})), "fine");
+    }
+}

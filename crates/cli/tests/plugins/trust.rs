@@ -1,9 +1,10 @@
 //! Nothing of a project runs before a person said yes to exactly that.
 
-use crate::bed::{Bed, ran};
+use crate::bed::{Bed, ran, within};
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A project with something of every kind, each of which leaves a canary when it runs.
 fn hostile() -> Bed {
@@ -387,23 +388,286 @@ fn a_project_file_loosens_nothing_even_when_trusted() {
 }
 
 #[test]
-fn a_folder_of_tools_that_is_a_link_is_pinned_as_well() {
+fn tools_that_lie_elsewhere_are_nobodys_tools() {
     let bed = Bed::new();
     bed.program("outside/evil", "#!/bin/bash\necho first\n");
     bed.file("outside/evil.md", "d");
     symlink(bed.path("outside"), bed.work("tools")).unwrap();
-    assert_eq!(bed.haft(&["call", "evil"]).code, Some(2));
-    bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("evil", &json!({})), "first");
-    bed.program("outside/evil", "#!/bin/bash\necho second\n");
-    assert_eq!(bed.haft(&["call", "evil"]).code, Some(2));
-    bed.done(&["trust", "--yes"]);
-    // Another target with other content.
-    bed.program("elsewhere/evil", "#!/bin/bash\necho third\n");
-    bed.file("elsewhere/evil.md", "d");
+    for flags in [&[][..], &["--trust"]] {
+        let ran = bed.haft(&[flags, &["call", "evil"]].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(
+            ran.err
+                .contains("tools is left out: it is a link that leads out of"),
+            "{ran:?}"
+        );
+    }
     std::fs::remove_file(bed.work("tools")).unwrap();
-    symlink(bed.path("elsewhere"), bed.work("tools")).unwrap();
-    assert_eq!(bed.haft(&["call", "evil"]).code, Some(2));
+    // One of them, by a relative link and by way of a folder.
+    std::fs::create_dir(bed.work("tools")).unwrap();
+    symlink("../../outside/evil", bed.work("tools/evil")).unwrap();
+    symlink(bed.path("outside"), bed.work("way")).unwrap();
+    symlink("../way/evil", bed.work("tools/other")).unwrap();
+    bed.file("outside/module.lua", "return {}");
+    symlink(bed.path("outside/module.lua"), bed.work("tools/module.lua")).unwrap();
+    let ran = bed.done(&["--trust", "tools"]);
+    for name in ["evil", "other", "module.lua"] {
+        let said = format!("tools/{name} is left out: it is a link that leads out of");
+        assert!(ran.err.contains(&said), "{name}: {ran:?}");
+    }
+    for name in ["evil", "other", "module"] {
+        assert_eq!(bed.haft(&["--trust", "call", name]).code, Some(2));
+    }
+}
+
+#[test]
+fn tools_that_are_links_within_the_project_are_pinned_as_well() {
+    let bed = Bed::new();
+    bed.program("work/scripts/good", "#!/bin/bash\necho first\n");
+    std::fs::create_dir(bed.work("tools")).unwrap();
+    symlink("../scripts/good", bed.work("tools/good")).unwrap();
+    let shown = bed.done(&["trust", "--yes"]).out;
+    let real = std::fs::canonicalize(bed.work("scripts/good")).unwrap();
+    assert!(
+        shown.contains(&format!(" -> {}", real.display())),
+        "{shown}"
+    );
+    assert_eq!(bed.said("good", &json!({})), "first");
+    bed.program("work/scripts/other", "#!/bin/bash\necho first\n");
+    std::fs::remove_file(bed.work("tools/good")).unwrap();
+    symlink("../scripts/other", bed.work("tools/good")).unwrap();
+    assert_eq!(bed.haft(&["call", "good"]).code, Some(2));
+}
+
+#[test]
+fn a_page_that_is_a_link_tells_no_secret() {
+    let bed = Bed::new();
+    bed.file("home/.ssh/id_rsa", "CANARY OF A KEY");
+    bed.program("work/tools/deploy", "#!/bin/bash\necho ran\n");
+    for page in ["tools/deploy.md", "tools/deploy.sh.md"] {
+        bed.program("work/tools/deploy.sh", "#!/bin/bash\necho ran\n");
+        symlink(bed.path("home/.ssh/id_rsa"), bed.work(page)).unwrap();
+        let trusted = bed.haft(&["trust", "--yes"]);
+        for flags in [&[][..], &["--trust"]] {
+            for args in [&["tools", "--prompt"][..], &["tools", "--json"], &["tools"]] {
+                let ran = bed.haft(&[flags, args].concat());
+                let all = format!("{}{}{}", ran.out, ran.err, trusted.out);
+                assert!(!all.contains("CANARY"), "{args:?}: {all}");
+                assert!(ran.err.contains("leads out of"), "{args:?}: {ran:?}");
+            }
+        }
+        std::fs::remove_file(bed.work(page)).unwrap();
+    }
+    // Nor does anybody wait for a page that never ends.
+    let fifo = std::ffi::CString::new(bed.work("tools/deploy.md").to_str().unwrap()).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
+    bed.done(&["--trust", "tools"]);
+}
+
+const EVIL: &str = "import sys\nopen('canary-evil', 'w').close()\nfor line in sys.stdin:\n  print('{\"name\":\"one\",\"description\":\"d\"}' if 'describe' in line else '{\"content\":\"evil\"}', flush=True)\n";
+
+#[test]
+fn a_path_of_the_persons_file_runs_nothing_of_the_folder_that_is_worked_in() {
+    for entry in [
+        json!({ "path": "python3", "args": ["./shout.py"] }),
+        json!({ "path": "python3", "args": ["shout.py"] }),
+        json!({ "path": "python3", "args": ["-m", "shout"] }),
+        json!({ "path": "python3", "args": ["-c", "import shout"] }),
+        json!({ "path": "python3", "args": ["-u", "-m", "shout"] }),
+        json!({ "path": "python3", "args": ["."] }),
+        json!({ "path": "env", "args": ["python3", "shout.py"] }),
+        json!({ "path": "bash", "args": ["-c", "exec python3 ./shout.py"] }),
+        json!({ "path": "python3", "args": ["-m", "shout"], "cwd": "${PWD}" }),
+        json!({ "path": "python3", "args": ["${PWD}/shout.py"] }),
+        json!({ "path": "python3", "args": ["-m", "json.tool"], "env": { "PYTHONPATH": "." } }),
+    ] {
+        let bed = Bed::new();
+        bed.file("work/shout.py", EVIL);
+        bed.file("work/__main__.py", EVIL);
+        bed.file("work/json/tool.py", EVIL);
+        bed.file("work/json/__init__.py", "");
+        bed.configure(&json!({ "tools": { "plugins": [entry] } }));
+        for args in [
+            &["tools"][..],
+            &["call", "one"],
+            &["call", "bash", "command=true"],
+        ] {
+            let mut command = bed.command(args);
+            let ran = ran(command.env("PWD", bed.work("")));
+            assert_eq!(canaries(&bed), NOTHING, "{entry}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_of_the_persons_file_starts_at_its_folder() {
+    let bed = Bed::new();
+    bed.file("work/shout.py", EVIL);
+    bed.file(
+        "home/.config/haft/shout.py",
+        EVIL.replace("evil", "mine")
+            .replace("canary-mine", "ran-here"),
+    );
+    for args in [json!(["./shout.py"]), json!(["shout.py"])] {
+        bed.configure(&json!({ "tools": { "plugins": [{ "path": "python3", "args": args }] } }));
+        assert_eq!(bed.said("one", &json!({})), "mine");
+        assert_eq!(canaries(&bed), NOTHING);
+        assert!(bed.work("ran-here").exists(), "it runs in the work folder");
+    }
+}
+
+#[test]
+fn what_is_typed_runs_nothing_of_an_untrusted_folder() {
+    let bed = Bed::new();
+    bed.file("work/shout.py", EVIL);
+    bed.program("work/direct", "#!/bin/bash\nexec python3 shout.py\n");
+    for line in [
+        "python3 ./shout.py",
+        "python3 shout.py",
+        "python3 -m shout",
+        "./direct",
+    ] {
+        let ran = bed.haft(&["--plugin", line, "call", "one"]);
+        assert_eq!(ran.code, Some(2), "{line}: {ran:?}");
+        assert!(
+            ran.err.contains("not trusted with it") && ran.err.contains("--trust"),
+            "{line}: {ran:?}"
+        );
+        assert_eq!(canaries(&bed), NOTHING, "{line}");
+    }
+    let line = "python3 ./shout.py";
+    let once = bed.call_with(&["--trust", "--plugin", line], "one", &json!({}));
+    assert_eq!(once.text, "evil");
+    assert_eq!(bed.haft(&["--plugin", line, "call", "one"]).code, Some(2));
+    let shown = bed.done(&["--plugin", line, "trust", "--yes"]).out;
+    assert!(shown.contains("named by flag --plugin"), "{shown}");
+    let trusted = bed.call_with(&["--plugin", line], "one", &json!({}));
+    assert_eq!(trusted.text, "evil");
+    bed.file("work/shout.py", format!("{EVIL}# more\n"));
+    let changed = bed.haft(&["--plugin", line, "call", "one"]);
+    assert!(
+        changed.err.contains("shout (plugin, changed)"),
+        "{changed:?}"
+    );
+}
+
+#[test]
+fn trust_does_not_depend_on_the_place_in_a_list() {
+    let bed = Bed::new();
+    let plugin = |name: &str| {
+        format!(
+            "#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{{\"name\":\"{name}\",\"description\":\"d\"}}';; *) echo '{{\"content\":\"{name}\"}}';; esac; done\n"
+        )
+    };
+    for name in ["a", "b", "c"] {
+        bed.program(&format!("work/{name}/tool"), plugin(name));
+    }
+    bed.program("outside/tool", plugin("mine"));
+    let project = |names: &[&str]| {
+        let all = names
+            .iter()
+            .map(|name| json!({ "path": format!("./{name}/tool") }));
+        bed.project(&json!({ "tools": { "plugins": all.collect::<Vec<_>>() } }));
+    };
+    project(&["a", "b"]);
+    bed.done(&["trust", "--yes"]);
+    // Another one before them, of the same name.
+    let mine = bed.path("outside/tool").display().to_string();
+    for name in ["a", "b", "mine"] {
+        let answer = bed.call_with(&["--plugin", &mine], name, &json!({}));
+        assert_eq!((answer.text.as_str(), answer.beside.as_str()), (name, ""));
+    }
+    // In another order, twice, and without the first.
+    project(&["b", "a", "b"]);
+    let (names, beside) = bed.names();
+    assert_eq!(names.iter().filter(|name| *name == "b").count(), 1);
+    assert_eq!(beside, "");
+    project(&["b"]);
+    assert_eq!(bed.said("b", &json!({})), "b");
+    // One more is new, and the others are what they were.
+    project(&["c", "a", "b"]);
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"a".to_owned()) && names.contains(&"b".to_owned()));
+    assert!(beside.contains(": tool (plugin);"), "{beside}");
+    let shown = bed.haft(&["trust"]).out;
+    assert_eq!(shown.matches("(trusted, ").count(), 2, "{shown}");
+    assert_eq!(shown.matches("(new, ").count(), 1, "{shown}");
+    // Other content is a change.
+    bed.program("work/a/tool", plugin("a") + "# more\n");
+    let shown = bed.haft(&["trust"]).out;
+    assert_eq!(shown.matches("(changed, ").count(), 2, "{shown}");
+}
+
+#[test]
+fn what_is_swapped_between_the_check_and_the_start_gets_no_call() {
+    let bed = Bed::new();
+    // It begins, and loads the other file a moment later.
+    bed.program(
+        "work/first",
+        "#!/bin/bash\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\nexec python3 \"$1\"\n",
+    );
+    let good = EVIL.replace("canary-evil", "fine").replace("evil", "good");
+    bed.file("work/second.py", &good);
+    bed.project(
+        &json!({ "tools": { "plugins": [{ "path": "./first", "args": ["./second.py"] }] } }),
+    );
+    bed.file("work/go", "");
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("one", &json!({})), "good");
+    for put_back in [false, true] {
+        for file in ["go", "begun", "canary-evil"] {
+            let _ = std::fs::remove_file(bed.work(file));
+        }
+        let mut session = bed.session(&[]);
+        let asked = session.ask("one", &json!({}));
+        assert!(within(Duration::from_secs(10), || bed
+            .work("begun")
+            .exists()));
+        bed.file("work/new", EVIL);
+        std::fs::rename(bed.work("second.py"), bed.work("kept")).unwrap();
+        std::fs::rename(bed.work("new"), bed.work("second.py")).unwrap();
+        bed.file("work/go", "");
+        if put_back {
+            let ran = within(Duration::from_secs(10), || bed.work("canary-evil").exists());
+            // It may have been ended before it began.
+            let _ = ran;
+            bed.file("work/new", &good);
+            std::fs::rename(bed.work("new"), bed.work("second.py")).unwrap();
+        }
+        let answer = session.answer(asked);
+        assert!(
+            answer.is_error && answer.text.contains("changed while it was started"),
+            "put back: {put_back}: {answer:?}"
+        );
+        bed.file("work/second.py", &good);
+    }
+}
+
+#[test]
+fn what_a_swapped_program_said_reaches_nobody() {
+    let bed = Bed::new();
+    bed.program(
+        "work/tools/prog",
+        "#!/bin/bash\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\necho said\n",
+    );
+    bed.file("work/tools/prog.md", "d");
+    bed.done(&["trust", "--yes"]);
+    let mut session = bed.session(&[]);
+    let asked = session.ask("prog", &json!({}));
+    assert!(within(Duration::from_secs(10), || bed
+        .work("begun")
+        .exists()));
+    bed.program("work/new", "#!/bin/bash\necho said\n");
+    std::fs::rename(bed.work("new"), bed.work("tools/prog")).unwrap();
+    bed.file("work/go", "");
+    let answer = session.answer(asked);
+    assert!(
+        answer.is_error && answer.text.contains("changed while it was started"),
+        "{answer:?}"
+    );
+    assert!(!answer.text.contains("said\n"), "{answer:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! standard input and by name in its environment, or as words.
 
 use crate::commands;
-use crate::external::plugin::{Check, Programs, clean, closed};
+use crate::external::plugin::{Check, Programs, Recheck, clean, closed};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -80,14 +80,24 @@ impl Executable {
         if !self.definition.description.is_empty() {
             return self;
         }
-        let allowed = self.check.as_ref().is_none_or(|check| check().is_ok());
-        if let (Some(run), true) = (run, allowed) {
-            self.definition.description = self.help(run, dir).await;
+        if let (Some(run), Ok(recheck)) = (run, self.checked()) {
+            let help = self.help(run, dir).await;
+            if recheck.is_none_or(|recheck| recheck().is_ok()) {
+                self.definition.description = help;
+            }
         }
         if self.definition.description.is_empty() {
             self.definition.description = format!("Command-line tool: {}", self.definition.name);
         }
         self
+    }
+
+    /// Looks at what it is, and says how to do that again.
+    fn checked(&self) -> Result<Option<Recheck>, Error> {
+        match &self.check {
+            Some(check) => check().map(Some).map_err(Error::failed),
+            None => Ok(None),
+        }
     }
 
     /// The first line of what it says when asked for help.
@@ -216,12 +226,16 @@ impl AnyTool for Executable {
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
-            if let Some(check) = &self.check {
-                check().map_err(Error::failed)?;
-            }
             let (request, environment) = self.request(&arguments, cx)?;
             let limit = request.limit.unwrap_or(TIME);
+            let recheck = self.checked()?;
             let done = cx.run_program(self.is_guest, request, environment).await?;
+            // What another program said in its place reaches nobody.
+            if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
+                return Err(Error::failed(format!(
+                    "what it said is withheld, but it has run: {reason}"
+                )));
+            }
             Ok(reply(&done, limit, self.is_guest, cx))
         })
     }

@@ -34,7 +34,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-pub(super) use message::{clean, cleaned};
+pub(crate) use message::clean;
+pub(super) use message::cleaned;
 pub(super) use tool::closed;
 pub(crate) use tool::tools;
 
@@ -59,7 +60,12 @@ const CONFIRMED: Duration = Duration::from_millis(300);
 pub(super) const LOG: u64 = 1 << 20;
 
 /// Says whether a program may run now, or why not.
-pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+pub type Check = Arc<dyn Fn() -> Result<Recheck, String> + Send + Sync>;
+
+/// Says whether what a [`Check`] looked at is untouched. A program is found by its name,
+/// so its file can be swapped between the check and its start: this is asked once the
+/// program has begun, and before it gets anything to work on.
+pub type Recheck = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// A plugin, as it was configured.
 #[derive(Clone)]
@@ -72,6 +78,8 @@ pub struct Plugin {
     pub arguments: Vec<OsString>,
     /// All of its environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// The folder it runs in; the work folder if there is none.
+    pub dir: Option<PathBuf>,
     /// Which protocol it speaks.
     pub protocol: Protocol,
     /// Which of its tools take the place of others with their names.
@@ -139,6 +147,7 @@ impl Plugin {
             program,
             arguments,
             environment: Vec::new(),
+            dir: None,
             protocol: Protocol::Auto,
             overrides: Overrides::Nothing,
             first_line: None,
@@ -367,6 +376,10 @@ impl Host {
                 "wrote more than 16MB, or 10,000 lines, that are no message, and was ended"
                     .to_owned()
             }
+            (Over::Unnamed, _) => {
+                "gave an answer without a call_id that could be for another call, and was ended"
+                    .to_owned()
+            }
             (Over::Ended, Some(Exit::Code(code))) => format!("exited (code {code})"),
             (Over::Ended, Some(Exit::Signal(signal))) => format!("exited (signal {signal})"),
             (Over::Ended | Over::Left, _) => "closed its output".to_owned(),
@@ -397,21 +410,22 @@ impl Host {
         Error::failed(format!("plugin {} {what}", self.plugin.label))
     }
 
-    /// Starts the program.
-    async fn start(&self) -> Result<haft_ops::executor::Conversation, Error> {
-        if let Some(check) = &self.plugin.check {
-            check().map_err(Error::failed)?;
-        }
+    /// Starts the program, and says how to look again at what it is.
+    async fn start(&self) -> Result<(haft_ops::executor::Conversation, Option<Recheck>), Error> {
+        let recheck = match &self.plugin.check {
+            Some(check) => Some(check().map_err(Error::failed)?),
+            None => None,
+        };
         let start = Start {
             program: self.plugin.program.clone(),
             arguments: self.plugin.arguments.clone(),
             environment: self.plugin.environment.clone(),
             caches: Vec::new(),
-            dir: None,
+            dir: self.plugin.dir.clone(),
             log: self.plugin.log.clone(),
             is_guest: self.plugin.is_guest,
         };
-        self.programs.converse(start).await
+        Ok((self.programs.converse(start).await?, recheck))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a server answered, as a reply of a tool.
 
-use haft::Reply;
 use haft::plugin_protocol::outcome;
+use haft::{Fit, Reply, Shape};
 use serde_json::{Map, Value, json};
 
 /// The reply that a result is.
@@ -23,6 +23,25 @@ pub(super) fn reply(result: &Value) -> Reply {
         message.insert("details".to_owned(), json!({ "structured": structured }));
     }
     outcome(&message).map(Reply::from).unwrap_or_default()
+}
+
+/// What is wrong with a structured result, where the server has declared what those look
+/// like. A failure is words, and need not look like anything.
+pub(super) fn misfit(result: &Value, shape: Option<&Shape>) -> Option<String> {
+    let structured = result
+        .get("structuredContent")
+        .filter(|value| !value.is_null())?;
+    if result["isError"] == true {
+        return None;
+    }
+    match shape?.check(structured) {
+        Fit::Good => None,
+        Fit::Bad(problems) => Some(problems.join("; ")),
+        Fit::Unchecked => {
+            tracing::warn!("a result of an MCP server is too large to be checked by its schema");
+            None
+        }
+    }
 }
 
 fn text(text: impl Into<String>) -> Value {

@@ -8,7 +8,7 @@ use super::remote::{Reach, Remote, SetupError};
 use super::sign_in::SignIn;
 use super::tool::RemoteTool;
 use futures::future::BoxFuture;
-use haft::{AnyTool, Brought, Context, Error, Programs, Reply, Source};
+use haft::{AnyTool, Brought, Context, Error, Programs, Recheck, Reply, Source};
 use haft_web::Client;
 use rmcp::model::{ClientRequest, PingRequest};
 use serde_json::{Value, json};
@@ -158,12 +158,26 @@ impl RemoteServer {
         let _ = self.programs.set(programs.cloned());
     }
 
-    /// Whether it may be used now.
-    pub(super) fn may_run(&self) -> Result<(), Error> {
+    /// Whether it may be used now, and how to look again at what it is.
+    pub(super) fn may_run(&self) -> Result<Option<Recheck>, Error> {
         match &self.remote.check {
-            Some(check) => check().map_err(Error::failed),
-            None => Ok(()),
+            Some(check) => check().map(Some).map_err(Error::failed),
+            None => Ok(None),
         }
+    }
+
+    /// It has listed its tools, so it has loaded what it is: that must still be what was
+    /// checked, or it gets no call.
+    pub(super) async fn look_again(
+        &self,
+        recheck: Option<Recheck>,
+        connection: &Connection,
+    ) -> Result<(), Error> {
+        let Some(Err(reason)) = recheck.map(|recheck| recheck()) else {
+            return Ok(());
+        };
+        connection.end().await;
+        Err(self.failed(format!("was ended before it got a call: {reason}")))
     }
 
     fn why(&self, refused: Refused) -> Error {
@@ -178,7 +192,7 @@ impl RemoteServer {
 
     /// Reaches it and learns which tools it has.
     async fn meet(&self, opening: Opening) -> Result<(Arc<Connection>, Vec<Value>), Error> {
-        self.may_run()?;
+        let recheck = self.may_run()?;
         let connection = self.way(opening).go(PATIENCE).await;
         let connection = connection.map_err(|refused| self.why(refused))?;
         let raw = match tokio::time::timeout(PATIENCE, connection.list()).await {
@@ -195,6 +209,7 @@ impl RemoteServer {
                 )));
             }
         };
+        self.look_again(recheck, &connection).await?;
         self.remember(&connection, &raw);
         Ok((Arc::new(connection), raw))
     }
@@ -341,14 +356,15 @@ impl RemoteServer {
         };
         // It may have become another one since it was offered.
         let known = lock(&self.known).clone();
-        let is_there = known.is_some_and(|known| known.taken.tools.contains(tool));
-        if !is_there {
+        let now =
+            known.and_then(|known| known.taken.tools.iter().find(|one| *one == tool).cloned());
+        let Some(now) = now else {
             return Err(self.failed(format!(
                 "has changed its tool {}, or has it no more: it was not called; `haft mcp test {}` shows it",
                 listed::shown(&tool.own),
                 self.remote.name
             )));
-        }
+        };
         let call = Call {
             server: &self.remote.name,
             tool: &tool.own,
@@ -364,7 +380,14 @@ impl RemoteServer {
                 let mut slot = self.slot.lock().await;
                 slot.crashes = 0;
                 slot.crashed = None;
-                Ok(content::reply(&result))
+                drop(slot);
+                match content::misfit(&result, now.output.as_deref()) {
+                    None => Ok(content::reply(&result)),
+                    Some(why) => Err(self.failed(format!(
+                        "answered {} with structured content that does not match the output schema it declares: {why}",
+                        listed::shown(&tool.own)
+                    ))),
+                }
             }
             Outcome::Refused(words) => Err(self.failed(format!("refused the call: {words}"))),
             Outcome::SignIn(challenge) => {

@@ -1,10 +1,11 @@
 //! What a server says of its tools, and whether that is what it said before.
 
 use super::remote::{Naming, Remote};
-use haft::Definition;
+use haft::{Definition, Shape};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The most tools that are taken of a server.
 pub(super) const MOST: usize = 1_000;
@@ -36,11 +37,20 @@ pub struct Seen {
 }
 
 /// A tool of a server that can be offered.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) struct Listed {
     /// The server's own name for it.
     pub(super) own: String,
     pub(super) definition: Definition,
+    /// What its structured results look like, where the server says so.
+    pub(super) output: Option<Arc<Shape>>,
+}
+
+/// What a model sees of it makes it the tool it is.
+impl PartialEq for Listed {
+    fn eq(&self, other: &Self) -> bool {
+        self.own == other.own && self.definition == other.definition
+    }
 }
 
 /// What there is of a server's list.
@@ -70,7 +80,11 @@ pub(super) fn take(remote: &Remote, raw: &[Value]) -> Taken {
             continue;
         }
         let defined = definition(remote, own, tool);
+        let output = &tool["outputSchema"];
         bytes += defined.as_ref().map_or(0, size);
+        if !output.is_null() {
+            bytes += output.to_string().len();
+        }
         if taken.tools.len() >= MOST || bytes > MOST_BYTES {
             taken.problems.push(format!(
                 "has {} tools; those after the first {} are left out, as they are more than {MOST} or larger than {} MB together",
@@ -85,10 +99,23 @@ pub(super) fn take(remote: &Remote, raw: &[Value]) -> Taken {
                 let shown = shown(own);
                 taken.problems.push(format!("has two tools named {shown}"));
             }
-            Ok(definition) => taken.tools.push(Listed {
-                own: own.to_owned(),
-                definition,
-            }),
+            Ok(definition) => {
+                let output = match shape(own, output) {
+                    Ok(output) => output,
+                    Err(reason) => {
+                        taken.problems.push(format!(
+                            "has a tool {} whose results are not checked: {reason}",
+                            shown(own)
+                        ));
+                        None
+                    }
+                };
+                taken.tools.push(Listed {
+                    own: own.to_owned(),
+                    definition,
+                    output,
+                });
+            }
             Err(reason) => taken.problems.push(format!(
                 "has a tool {} that cannot be used: {reason}",
                 shown(own)
@@ -104,6 +131,22 @@ pub(super) fn take(remote: &Remote, raw: &[Value]) -> Taken {
     }
     taken.tools.sort_by(|one, other| one.own.cmp(&other.own));
     taken
+}
+
+/// What its structured results look like. A schema that cannot be used costs the check
+/// of the results, not the tool.
+fn shape(own: &str, schema: &Value) -> Result<Option<Arc<Shape>>, String> {
+    if schema.is_null() {
+        return Ok(None);
+    }
+    let shape = Shape::new(own, schema).map_err(|error| {
+        let reason: String = haft::ops::text::decode::visible(&error.to_string())
+            .chars()
+            .take(300)
+            .collect();
+        format!("the output schema cannot be used: {reason}")
+    });
+    shape.map(|shape| Some(Arc::new(shape)))
 }
 
 fn size(definition: &Definition) -> usize {
@@ -245,6 +288,32 @@ mod tests {
         let taken = take(&remote(), &raw);
         assert_eq!(names(&taken), ["my_server_t0"]);
         assert_eq!(taken.problems.len(), 2);
+    }
+
+    #[test]
+    fn an_output_schema_that_cannot_be_used_costs_no_tool() {
+        let with = |name: &str, schema: Value| json!({ "name": name, "inputSchema": { "type": "object" }, "outputSchema": schema });
+        let mut deep = json!({ "type": "object" });
+        for _ in 0..500 {
+            deep = json!({ "type": "object", "properties": { "a": deep } });
+        }
+        let taken = take(
+            &remote(),
+            &[
+                with("bad", json!({ "type": 5 })),
+                with("deep", deep),
+                with("good", json!({ "type": "object" })),
+                with("text", json!("none")),
+                with("void", Value::Null),
+            ],
+        );
+        let checked: Vec<bool> = taken.tools.iter().map(|t| t.output.is_some()).collect();
+        assert_eq!(checked, [false, false, true, false, false]);
+        assert_eq!(taken.problems.len(), 3, "{:?}", taken.problems);
+        for problem in &taken.problems {
+            assert!(problem.contains("results are not checked"), "{problem}");
+            assert!(problem.len() < 600, "{problem}");
+        }
     }
 
     #[derive(Default)]

@@ -70,7 +70,7 @@ impl RemoteServer {
     ) -> Result<Report, Unreached> {
         self.run_with(programs);
         let failed = |error: Error| Unreached::Failed(error.to_string());
-        self.may_run().map_err(failed)?;
+        let recheck = self.may_run().map_err(failed)?;
         if let Some(challenge) = self.sign_in.as_ref().and_then(|sign_in| sign_in.wanted()) {
             return Err(Unreached::SignIn {
                 challenge: Some(challenge),
@@ -92,6 +92,9 @@ impl RemoteServer {
             Err(_) => return Err(failed(self.failed("did not list its tools in time"))),
         };
         let listed = begun.elapsed().saturating_sub(started);
+        self.look_again(recheck, &connection)
+            .await
+            .map_err(failed)?;
         self.remember(&connection, &raw);
         let info = connection.info();
         let protocol = info.as_ref().map(|info| info.protocol_version.to_string());

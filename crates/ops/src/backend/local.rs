@@ -1,6 +1,6 @@
 //! Files on this machine's disk, reached below the open handle of a root.
 
-mod handle;
+pub(crate) mod handle;
 mod litter;
 mod replace;
 #[cfg(test)]

@@ -17,6 +17,8 @@ pub(super) enum Over {
     Babbling,
     /// It said that it ends, and has not begun what it has not answered.
     Left,
+    /// It gave an answer that could be for one call or for another.
+    Unnamed,
 }
 
 /// Somebody who waits for the answer to a call.
@@ -48,6 +50,9 @@ pub(super) struct Desk {
     pub(super) over: Option<Over>,
     /// Whether it has answered a call.
     has_answered: bool,
+    /// Every answer has to say which call it is for: the second protocol says so, and so
+    /// does the plugin itself once it has done it.
+    pub(super) names_calls: bool,
     /// It answered more than it was asked: what it says next may be for nobody.
     pub(super) is_out_of_step: bool,
     pipe: Weak<Pipe>,
@@ -60,8 +65,8 @@ pub(super) enum Then {
     Nothing,
     Introduce(mpsc::Sender<Map<String, Value>>, Map<String, Value>),
     Ask(Teller, Ask),
-    /// It ends.
-    Leave,
+    /// Nothing after it counts.
+    Close(Over),
 }
 
 pub(super) fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
@@ -75,6 +80,7 @@ impl Desk {
             introduction: Some(introduction),
             over: None,
             has_answered: false,
+            names_calls: false,
             is_out_of_step: false,
             pipe: Arc::downgrade(pipe),
             changed: Arc::default(),
@@ -143,7 +149,8 @@ impl Desk {
     }
 
     /// An answer without an id can only be for the one call there is, once that has
-    /// been read. One with another id is late, and for nobody.
+    /// been read, and only from a plugin that never says which call it means. One with
+    /// another id is late, and for nobody.
     fn answer(&mut self, call_id: Option<String>, message: Map<String, Value>) -> Then {
         let is_last = message.get("last") == Some(&Value::Bool(true));
         let Some(outcome) = message::taken(message) else {
@@ -155,17 +162,24 @@ impl Desk {
         match id.and_then(|id| self.calls.remove(&id)) {
             Some(caller) => {
                 self.has_answered = true;
+                self.names_calls |= is_named;
                 let _ = caller.answer.send(Ok(outcome));
                 self.changed.notify_waiters();
                 if is_last {
-                    return Then::Leave;
+                    return Then::Close(Over::Left);
                 }
             }
             None if is_named => tracing::info!("a plugin answered a call that nobody waits for"),
             None => {
-                tracing::warn!("a plugin answered without being asked; that is dropped");
                 // Whether it is done with that nobody can say.
-                self.is_out_of_step |= self.has_answered;
+                self.is_out_of_step |= self.has_answered || self.names_calls;
+                if self.is_out_of_step && !self.calls.is_empty() {
+                    tracing::warn!(
+                        "a plugin answered without a call_id while it could mean another call; it is ended"
+                    );
+                    return Then::Close(Over::Unnamed);
+                }
+                tracing::warn!("a plugin answered without being asked; that is dropped");
             }
         }
         Then::Nothing
@@ -173,6 +187,9 @@ impl Desk {
 
     /// The one call there is, if the plugin has read it.
     fn only_call(&self) -> Option<String> {
+        if self.names_calls {
+            return None;
+        }
         let mut calls = self.calls.iter();
         let (Some((id, caller)), None) = (calls.next(), calls.next()) else {
             return None;

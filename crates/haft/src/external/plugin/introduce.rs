@@ -7,7 +7,7 @@
 use super::desk::Over;
 use super::message::{self, Introduction};
 use super::process::Process;
-use super::{Host, Protocol};
+use super::{Host, Protocol, Recheck};
 use crate::Error;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> 
     if protocol != Protocol::Auto {
         return ask(host, protocol, deadline).await;
     }
-    let (process, mut introduced) = begin(host).await?;
+    let (process, mut introduced, recheck) = begin(host).await?;
     process.say(&question(Protocol::Describe)).await;
     let until = Instant::now() + FIRST;
     let first = loop {
@@ -43,13 +43,7 @@ pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> 
         }
     };
     if let Heard::Definition(introduction) = first {
-        process.introduced();
-        let protocol = Protocol::Describe;
-        return Ok(Met {
-            process,
-            protocol,
-            introduction,
-        });
+        return met(host, process, Protocol::Describe, introduction, recheck).await;
     }
     if matches!(first, Heard::Invalid(_)) {
         return Err(silent(host, &process, &first).await);
@@ -76,17 +70,12 @@ pub(super) async fn meet(host: &Host, protocol: Protocol) -> Result<Met, Error> 
 
 /// Starts it and asks in one protocol.
 async fn ask(host: &Host, protocol: Protocol, deadline: Instant) -> Result<Met, Error> {
-    let (process, mut introduced) = begin(host).await?;
+    let (process, mut introduced, recheck) = begin(host).await?;
     process.say(&question(protocol)).await;
     loop {
         match hear(&mut introduced, deadline).await {
             Heard::Definition(introduction) => {
-                process.introduced();
-                return Ok(Met {
-                    process,
-                    protocol,
-                    introduction,
-                });
+                return met(host, process, protocol, introduction, recheck).await;
             }
             Heard::Other | Heard::Banner => {}
             heard => return Err(silent(host, &process, &heard).await),
@@ -94,8 +83,31 @@ async fn ask(host: &Host, protocol: Protocol, deadline: Instant) -> Result<Met, 
     }
 }
 
-async fn begin(host: &Host) -> Result<(Process, Receiver<Map<String, Value>>), Error> {
-    let talk = host
+/// It has introduced itself, so it has loaded what it is: if that is still what was
+/// checked, it may be called.
+async fn met(
+    host: &Host,
+    process: Process,
+    protocol: Protocol,
+    introduction: Introduction,
+    recheck: Option<Recheck>,
+) -> Result<Met, Error> {
+    if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
+        process.end().await;
+        return Err(host.failed(format!("was ended before it got a call: {reason}")));
+    }
+    process.introduced(introduction.is_second);
+    Ok(Met {
+        process,
+        protocol,
+        introduction,
+    })
+}
+
+type Begun = (Process, Receiver<Map<String, Value>>, Option<Recheck>);
+
+async fn begin(host: &Host) -> Result<Begun, Error> {
+    let (talk, recheck) = host
         .start()
         .await
         .map_err(|error| host.failed(format!("did not start: {error}")))?;
@@ -105,7 +117,7 @@ async fn begin(host: &Host) -> Result<(Process, Receiver<Map<String, Value>>), E
     {
         process.say(&line).await;
     }
-    Ok((process, introduced))
+    Ok((process, introduced, recheck))
 }
 
 fn question(protocol: Protocol) -> Value {
@@ -163,7 +175,9 @@ async fn silent(host: &Host, process: &Process, heard: &Heard) -> Error {
         (Some(Over::Ended), Some(haft_ops::executor::Exit::Signal(signal))) => {
             format!("exited at its start (signal {signal})")
         }
-        (Some(Over::Ended | Over::Left), _) => "closed its output at its start".to_owned(),
+        (Some(Over::Ended | Over::Left | Over::Unnamed), _) => {
+            "closed its output at its start".to_owned()
+        }
         (None, _) => format!(
             "did not say within {} seconds which tools it has",
             PATIENCE.as_secs()

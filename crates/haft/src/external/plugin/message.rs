@@ -109,7 +109,7 @@ fn anything() -> Value {
 
 /// A text of somebody else for a model and a screen: of bounded length, without
 /// what moves a cursor or hides.
-pub(in crate::external) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let hides = |c: char| {
         c.is_control() && c != '\n' && c != '\t'
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

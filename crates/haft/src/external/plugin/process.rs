@@ -81,9 +81,12 @@ impl Process {
         (process, introduced)
     }
 
-    /// The introduction is over: from now on messages are for callers.
-    pub(super) fn introduced(&self) {
-        lock(&self.desk).introduction = None;
+    /// The introduction is over: from now on messages are for callers. In the second
+    /// protocol each says for which.
+    pub(super) fn introduced(&self, is_second: bool) {
+        let mut desk = lock(&self.desk);
+        desk.introduction = None;
+        desk.names_calls = is_second;
     }
 
     /// Whether nothing more will come.
@@ -289,7 +292,7 @@ impl Reading {
     async fn take(&mut self, arrived: Option<Arrived>) -> Option<Over> {
         match self.sort(arrived) {
             Ok(Then::Nothing) => {}
-            Ok(Then::Leave) => return Some(Over::Left),
+            Ok(Then::Close(over)) => return Some(over),
             Ok(Then::Introduce(introduction, message)) => {
                 let _ = introduction.send(message).await;
             }
@@ -309,7 +312,7 @@ impl Reading {
                 Ok(Then::Introduce(introduction, message)) => {
                     let _ = introduction.try_send(message);
                 }
-                Ok(Then::Leave) => return Over::Left,
+                Ok(Then::Close(over)) => return over,
                 // Nobody is there to be answered.
                 Ok(Then::Ask(..) | Then::Nothing) => {}
                 Err(over) => return over,

@@ -228,8 +228,10 @@ impl Host {
                 // It ended for the sake of another, and had not begun this one.
                 Ok(Err(Over::Left)) => {}
                 Ok(Err(over)) => {
-                    let was_read = over != Over::Ended || process.has_read(end);
                     let failure = self.broke(&process, over).await;
+                    // Only now that it has ended it cannot read on.
+                    let may_be_unread = matches!(over, Over::Ended | Over::Unnamed);
+                    let was_read = !may_be_unread || process.has_read(end);
                     if was_read || is_again {
                         break Err(failure);
                     }

@@ -66,7 +66,7 @@ fn create_folders(root: BorrowedFd<'_>, parent: &Path) -> io::Result<()> {
 }
 
 /// Opens `below` under `dir`, following nothing and leaving it by no way.
-pub(super) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+pub(crate) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     let below = if below.as_os_str().is_empty() {
         Path::new(".")

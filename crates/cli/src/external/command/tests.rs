@@ -1,0 +1,319 @@
+//! Which command lines bring code of the project along.
+
+use super::*;
+
+struct Bed {
+    root: tempfile::TempDir,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in [
+            "project/src",
+            "config/lib",
+            "elsewhere",
+            "project/node_modules",
+        ] {
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        for file in [
+            "project/shout.py",
+            "project/src/x.py",
+            "project/both.py",
+            "config/both.py",
+            "config/mine.py",
+            "elsewhere/server.js",
+        ] {
+            std::fs::write(root.path().join(file), "").unwrap();
+        }
+        Self { root }
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        real(self.root.path()).unwrap().join(below)
+    }
+
+    /// A command line of the person's file.
+    fn line(&self, words: &str) -> Line {
+        self.line_of(words, None, &[], Whose::Person, "config")
+    }
+
+    fn typed(&self, words: &str) -> Line {
+        self.line_of(words, None, &[], Whose::Typed, "project")
+    }
+
+    fn line_of(
+        &self,
+        words: &str,
+        dir: Option<&str>,
+        values: &[(&str, &str)],
+        whose: Whose,
+        base: &str,
+    ) -> Line {
+        let root = self.path("").display().to_string();
+        let words = words.replace("ROOT/", &root);
+        let mut words = shlex::split(&words).unwrap().into_iter();
+        let base = self.path(base);
+        let program = words.next().unwrap();
+        let program = match program.contains('/') {
+            true => plain(&base.join(program)),
+            false => PathBuf::from(program),
+        };
+        let arguments: Vec<String> = words.collect();
+        let values = values.iter();
+        let environment = Environment {
+            names: Vec::new(),
+            values: values.map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+        };
+        let (started, config) = (self.path("project"), self.path("config"));
+        let dir = dir.map(|dir| self.path(dir));
+        Written {
+            program: &program,
+            arguments: &arguments,
+            environment: &environment,
+            dir: dir.as_deref(),
+            base: &base,
+            whose,
+        }
+        .line(Folders {
+            started: &started,
+            work_dir: &started,
+            config: Some(&config),
+            home: None,
+        })
+    }
+}
+
+#[test]
+fn a_file_of_the_project_is_never_found_by_a_path_of_another_file() {
+    let bed = Bed::new();
+    // None of these looks into the project: what is not beside the file is nowhere.
+    for words in [
+        "python3 ./shout.py",
+        "python3 shout.py",
+        "python3 -u ./shout.py",
+        "python3 -m shout",
+        "python3 -c 'import shout'",
+        "node -r ./shout.py",
+        "node --require ./shout.py ROOT/elsewhere/server.js",
+        "node -r./shout.py ROOT/elsewhere/server.js",
+        "node --import=./shout.py ROOT/elsewhere/server.js",
+        "node --import=file:./shout.py ROOT/elsewhere/server.js",
+        "bash -c 'python3 ./shout.py'",
+        "env python3 shout.py",
+        "timeout 5 python3 shout.py",
+        "npx .",
+        "npx ./src",
+        "npx file:./src",
+        "npx -y tsx .",
+        "npx -y tsx ./shout.py",
+        "npm run start",
+        "npm exec .",
+        "go run ./src",
+        "go run .",
+        "cargo run",
+        "make plugin",
+        "deno run ./shout.py",
+        "bun shout.py",
+        "uv run shout.py",
+        "uv run --directory . shout.py",
+        "uvx --from . tool",
+        "poetry run tool",
+        "python3 .",
+        "node .",
+        "perl -I. x",
+        "java -jar ./shout.py",
+        "docker compose run x",
+    ] {
+        let line = bed.line(words);
+        assert_eq!(line.dir, Path::new("/"), "{words}");
+        assert_eq!(line.reasons, [""; 0], "{words}");
+        let project = bed.path("project").display().to_string();
+        let leaks = line.arguments.iter().any(|word| word.contains(&project));
+        assert!(!leaks, "{words}: {line:?}");
+    }
+    let said = bed.line("python3 ./shout.py").problem.unwrap();
+    assert!(said.contains("./shout.py is looked for in"), "{said}");
+}
+
+#[test]
+fn a_path_starts_at_the_folder_of_its_file() {
+    let bed = Bed::new();
+    let mine = bed.path("config/mine.py").display().to_string();
+    let both = bed.path("config/both.py").display().to_string();
+    let lib = bed.path("config/lib").display().to_string();
+    for (words, wanted) in [
+        ("python3 ./mine.py", vec![mine.clone()]),
+        ("python3 mine.py", vec![mine.clone()]),
+        ("python3 both.py", vec![both.clone()]),
+        (
+            "python3 -u both.py --lib=./lib x",
+            vec![
+                "-u".into(),
+                both.clone(),
+                format!("--lib={lib}"),
+                "x".into(),
+            ],
+        ),
+        // A bare word is no folder: it may be the name of a command.
+        ("python3 mine.py lib", vec![mine.clone(), "lib".into()]),
+    ] {
+        let line = bed.line(words);
+        assert_eq!(line.arguments, wanted, "{words}");
+        // Nothing of the folder can become part of it.
+        assert_eq!(line.dir, bed.path("project"), "{words}");
+        assert_eq!((line.reasons, line.problem), (vec![], None), "{words}");
+    }
+    let tool = bed.line("node --require ./mine.py ROOT/elsewhere/server.js");
+    assert_eq!(tool.arguments[1], mine);
+    assert_eq!(tool.dir, Path::new("/"));
+}
+
+#[test]
+fn a_server_gets_the_work_folder_to_work_on() {
+    let bed = Bed::new();
+    let project = bed.path("project").display().to_string();
+    for words in [
+        "npx -y @modelcontextprotocol/server-filesystem .",
+        "npx -y server-filesystem@1.2.3 --root=.",
+        "uvx mcp-server-git --repository .",
+        "python3 -m mcp_server_git --repository .",
+        "pipx run mcp-server-git .",
+        "npm exec server-filesystem .",
+    ] {
+        let line = bed.line(words);
+        assert_eq!(line.dir, Path::new("/"), "{words}");
+        assert_eq!(line.reasons, [""; 0], "{words}");
+        let last = line.arguments.last().unwrap();
+        assert!(last.ends_with(&project), "{words}: {line:?}");
+    }
+    let src = bed.line("npx -y server-filesystem ./src");
+    assert_eq!(src.arguments[2], format!("{project}/src"));
+    // One that loads nothing from there runs there.
+    for words in [
+        "mcp-server-git --repository .",
+        "node ROOT/elsewhere/server.js .",
+    ] {
+        let line = bed.line(words);
+        assert_eq!(line.dir, bed.path("project"), "{words}");
+        assert_eq!(line.arguments.last().unwrap(), ".", "{words}");
+        assert_eq!(line.reasons, [""; 0], "{words}");
+    }
+}
+
+#[test]
+fn what_is_in_the_project_needs_trust_whoever_names_it() {
+    let bed = Bed::new();
+    for words in [
+        "python3 ROOT/project/shout.py",
+        "python3 ../project/shout.py",
+        "../project/shout.py",
+        "ROOT/project/shout.py",
+        "npx ROOT/project",
+        "node --import=file://ROOT/project/shout.py",
+        "mcp-server --plugin ROOT/project/shout.py",
+        "mcp-server shout.py",
+        "mcp-server --plugin=./shout.py",
+        "node ROOT/elsewhere/server.js ./src/x.py",
+    ] {
+        let line = bed.line(words);
+        assert!(!line.reasons.is_empty(), "{words}: {line:?}");
+    }
+    for words in [
+        "python3 shout.py",
+        "python3 ./shout.py",
+        "python3 -m shout",
+        "npx -y package",
+        "make",
+        "./shout.py",
+        "python3 ../elsewhere/server.js ./src/x.py",
+    ] {
+        let line = bed.typed(words);
+        assert!(!line.reasons.is_empty(), "{words}: {line:?}");
+    }
+    for words in [
+        "python3 ../config/mine.py",
+        "ROOT/elsewhere/server.js",
+        "mcp-server",
+    ] {
+        let line = bed.typed(words);
+        assert_eq!(line.reasons, [""; 0], "{words}");
+        assert_eq!(line.dir, bed.path("project"), "{words}");
+    }
+}
+
+#[test]
+fn a_link_is_judged_by_where_it_leads() {
+    use std::os::unix::fs::symlink;
+    let bed = Bed::new();
+    symlink(bed.path("project/shout.py"), bed.path("config/link.py")).unwrap();
+    symlink(bed.path("project"), bed.path("elsewhere/folder")).unwrap();
+    symlink("/usr/bin/env", bed.path("elsewhere/harmless")).unwrap();
+    for words in ["python3 link.py", "python3 ../elsewhere/folder/shout.py"] {
+        assert!(!bed.line(words).reasons.is_empty(), "{words}");
+    }
+    let line = bed.line("ROOT/elsewhere/harmless python3 -m shout");
+    assert_eq!(line.dir, Path::new("/"));
+}
+
+#[test]
+fn a_folder_of_its_own_counts_and_so_do_variables() {
+    let bed = Bed::new();
+    let with = |words: &str, dir: Option<&str>, values: &[(&str, &str)]| {
+        bed.line_of(words, dir, values, Whose::Person, "config")
+    };
+    // In a folder of its own its paths start there.
+    let line = with("node server.js", Some("elsewhere"), &[]);
+    assert_eq!((line.dir, line.reasons), (bed.path("elsewhere"), vec![]));
+    for words in [
+        "python3 shout.py",
+        "python3 -m shout",
+        "npx -y package",
+        "make",
+    ] {
+        let line = with(words, Some("project"), &[]);
+        assert!(!line.reasons.is_empty(), "{words}");
+    }
+    assert_eq!(with("mcp-server", Some("project"), &[]).reasons, [""; 0]);
+    for (name, value) in [
+        ("PYTHONPATH", "."),
+        ("PYTHONPATH", "/usr/lib:"),
+        ("NODE_OPTIONS", "--require=./shout.py"),
+        ("NODE_OPTIONS", "-r ./shout.py"),
+        ("LD_PRELOAD", "src/x.so"),
+        ("PATH", "bin:/usr/bin"),
+    ] {
+        let line = with("python3 mine.py", None, &[(name, value)]);
+        assert_eq!(line.dir, Path::new("/"), "{name}={value}");
+    }
+    let line = with("python3 mine.py", None, &[("CONFIG", "./shout.py")]);
+    assert!(!line.reasons.is_empty());
+    let line = with(
+        "python3 mine.py",
+        None,
+        &[("PYTHONPATH", "/usr/lib"), ("A", "b")],
+    );
+    assert_eq!((line.dir, line.reasons), (bed.path("project"), vec![]));
+}
+
+#[test]
+fn programs_are_not_looked_up_in_the_project() {
+    let bed = Bed::new();
+    let (started, home) = (bed.path("project"), bed.path("home"));
+    let folders = Folders {
+        started: &started,
+        work_dir: &started,
+        config: None,
+        home: Some(&home),
+    };
+    let path = format!(
+        "bin:{0}/node_modules/.bin::/usr/bin:.:{0}/../elsewhere",
+        started.display()
+    );
+    let mut environment = vec![("PATH".into(), path.into()), ("A".into(), "b:c".into())];
+    folders.without_own_programs(&mut environment);
+    let wanted = format!("/usr/bin:{}/../elsewhere", started.display());
+    assert_eq!(environment[0].1, OsString::from(wanted));
+    assert_eq!(environment[1].1, OsString::from("b:c"));
+}
