@@ -128,3 +128,33 @@ fn gather(root: &Path, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test makes its own files")]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_among_the_skills_count_as_what_they_lead_to() {
+        let bed = tempfile::tempdir().unwrap();
+        let project = bed.path().join("project");
+        let skills = project.join(PROJECT_SKILLS);
+        for folder in [&skills.join("a"), &project.join("docs")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(skills.join("a/SKILL.md"), "a").unwrap();
+        std::fs::write(project.join("docs/SKILL.md"), "b").unwrap();
+        std::fs::write(bed.path().join("secret"), "s").unwrap();
+        let hash = || skills_of_project(&project).unwrap().pin.hash().unwrap();
+        let before = hash();
+        symlink("../../docs", skills.join("linked")).unwrap();
+        let linked = hash();
+        assert_ne!(before, linked);
+        std::fs::write(project.join("docs/SKILL.md"), "changed").unwrap();
+        assert_ne!(linked, hash());
+        symlink(bed.path().join("secret"), skills.join("a/secret.md")).unwrap();
+        let files = skills_of_project(&project).unwrap().pin.files;
+        assert!(!files.iter().any(|file| file.ends_with("secret.md")));
+    }
+}
