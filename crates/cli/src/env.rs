@@ -97,7 +97,7 @@ fn folders_of(
 
 /// The home folder of the account. Only what the system's file says: to ask a
 /// directory service would take the C library.
-fn account_home() -> Option<PathBuf> {
+pub(crate) fn account_home() -> Option<PathBuf> {
     let passwd = std::fs::read("/etc/passwd").ok()?;
     home_of(rustix::process::getuid().as_raw(), &passwd)
 }

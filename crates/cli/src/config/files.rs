@@ -158,7 +158,6 @@ fn execution(
     shown: &mut Vec<Shown>,
 ) -> Result<Execution, Failure> {
     let (person, project) = sources.apart("execution")?;
-    let is_projects = |given: &Given| project_says(sources, given);
     let is_none = |given: &Given| text(given) == "none";
     let (given, whose) = match (person, project) {
         (_, Some(project)) if is_none(&project) => (project, Whose::Project),
@@ -187,7 +186,7 @@ fn execution(
         Value::Object(map) if map.contains_key("command") || map.contains_key("uri") => {
             match mcp::of_execution(sources, &given.from, &given.value)? {
                 Some(mut server) => {
-                    server.is_project = is_projects(&given);
+                    server.whose = super::plugins::Whose::of(sources.role_of(&given.from));
                     server.written = given.written.clone();
                     Execution::Server(Box::new(server))
                 }
@@ -211,15 +210,6 @@ fn execution(
         from: given.from.to_string(),
     });
     Ok(execution)
-}
-
-/// Whether a value is the project's word.
-fn project_says(sources: &Sources<'_>, given: &Given) -> bool {
-    let folder = match &given.from {
-        Origin::File(shown, _) => sources.folder_of(shown),
-        _ => None,
-    };
-    folder.is_some() && folder.as_deref() == sources.project()
 }
 
 fn is_sandbox(name: &str) -> bool {

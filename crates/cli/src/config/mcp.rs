@@ -1,7 +1,7 @@
 //! MCP servers whose tools a session has: what the settings say of them. What a project
 //! names is only named here; whether it is reached is a matter of trust.
 
-use super::plugins::{Environment, located, texts};
+use super::plugins::{Environment, Whose, located, texts};
 use super::sources::{Listed, Origin, Sources};
 use super::value;
 use super::{Shown, joined};
@@ -45,8 +45,8 @@ pub(crate) struct Configured {
     pub(crate) timeout: Option<Duration>,
     /// The only tools that are taken of it.
     pub(crate) only: Option<Vec<String>>,
-    /// Whether it is the project's word.
-    pub(crate) is_project: bool,
+    /// Whose word it is.
+    pub(crate) whose: Whose,
     /// The folder of its file.
     pub(crate) folder: PathBuf,
     /// How it is written, for who has to say yes to it.
@@ -55,6 +55,11 @@ pub(crate) struct Configured {
 }
 
 impl Configured {
+    /// Whether it is the project's word.
+    pub(crate) fn is_project(&self) -> bool {
+        self.whose == Whose::Project
+    }
+
     /// The program as it may be shown, where it is one: as a path from a folder if it is
     /// below that, or with the names of variables in it.
     pub(crate) fn written_program(&self, from: Option<&Path>) -> Option<String> {
@@ -133,7 +138,7 @@ pub(crate) fn load(
                 ));
                 continue;
             }
-            server.is_project = is_project;
+            server.whose = Whose::of(sources.role_of(&origin));
             server.written = written;
             from.push(origin);
             servers.push(server);
@@ -208,7 +213,7 @@ impl Reader<'_> {
                 None | Some(Value::Null) => None,
                 Some(_) => Some(self.texts(map, "tools")?),
             },
-            is_project: false,
+            whose: Whose::Person,
             folder: self.folder.clone(),
             written: Value::Null,
             from: self.from.to_string(),

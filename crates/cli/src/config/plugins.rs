@@ -1,6 +1,7 @@
 //! Programs that bring tools: what the settings and the flags say of them. What a
 //! project names is only named here; whether it runs is a matter of trust.
 
+use super::layer::Role;
 use super::sources::{Listed, Origin, Sources};
 use super::value;
 use crate::exit::Failure;
@@ -37,12 +38,26 @@ pub(crate) struct Configured {
 /// Whose word a command line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// The person's, in a file.
+    /// The user's, in their own file, which holds in every folder.
     Person,
-    /// The person's, at this terminal.
+    /// The user's, in a file that they named for this run.
+    Named,
+    /// The user's, typed for this run.
     Typed,
     /// The project's.
     Project,
+}
+
+impl Whose {
+    /// Whose word a value from a file of this role is; one from no file was typed.
+    pub(crate) fn of(role: Option<Role>) -> Self {
+        match role {
+            Some(Role::Project) => Self::Project,
+            Some(Role::User) => Self::Person,
+            Some(Role::Named) => Self::Named,
+            None => Self::Typed,
+        }
+    }
 }
 
 /// What a plugin sees of the environment beside the usual.
@@ -112,7 +127,6 @@ pub(crate) fn load(
     listed.sort_by_key(|(item, _)| item.is_project);
     for (item, folder) in listed {
         let Listed {
-            is_project,
             from,
             value,
             written,
@@ -122,9 +136,7 @@ pub(crate) fn load(
             Ok(value) => {
                 let reader = Reader { from: &from };
                 let mut plugin = reader.plugin(&value, &folder)?;
-                if is_project {
-                    plugin.whose = Whose::Project;
-                }
+                plugin.whose = Whose::of(sources.role_of(&from));
                 plugin.written = written;
                 plugin.label = label(plugin.written_path(), &plugin.written_arguments());
                 plugin.name.clone_from(&plugin.label);

@@ -177,6 +177,15 @@ impl<'a> Sources<'a> {
         layer.map(|layer| layer.folder.as_path())
     }
 
+    /// Who wrote the file that a value comes from.
+    pub(crate) fn role_of(&self, from: &Origin) -> Option<Role> {
+        let Origin::File(shown, _) = from else {
+            return None;
+        };
+        let layer = self.layers.iter().find(|layer| layer.shown == *shown);
+        layer.map(|layer| layer.role)
+    }
+
     /// The entries of a map in the files, the strongest file first, each by itself:
     /// a variable that is not set spoils one of them and no other.
     pub(crate) fn entries(&self, name: &str) -> Vec<Listed> {

@@ -42,10 +42,11 @@ const HOMES: [&str; 2] = ["/home", "/Users"];
 
 /// What a folder is that is too much to be given to tools unasked.
 pub(crate) fn what(folder: &Path) -> Option<&'static str> {
-    what_among(folder, &env::homes())
+    what_among(folder, &env::homes(), env::account_home().as_deref())
 }
 
-fn what_among(folder: &Path, own: &[PathBuf]) -> Option<&'static str> {
+/// `own` are the user's home folders, `account` the one that the password database has.
+fn what_among(folder: &Path, own: &[PathBuf], account: Option<&Path>) -> Option<&'static str> {
     let is = |other: &Path| same(folder, other);
     if is(Path::new("/")) {
         return Some("the root of the file system");
@@ -54,8 +55,10 @@ fn what_among(folder: &Path, own: &[PathBuf]) -> Option<&'static str> {
     if own.iter().any(|home| is(home)) {
         return Some("your home folder");
     }
-    let above = own.iter().flat_map(|home| home.ancestors().skip(1));
-    // The root of the file system was looked at.
+    // `HOME` may be set to a folder inside a project, whose own folder is fine.
+    let account = account.map(real).unwrap_or_default();
+    let above = account.ancestors().skip(1);
+    // The root of the file system was checked above.
     let mut above = above.filter(|folder| folder.parent().is_some());
     if above.any(is) {
         return Some("a folder around your home folder");
@@ -115,10 +118,12 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let home = temp.path().join("people/me");
         std::fs::create_dir_all(home.join("project")).unwrap();
+        std::fs::create_dir_all(temp.path().join("inner/home")).unwrap();
         let link = temp.path().join("link");
         std::os::unix::fs::symlink(&home, &link).unwrap();
         let gone = temp.path().join("people/gone");
-        let what = |path: &Path| what_among(path, &[home.clone(), gone.clone()]);
+        let own = [home.clone(), gone.clone(), temp.path().join("inner/home")];
+        let what = |path: &Path| what_among(path, &own, Some(&home));
         for wide in [
             home.as_path(),
             &link,
@@ -146,6 +151,7 @@ mod tests {
         for fine in [
             &home.join("project"),
             &gone.join("x"),
+            &temp.path().join("inner"),
             &beside.path().to_owned(),
         ] {
             assert_eq!(what(fine), None, "{}", fine.display());

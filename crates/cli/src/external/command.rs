@@ -264,9 +264,17 @@ impl Written<'_> {
         if self.loads_by_environment() {
             code.is_from_folder = true;
         }
+        // Whoever names a command line for this run means the folder they are in.
+        let is_vouched = match self.whose {
+            Whose::Typed => true,
+            Whose::Named => folders.has(self.base),
+            Whose::Person | Whose::Project => false,
+        };
         let dir = match (self.dir, self.whose) {
             (Some(dir), _) => dir.to_owned(),
-            (None, Whose::Person) if code.is_from_folder => PathBuf::from("/"),
+            (None, Whose::Person | Whose::Named) if code.is_from_folder && !is_vouched => {
+                PathBuf::from("/")
+            }
             (None, _) => folders.work_dir.to_owned(),
         };
         let mut line = Line {
@@ -292,12 +300,13 @@ impl Written<'_> {
                 true => super::is_file(&found) || found.is_dir() && names_a_path(path),
                 false => super::is_file(&found),
             };
-            if counts && folders.has(&found) {
+            let is_named = self.whose == Whose::Named && Path::new(parted(word).1).is_absolute();
+            if counts && !is_named && folders.has(&found) {
                 line.reasons.push(format!("{word} is in this folder"));
             }
             line.arguments.push(argument);
         }
-        if self.program.is_absolute() && folders.has(self.program) {
+        if self.whose != Whose::Named && self.program.is_absolute() && folders.has(self.program) {
             line.reasons
                 .push("the program is in this folder".to_owned());
         }
@@ -312,6 +321,9 @@ impl Written<'_> {
         if code.is_from_folder && folders.has(&line.dir) {
             line.reasons
                 .push("it may load code from this folder, where it runs".to_owned());
+        }
+        if is_vouched {
+            line.reasons.clear();
         }
         line
     }

@@ -5,7 +5,6 @@ use super::{beside, folders, is_file, named_by, pinned, program_files};
 use crate::config::Settings;
 use crate::config::files::{Execution, has_a_tree};
 use crate::config::mcp::{Configured, How, label};
-use crate::config::plugins::Whose;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use haft::Check;
@@ -79,17 +78,14 @@ fn line(server: &Configured, settings: &Settings) -> Option<Line> {
         environment,
         dir: dir.as_deref(),
         base: &server.folder,
-        whose: match server.is_project {
-            true => Whose::Project,
-            false => Whose::Person,
-        },
+        whose: server.whose,
     };
     Some(written.line(folders(settings)))
 }
 
 /// What the project says, and what would run something of the project.
 fn needs_trust(server: &Configured, line: Option<&Line>) -> bool {
-    server.is_project || line.is_some_and(|line| !line.reasons.is_empty())
+    server.is_project() || line.is_some_and(|line| !line.reasons.is_empty())
 }
 
 /// Those of the files, and the one that runs code.
@@ -150,7 +146,7 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
     if let Some(client) = written["oauth"]["client_id"].as_str() {
         remarks.push(format!("signs in as the client {client}"));
     }
-    remarks.extend(line.and_then(|line| named_by(server.is_project, &server.from, line)));
+    remarks.extend(line.and_then(|line| named_by(server.is_project(), &server.from, line)));
     let (shown, files, meant) = match &server.how {
         How::Program {
             program,
@@ -274,7 +270,7 @@ pub(crate) fn log(state: &Path, name: &str) -> PathBuf {
 /// What tells one server from another: with another command or address it is another
 /// one, of which nothing is known yet.
 fn identity(server: &Configured, settings: &Settings) -> String {
-    let folder = server.is_project.then(|| settings.started.clone());
+    let folder = server.is_project().then(|| settings.started.clone());
     let meant = match &server.how {
         How::Program { program, dir, .. } => format!("{program:?} {dir:?}"),
         How::Address { url, .. } => url.clone(),

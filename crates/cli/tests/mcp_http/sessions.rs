@@ -131,7 +131,7 @@ fn plugins_are_started_once_for_all() {
     std::fs::write(&plugin, PLUGIN).unwrap();
     std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
     let flag = plugin.display().to_string();
-    let server = bed.serve(&[&FREE[..], &["--trust", "--plugin", &flag]].concat());
+    let server = bed.serve(&[&FREE[..], &["--plugin", &flag]].concat());
     let mut seen = Vec::new();
     for _ in 0..5 {
         let client = begin(&server.client);

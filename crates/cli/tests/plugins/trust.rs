@@ -519,38 +519,24 @@ fn a_path_of_the_persons_file_starts_at_its_folder() {
 }
 
 #[test]
-fn what_is_typed_runs_nothing_of_an_untrusted_folder() {
+fn what_is_typed_for_this_run_needs_no_trust() {
     let bed = Bed::new();
     bed.file("work/shout.py", EVIL);
     bed.program("work/direct", "#!/bin/bash\nexec python3 shout.py\n");
-    for line in [
-        "python3 ./shout.py",
-        "python3 shout.py",
-        "python3 -m shout",
-        "./direct",
-    ] {
-        let ran = bed.haft(&["--plugin", line, "call", "one"]);
-        assert_eq!(ran.code, Some(2), "{line}: {ran:?}");
-        assert!(
-            ran.err.contains("not trusted with it") && ran.err.contains("--trust"),
-            "{line}: {ran:?}"
-        );
-        assert_eq!(canaries(&bed), NOTHING, "{line}");
+    for line in ["python3 ./shout.py", "python3 shout.py", "./direct"] {
+        let ran = bed.call_with(&["--plugin", line], "one", &json!({}));
+        assert_eq!(ran.text, "evil", "{line}");
     }
-    let line = "python3 ./shout.py";
-    let once = bed.call_with(&["--trust", "--plugin", line], "one", &json!({}));
-    assert_eq!(once.text, "evil");
-    assert_eq!(bed.haft(&["--plugin", line, "call", "one"]).code, Some(2));
-    let shown = bed.done(&["--plugin", line, "trust", "--yes"]).out;
-    assert!(shown.contains("named by flag --plugin"), "{shown}");
-    let trusted = bed.call_with(&["--plugin", line], "one", &json!({}));
-    assert_eq!(trusted.text, "evil");
-    bed.file("work/shout.py", format!("{EVIL}# more\n"));
-    let changed = bed.haft(&["--plugin", line, "call", "one"]);
-    assert!(
-        changed.err.contains("shout (plugin, changed)"),
-        "{changed:?}"
-    );
+    // The same in a file that is named for this run.
+    let settings =
+        json!({ "tools": { "plugins": [{ "path": "python3", "args": ["./shout.py"] }] } });
+    bed.file("work/mine.yaml", settings.to_string());
+    let ran = bed.call_with(&["--config", "mine.yaml"], "one", &json!({}));
+    assert_eq!(ran.text, "evil");
+    // The user's own file holds in every folder, so what it finds here is not theirs.
+    bed.file("home/.config/haft/haft.yaml", settings.to_string());
+    let ran = bed.haft(&["call", "one"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
 }
 
 #[test]

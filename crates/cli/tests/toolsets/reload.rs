@@ -24,7 +24,7 @@ fn its_tools_are_those_of_the_file_as_it_is() {
     bed.file("tool.py", script("alpha"));
     let path = bed.work("tool.py").to_string_lossy().into_owned();
     let flag = format!("python3 {path}");
-    let mut session = bed.session(&["--trust", "--plugin", &flag]);
+    let mut session = bed.session(&["--plugin", &flag]);
     assert!(session.tools().contains(&"alpha".to_owned()));
     assert_eq!(session.done("alpha", &json!({})).text, "I am alpha");
     bed.file("tool.py", script("beta"));
@@ -47,7 +47,7 @@ fn its_tools_are_those_of_the_file_as_it_is() {
     );
     // What it was told before does not come back in the next session.
     drop(session);
-    let mut session = bed.session(&["--trust", "--plugin", &flag]);
+    let mut session = bed.session(&["--plugin", &flag]);
     assert_eq!(session.done("beta", &json!({})).text, "I am beta");
 }
 

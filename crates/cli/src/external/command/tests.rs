@@ -203,7 +203,7 @@ fn a_server_gets_the_work_folder_to_work_on() {
 }
 
 #[test]
-fn what_is_in_the_project_needs_trust_whoever_names_it() {
+fn files_of_the_project_need_trust_unless_they_are_named_for_this_run() {
     let bed = Bed::new();
     for words in [
         "python3 ROOT/project/shout.py",
@@ -230,8 +230,25 @@ fn what_is_in_the_project_needs_trust_whoever_names_it() {
         "python3 ../elsewhere/server.js ./src/x.py",
     ] {
         let line = bed.typed(words);
-        assert!(!line.reasons.is_empty(), "{words}: {line:?}");
+        assert_eq!(line.reasons, [""; 0], "{words}: typed for this run");
+        assert_eq!(line.dir, bed.path("project"), "{words}");
+        // In a file of the project that is named for this run it is the same.
+        let line = bed.line_of(words, None, &[], Whose::Named, "project");
+        assert_eq!(line.reasons, [""; 0], "{words}: named for this run");
+        assert_eq!(line.dir, bed.path("project"), "{words}");
     }
+    // A file elsewhere means what it says, and nothing that happens to be in the project.
+    for (words, is_asked) in [
+        ("python3 ROOT/project/shout.py", false),
+        ("ROOT/project/shout.py", false),
+        ("mcp-server shout.py", true),
+        ("mcp-server --plugin=./shout.py", true),
+    ] {
+        let line = bed.line_of(words, None, &[], Whose::Named, "config");
+        assert_eq!(!line.reasons.is_empty(), is_asked, "{words}: {line:?}");
+    }
+    let line = bed.line_of("npx -y package", None, &[], Whose::Named, "config");
+    assert_eq!(line.dir, PathBuf::from("/"));
     for words in [
         "python3 ../config/mine.py",
         "ROOT/elsewhere/server.js",
