@@ -1,6 +1,6 @@
 //! What a tool may use while it runs.
 
-use crate::commands::{Live, PACE};
+use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
@@ -197,6 +197,20 @@ impl Context {
             elsewhere: None,
         };
         self.run_in(&surroundings, request).await
+    }
+
+    /// The reply of a program that goes on between calls, with a note on each protected
+    /// place that it touched.
+    pub async fn watched(&self, mut reply: Reply) -> Reply {
+        let Some(programs) = &self.session.programs else {
+            return reply;
+        };
+        let touched = programs.own.noticed().await;
+        if !touched.is_empty() {
+            let text = commands::touched(&touched, self).join("\n");
+            reply.content.push(Content::Text { text });
+        }
+        reply
     }
 
     /// Starts a process that goes on beside the calls of this session and ends

@@ -10,6 +10,7 @@ pub mod edit;
 mod error;
 pub mod exec;
 pub mod executor;
+mod git;
 pub mod glob;
 pub mod list;
 pub mod messenger;
