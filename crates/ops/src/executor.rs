@@ -30,7 +30,7 @@ pub use disk::Log;
 pub use hidden::{Itself, hidden};
 pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
-pub use lookup::{look_up, path_of};
+pub use lookup::{clean_path, look_up, path_of};
 pub use orphans::orphans_ended;
 pub use running::{Conversation, Pulse, Running, unread};
 #[cfg(target_os = "linux")]

@@ -338,8 +338,13 @@ impl Answer {
     /// A reply of `haft call --json`, or the result of a call over MCP.
     #[track_caller]
     pub(crate) fn new(reply: &Value) -> Self {
-        let blocks = reply["content"].as_array().unwrap_or_else(|| panic!("{reply}"));
-        let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        let blocks = reply["content"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{reply}"));
+        let texts: Vec<&str> = blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect();
         assert!(!texts.is_empty(), "{reply}");
         Self {
             text: texts.join("\n"),

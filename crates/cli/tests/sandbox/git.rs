@@ -25,7 +25,9 @@ fn a_repository_of_any_name_stays_protected_for_the_session() {
         for git in ["in.git", "bare"] {
             // Everything by which a repository is known goes away ...
             let text = server
-                .bash(&format!("mkdir s-{git} && mv {git}/HEAD {git}/objects {git}/refs s-{git}/ && echo moved"))
+                .bash(&format!(
+                    "mkdir s-{git} && mv {git}/HEAD {git}/objects {git}/refs s-{git}/ && echo moved"
+                ))
                 .text;
             assert!(text.contains("moved"), "{}: {text}", bed.name());
             // ... and neither a command nor a file tool can use that.
@@ -38,11 +40,17 @@ fn a_repository_of_any_name_stays_protected_for_the_session() {
             for path in ["config", "hooks/post-commit", "commondir"] {
                 let path = format!("{git}/{path}");
                 let answer = server.tool("write", &json!({ "path": path, "content": "evil" }));
-                assert!(answer.is_error && answer.has("protected"), "{path}: {answer:?}");
+                assert!(
+                    answer.is_error && answer.has("protected"),
+                    "{path}: {answer:?}"
+                );
             }
             server.bash(&format!("mv s-{git}/* {git}/"));
         }
-        assert_eq!([bed.read("work/in.git/config"), bed.read("work/bare/config")], before);
+        assert_eq!(
+            [bed.read("work/in.git/config"), bed.read("work/bare/config")],
+            before
+        );
         made(bed, "git -C one status; git -C bare rev-parse");
     });
 }
@@ -54,24 +62,34 @@ fn a_repository_that_a_command_makes_is_named() {
         bed.file("work/kept/f", "x");
         let mut server = bed.serve();
         let named = |text: &str, path: &str| {
-            text.contains(&format!("[new: {path} (a repository: git obeys its hooks and config)]"))
+            text.contains(&format!(
+                "[new: {path} (a repository: git obeys its hooks and config)]"
+            ))
         };
         let git = |script: &str| format!("{NAME} {script}");
         let text = server.bash(&git("git init -q deep/er/made")).text;
         assert!(named(&text, "deep/er/made/.git"), "{}: {text}", bed.name());
         let text = server.bash(&git("git init -q --bare here")).text;
         assert!(named(&text, "here"), "{}: {text}", bed.name());
-        let text = server.bash("mkdir p && echo 'gitdir: ../here' > p/.git").text;
+        let text = server
+            .bash("mkdir p && echo 'gitdir: ../here' > p/.git")
+            .text;
         assert!(named(&text, "p/.git"), "{}: {text}", bed.name());
         // Prepared piece by piece, or moved into place whole.
-        let text = server.bash("mkdir x && echo evil > x/config; mkdir x/objects x/refs").text;
+        let text = server
+            .bash("mkdir x && echo evil > x/config; mkdir x/objects x/refs")
+            .text;
         assert!(named(&text, "x"), "{}: {text}", bed.name());
-        let text = server.bash("mkdir -p /tmp/y/objects /tmp/y/refs; touch /tmp/y/HEAD; cp -r /tmp/y kept/y").text;
+        let text = server
+            .bash("mkdir -p $TMPDIR/y/objects $TMPDIR/y/refs; touch $TMPDIR/y/HEAD; cp -r $TMPDIR/y kept/y")
+            .text;
         assert!(named(&text, "kept/y"), "{}: {text}", bed.name());
         // Told once, and then what changes in it.
         let text = server.bash("true").text;
         assert!(!text.contains("[new"), "{}: {text}", bed.name());
-        let text = server.bash("git -C deep/er/made config core.pager evil").text;
+        let text = server
+            .bash("git -C deep/er/made config core.pager evil")
+            .text;
         assert!(
             text.contains("[changed: deep/er/made/.git/config (git obeys it)]"),
             "{}: {text}",
@@ -87,7 +105,10 @@ fn a_repository_that_a_command_makes_is_named() {
 fn ordinary_work_with_git_goes_on() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
-        made(bed, "git init -q .; echo one > f; git add f; git commit -qm one");
+        made(
+            bed,
+            "git init -q .; echo one > f; git add f; git commit -qm one",
+        );
         let mut server = bed.serve();
         for script in [
             "git worktree add -q wt && cd wt && echo w > w && git add w && git commit -qm w",
@@ -99,9 +120,15 @@ fn ordinary_work_with_git_goes_on() {
             "git rebase -q -x 'echo ran > ran' HEAD~1 && test -f ran",
             "rm -rf copy",
         ] {
-            let text = server.bash(&format!("set -e; {NAME} {script}; echo fine")).text;
+            let text = server
+                .bash(&format!("set -e; {NAME} {script}; echo fine"))
+                .text;
             assert!(text.contains("fine\n"), "{}: {script}: {text}", bed.name());
-            assert!(!text.contains("[left open"), "{}: {script}: {text}", bed.name());
+            assert!(
+                !text.contains("[left open"),
+                "{}: {script}: {text}",
+                bed.name()
+            );
         }
     });
 }
@@ -110,15 +137,21 @@ fn ordinary_work_with_git_goes_on() {
 fn a_rebase_left_open_is_named() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
-        made(bed, "git init -q .; for n in 1 2 3; do git commit -q --allow-empty -m $n; done");
+        made(
+            bed,
+            "git init -q .; for n in 1 2 3; do git commit -q --allow-empty -m $n; done",
+        );
         let mut server = bed.serve();
         let note = "[left open: .git/rebase-merge/git-rebase-todo runs `touch pwned` when somebody continues it";
-        let script = format!("{NAME} git rebase -q --keep-empty -x false -x 'touch pwned' HEAD~1; true");
+        let script =
+            format!("{NAME} git rebase -q --keep-empty -x false -x 'touch pwned' HEAD~1; true");
         let text = server.bash(&script).text;
         assert!(text.contains(note), "{}: {text}", bed.name());
         let text = server.bash("true").text;
         assert!(!text.contains("[left open"), "{}: {text}", bed.name());
-        let text = server.bash("echo 'x echo evil' >> .git/rebase-merge/git-rebase-todo").text;
+        let text = server
+            .bash("echo 'x echo evil' >> .git/rebase-merge/git-rebase-todo")
+            .text;
         assert!(text.contains("runs `echo evil`"), "{}: {text}", bed.name());
         let todo = json!({ "path": ".git/rebase-merge/git-rebase-todo", "content": "exec evil\n" });
         assert!(server.tool("write", &todo).is_error, "{}", bed.name());
@@ -133,18 +166,33 @@ fn another_name_of_a_protected_file_is_protected() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.user("tools:\n  protect: [listed]\n");
-        made(bed, "git init -q sub; echo '#!/bin/sh' > sub/.git/hooks/post-commit");
+        made(
+            bed,
+            "git init -q sub; echo '#!/bin/sh' > sub/.git/hooks/post-commit",
+        );
         bed.file("work/listed/deep/f", "kept");
-        made(bed, "mkdir d; ln sub/.git/config d/x; ln sub/.git/hooks/post-commit y; ln listed/deep/f z");
+        made(
+            bed,
+            "mkdir d; ln sub/.git/config d/x; ln sub/.git/hooks/post-commit y; ln listed/deep/f z",
+        );
         let config = bed.read("work/sub/.git/config");
         let mut server = bed.serve();
-        let attacks = ["echo evil >> d/x", "echo evil >> y", "echo evil >> z", "mv d e; echo evil >> e/x"];
+        let attacks = [
+            "echo evil >> d/x",
+            "echo evil >> y",
+            "echo evil >> z",
+            "mv d e; echo evil >> e/x",
+        ];
         let did = server.tries(&attacks);
         assert!(did.is_empty(), "{}: {did:?}", bed.name());
         assert_eq!(bed.read("work/sub/.git/config"), config);
         assert_eq!(bed.read("work/listed/deep/f"), "kept");
         // The repository of the work folder is covered from the next command on.
-        let text = server.bash(&format!("{NAME} git init -q . && ln .git/config n && echo made")).text;
+        let text = server
+            .bash(&format!(
+                "{NAME} git init -q . && ln .git/config n && echo made"
+            ))
+            .text;
         assert!(text.contains("made\n"), "{}: {text}", bed.name());
         let did = server.tries(&["echo evil >> .git/config", "echo evil >> n"]);
         assert!(did.is_empty(), "{}: {did:?}", bed.name());
@@ -185,12 +233,24 @@ fn what_a_plugin_makes_at_a_protected_place_is_moved_out_and_named() {
         assert!(!bed.has("work/later"), "{}", bed.name());
         assert!(!bed.read("work/known.git/config").contains("evil"));
         // What it makes when nobody looks is told before the next command.
-        make("(sleep 0.3; echo evil > later; mkdir -p n/objects n/refs; touch n/config; touch ready) >/dev/null 2>&1 &");
-        let text = server.bash("while ! test -e ready; do sleep 0.05; done; true").text;
+        make(
+            "(sleep 0.3; echo evil > later; mkdir -p n/objects n/refs; touch n/config; touch ready) >/dev/null 2>&1 &",
+        );
+        let text = server
+            .bash("while ! test -e ready; do sleep 0.05; done; true")
+            .text;
         let later = server.bash("ls later").text;
         let said = format!("{text}{later}");
-        assert!(said.contains("[protected: later must not be written"), "{}: {said}", bed.name());
-        assert!(said.contains("[new: n (a repository"), "{}: {said}", bed.name());
+        assert!(
+            said.contains("[protected: later must not be written"),
+            "{}: {said}",
+            bed.name()
+        );
+        assert!(
+            said.contains("[new: n (a repository"),
+            "{}: {said}",
+            bed.name()
+        );
         assert!(!bed.has("work/later"), "{}", bed.name());
     });
 }
@@ -214,8 +274,9 @@ fn no_shell_and_no_plugin_comes_from_the_work_folder() {
             // Not even where there is nothing else.
             "bin:/tmp".to_owned(),
         ] {
-            let mut command = bed.haft(&["mcp"]);
-            command.env("PATH", &path);
+            // By its own name: `setpriv` looks it up as well.
+            let mut command = bed.program("/usr/bin/env");
+            command.args([&format!("PATH={path}"), &bed.at("bin/haft"), "mcp"]);
             let mut server = crate::client::Server::start(command);
             let text = server.bash("/bin/echo hello").text;
             assert_eq!(text, "hello\n", "{} {path}", bed.name());
@@ -240,7 +301,15 @@ fn a_machine_without_room_refuses_one_command_and_no_more() {
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.file("work/.git/config", "kept");
         let mut command = bed.program("unshare");
-        command.args(["-U", "--map-current-user", "--keep-caps", "sh", "-c", HELD, "sh"]);
+        command.args([
+            "-U",
+            "--map-current-user",
+            "--keep-caps",
+            "sh",
+            "-c",
+            HELD,
+            "sh",
+        ]);
         command.args([&bed.at("bin/haft"), "mcp"]);
         let mut server = crate::client::Server::start(command);
         for _ in 0..2 {

@@ -7,7 +7,7 @@ use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Exec};
 use haft_ops::executor::{
-    Conversation, Disk, Input, Keep, Program, Prompts, Streams, When, look_up, path_of,
+    Conversation, Disk, Input, Keep, Program, Prompts, Streams, When, clean_path, look_up, path_of,
 };
 use serde_json::Value;
 use std::ffi::OsString;
@@ -109,6 +109,7 @@ impl Programs {
             .find(|(name, _)| name == "TMPDIR")
             .cloned();
         launch.environment = start.environment;
+        clean_path(&mut launch.environment, &self.writable(start.is_guest));
         if let Some(temp) = temp {
             let is_closed = surroundings.sandbox.is_some();
             for cache in start.caches.into_iter().filter(|_| is_closed) {
@@ -125,16 +126,23 @@ impl Programs {
 }
 
 impl Programs {
+    /// The folders that commands and programs may write, where nothing is taken from
+    /// that is run by its name.
+    pub(crate) fn writable(&self, is_guest: bool) -> Vec<PathBuf> {
+        let mut folders = vec![self.dir.clone()];
+        let sandbox = self.of(is_guest).sandbox.as_ref();
+        if let Some(request) = sandbox.map(|sandbox| sandbox.request()) {
+            folders.push(request.work_dir.clone());
+            folders.extend(request.roots.iter().map(|root| request.work_dir.join(root)));
+            folders.push(request.temp.clone());
+        }
+        folders
+    }
+
     /// Where a program is: by its name in its `PATH`, but in no folder that a command
     /// could write.
     fn located(&self, start: &Start) -> Result<PathBuf, Error> {
-        let mut avoid = vec![self.dir.clone()];
-        let sandbox = self.of(start.is_guest).sandbox.as_ref();
-        if let Some(request) = sandbox.map(|sandbox| sandbox.request()) {
-            avoid.push(request.work_dir.clone());
-            avoid.extend(request.roots.iter().map(|root| request.work_dir.join(root)));
-            avoid.push(request.temp.clone());
-        }
+        let avoid = self.writable(start.is_guest);
         let name = start.program.as_os_str();
         look_up(name, path_of(&start.environment), &avoid).ok_or_else(|| {
             Error::failed(format!(

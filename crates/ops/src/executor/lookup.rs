@@ -57,6 +57,18 @@ pub fn look_up(name: &OsStr, path: Option<&OsStr>, avoid: &[PathBuf]) -> Option<
     }
 }
 
+/// Takes the folders out of `PATH` that [`look_up`] does not use: for programs that haft
+/// starts, which look up others in turn, as the first line of a script does.
+pub fn clean_path(environment: &mut [(OsString, OsString)], avoid: &[PathBuf]) {
+    let avoid: Vec<PathBuf> = avoid.iter().map(|folder| where_it_is(folder)).collect();
+    for (_, value) in environment.iter_mut().filter(|(name, _)| name == "PATH") {
+        let folders = std::env::split_paths(value)
+            .filter(|folder| folder.is_absolute() && !is_avoided(folder, &avoid));
+        // They came out of such a list, so they fit into one.
+        *value = std::env::join_paths(folders).unwrap_or_else(|_| USUAL.into());
+    }
+}
+
 /// The value of `PATH` in an environment.
 #[must_use]
 pub fn path_of(environment: &[(OsString, OsString)]) -> Option<&OsStr> {
@@ -157,6 +169,17 @@ mod tests {
                 "{path}"
             );
         }
+        let mut environment = vec![(
+            "PATH".into(),
+            format!(
+                ":{0}/work/bin:bin:{0}/linked:{0}/own:/usr/bin",
+                base.display()
+            )
+            .into(),
+        )];
+        clean_path(&mut environment, &[work.clone()]);
+        let clean = format!("{}:/usr/bin", own.display());
+        assert_eq!(path_of(&environment), Some(OsStr::new(&clean)));
         // Shells are the system's.
         let path = work.join("bin");
         let shell = |avoid: &[PathBuf]| {

@@ -288,7 +288,7 @@ impl Known {
         let tree = dot_git.parent().map(Path::to_owned);
         for git in gits {
             // Named by what leads to it.
-            new.retain(|named| *named != git);
+            new.retain(|named| *named != git || named == dot_git);
             self.remember(git, tree.clone(), since);
         }
     }
