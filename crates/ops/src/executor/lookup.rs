@@ -149,7 +149,7 @@ mod tests {
         symlink(work.join("bin/tool"), base.join("single/tool")).unwrap();
         let found = |path: &str, order| {
             let path = path.replace('@', base.to_str().unwrap());
-            find("tool".as_ref(), Some(path.as_ref()), &[work.clone()], order)
+            find("tool".as_ref(), Some(path.as_ref()), std::slice::from_ref(&work), order)
         };
         for path in [
             "@/work/bin",
@@ -177,7 +177,7 @@ mod tests {
             )
             .into(),
         )];
-        clean_path(&mut environment, &[work.clone()]);
+        clean_path(&mut environment, std::slice::from_ref(&work));
         let clean = format!("{}:/usr/bin", own.display());
         assert_eq!(path_of(&environment), Some(OsStr::new(&clean)));
         // Shells are the system's.

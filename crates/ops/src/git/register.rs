@@ -17,10 +17,10 @@ const MOST: usize = 400_000;
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// How many folders are remembered, so that what appears in them is noticed, and how
-/// many of those are looked at each time: some milliseconds' worth. The others have
-/// their turn the next times.
+/// long those are looked at each time: enough for thousands. The others have their turn
+/// the next times.
 const REMEMBERED: usize = 100_000;
-const TURN: usize = 20_000;
+const TURN: Duration = Duration::from_millis(15);
 
 /// How long it is believed what a configuration says.
 const FRESH: Duration = Duration::from_millis(500);
@@ -324,22 +324,21 @@ impl Known {
             Some(last) => Bound::Excluded(last),
             None => Bound::Unbounded,
         };
+        let begun = Instant::now();
         let mut changed = VecDeque::new();
-        let mut last = None;
-        for (at, (folder, before)) in self
+        let turn = self
             .folders
             .range::<PathBuf, _>((from, Bound::Unbounded))
-            .enumerate()
-        {
-            if at >= TURN {
-                self.turn = last;
-                break;
-            }
+            .enumerate();
+        for (at, (folder, before)) in turn {
             let now = walk::stamp(folder);
             if before.is_none() || now != Some(*before) {
                 changed.push_back(folder.clone());
             }
-            last = Some(folder.clone());
+            if at % 64 == 63 && begun.elapsed() > TURN {
+                self.turn = Some(folder.clone());
+                break;
+            }
         }
         // What a pointer says can change without a change of its folder.
         let pointers: Vec<PathBuf> = self.pointers.keys().cloned().collect();

@@ -13,8 +13,11 @@ const LONGEST: Duration = Duration::from_secs(4);
 /// How many files of one protected folder are looked at.
 const IN_FOLDER: usize = 20_000;
 
-/// Files with more than one name: device, number, and when that last changed.
-pub(crate) type Sought = BTreeSet<(u64, u64, i64, i64)>;
+/// One file, whatever it is called: device, number, and when its names last changed.
+type Identity = (u64, u64, i64, i64);
+
+/// Files with more than one name.
+pub(crate) type Sought = BTreeSet<Identity>;
 
 /// Which of these files, or of the files in these folders, have more than one name.
 pub(crate) fn with_other_names<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Sought {
@@ -69,12 +72,10 @@ pub(crate) fn same_files(sought: &Sought, roots: &[PathBuf]) -> (Vec<PathBuf>, b
 }
 
 #[expect(
-    clippy::cast_lossless,
-    clippy::unnecessary_cast,
     clippy::cast_possible_wrap,
     reason = "the kernel's types differ between architectures"
 )]
-fn facts(path: &Path) -> Option<(FileType, u64, (u64, u64, i64, i64))> {
+fn facts(path: &Path) -> Option<(FileType, u64, Identity)> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let identity = (
         stat.st_dev as u64,

@@ -9,6 +9,10 @@ use std::path::Path;
 
 /// What of a repository a folder has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each name is there or is not, whatever the others are"
+)]
 pub(super) struct Shape {
     /// `HEAD`, or what could be `HEAD` under another name, such as `HEAD.bak`.
     pub(super) head: bool,

@@ -30,8 +30,6 @@ pub(super) struct Visit {
 }
 
 #[expect(
-    clippy::cast_lossless,
-    clippy::unnecessary_cast,
     clippy::cast_possible_wrap,
     reason = "the kernel's types differ between architectures"
 )]
