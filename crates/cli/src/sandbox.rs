@@ -97,7 +97,12 @@ pub(crate) fn find(settings: &Settings) -> Option<PathBuf> {
     }
     let path = std::env::join_paths(env::paths("PATH")).ok()?;
     let mut avoid = vec![settings.work_dir.clone()];
-    avoid.extend(settings.roots.iter().map(|root| settings.work_dir.join(root)));
+    avoid.extend(
+        settings
+            .roots
+            .iter()
+            .map(|root| settings.work_dir.join(root)),
+    );
     look_up(NAME.as_ref(), Some(&path), &avoid)
 }
 

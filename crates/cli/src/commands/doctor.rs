@@ -42,7 +42,9 @@ struct Findings {
 pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
     let mut settings = session::settings(shared)?;
     let code = code(&settings);
-    if matches!(settings.files.execution, Execution::Sandbox(_)) && isolated::find(&settings).is_none() {
+    if matches!(settings.files.execution, Execution::Sandbox(_))
+        && isolated::find(&settings).is_none()
+    {
         // It is among the findings; the session does without.
         settings.files.execution = Execution::None;
     }

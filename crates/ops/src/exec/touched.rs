@@ -83,7 +83,7 @@ pub(super) struct Before {
     left: Vec<(PathBuf, String)>,
     repositories: Vec<Arc<Register>>,
     /// What appears while this is watched for may be the command's work.
-    _running: Vec<Running>,
+    running: Vec<Running>,
 }
 
 /// As much of a file or folder as tells whether it was changed. The time of the
@@ -120,7 +120,7 @@ impl Before {
                 .collect(),
             left: commands_left(repositories),
             repositories: repositories.to_vec(),
-            _running: repositories.iter().map(Register::runs).collect(),
+            running: repositories.iter().map(Register::runs).collect(),
         }
     }
 
@@ -131,8 +131,9 @@ impl Before {
             watched,
             protected,
             made,
-            _running: running,
-            ..
+            left,
+            repositories,
+            running,
         } = other;
         let is_new =
             |list: &[(PathBuf, State)], path: &Path| list.iter().all(|(known, _)| known != path);
@@ -151,8 +152,18 @@ impl Before {
                 self.made.push((path, state));
             }
         }
-        if self._running.is_empty() {
-            self._running = running;
+        // A root that is watched already is busy already.
+        for (register, running) in repositories.into_iter().zip(running) {
+            let is_known = |known: &Arc<Register>| Arc::ptr_eq(known, &register);
+            if !self.repositories.iter().any(is_known) {
+                self.repositories.push(register);
+                self.running.push(running);
+            }
+        }
+        for one in left {
+            if !self.left.contains(&one) {
+                self.left.push(one);
+            }
         }
     }
 

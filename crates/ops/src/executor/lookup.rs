@@ -149,7 +149,12 @@ mod tests {
         symlink(work.join("bin/tool"), base.join("single/tool")).unwrap();
         let found = |path: &str, order| {
             let path = path.replace('@', base.to_str().unwrap());
-            find("tool".as_ref(), Some(path.as_ref()), std::slice::from_ref(&work), order)
+            find(
+                "tool".as_ref(),
+                Some(path.as_ref()),
+                std::slice::from_ref(&work),
+                order,
+            )
         };
         for path in [
             "@/work/bin",
