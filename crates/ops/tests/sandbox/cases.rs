@@ -391,10 +391,11 @@ fn repositories(who: Who, level: Level) {
             "mv @/HEAD h; echo evil >> @/config",
             "mv @/HEAD @/objects @/refs .; echo evil >> @/config",
             "mv @/HEAD h; echo evil > @/hooks/post-commit",
-            "mv @ g; echo evil >> g/config",
             "mv @/HEAD h; rm -f @/config",
             "ln @/config x && echo evil >> x",
             "echo evil > x && mv -f x @/config",
+            // What `mv` copies instead is another repository.
+            "mv @ g && echo evil >> g/config",
         ] {
             let script = script.replace('@', git);
             bed.no(&script);
