@@ -32,16 +32,6 @@ pub(crate) fn paths(name: &str) -> Vec<PathBuf> {
         .unwrap_or_default()
 }
 
-/// The paths of such a list.
-pub(crate) fn split(list: &OsStr) -> Vec<PathBuf> {
-    std::env::split_paths(list).collect()
-}
-
-/// A list of paths, as a variable has it.
-pub(crate) fn joined(paths: impl Iterator<Item = PathBuf>) -> OsString {
-    std::env::join_paths(paths).unwrap_or_default()
-}
-
 /// The folder that haft was started in.
 pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir()

@@ -157,7 +157,6 @@ fn folders(settings: &Settings) -> Folders<'_> {
         started: &settings.started,
         work_dir: &settings.work_dir,
         config: settings.folders.config.as_deref(),
-        home: settings.folders.home.as_deref(),
     }
 }
 
@@ -177,13 +176,6 @@ fn line(plugin: &Configured, settings: &Settings) -> Line {
 /// What the project says, and what would run something of the project.
 fn needs_trust(plugin: &Configured, line: &Line) -> bool {
     plugin.is_project() || !line.reasons.is_empty()
-}
-
-/// What a program sees of the environment. No folder of the project brings programs.
-fn environment(names: &[String], settings: &Settings) -> Vec<(OsString, OsString)> {
-    let mut environment = env::for_programs(names);
-    folders(settings).without_own_programs(&mut environment);
-    environment
 }
 
 impl External {
@@ -382,7 +374,7 @@ fn program(
     check: Option<Check>,
     settings: &Settings,
 ) -> Plugin {
-    let mut environment = environment(&plugin.environment.names, settings);
+    let mut environment = env::for_programs(&plugin.environment.names);
     for (name, value) in &plugin.environment.values {
         environment.retain(|(known, _)| known.to_str() != Some(name));
         environment.push((name.into(), value.into()));
@@ -502,7 +494,7 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         label: tool.name.clone(),
         program: env::itself(),
         arguments: vec!["__lua".into()],
-        environment: environment(&[], settings),
+        environment: env::for_programs(&[]),
         dir: None,
         protocol: Protocol::Describe,
         // No other: the name of its file is what somebody said yes to.

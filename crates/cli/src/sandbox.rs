@@ -6,6 +6,7 @@ use crate::exit::Failure;
 use crate::session::Offer;
 use crate::{env, external, output};
 use haft::guest::{Fetch, Guest};
+use haft::ops::executor::look_up;
 use haft::{Plugin, Protocol};
 use haft_web::client::{Client, Header, Method, Origin, Redirects, Request, Url};
 use std::collections::HashSet;
@@ -48,7 +49,7 @@ pub(crate) fn plugin(
     if !has_a_tree(&settings.toolset) || (offer == Offer::Preset && !is_listed) {
         return Ok(None);
     }
-    let Some(program) = find() else {
+    let Some(program) = find(settings) else {
         if !settings.quiet {
             output::note(&missing());
         }
@@ -86,15 +87,23 @@ fn arguments(sandbox: &Sandbox) -> Vec<std::ffi::OsString> {
     words.into_iter().map(Into::into).collect()
 }
 
-/// Where the program is: beside this one, or in PATH.
-pub(crate) fn find() -> Option<PathBuf> {
+/// Where the program is: beside this one, or in PATH, but in no folder that a command
+/// could write.
+pub(crate) fn find(settings: &Settings) -> Option<PathBuf> {
     let itself = haft::ops::scope::real(&env::itself()).unwrap_or_else(env::itself);
-    let beside = itself.parent().map(Path::to_owned);
-    let mut folders = beside.into_iter().chain(env::paths("PATH"));
-    folders.find_map(|folder| {
-        let program = folder.join(NAME);
-        is_program(&program).then_some(program)
-    })
+    let beside = itself.parent().map(|folder| folder.join(NAME));
+    if let Some(beside) = beside.filter(|program| is_program(program)) {
+        return Some(beside);
+    }
+    let path = std::env::join_paths(env::paths("PATH")).ok()?;
+    let mut avoid = vec![settings.work_dir.clone()];
+    avoid.extend(
+        settings
+            .roots
+            .iter()
+            .map(|root| settings.work_dir.join(root)),
+    );
+    look_up(NAME.as_ref(), Some(&path), &avoid)
 }
 
 #[expect(

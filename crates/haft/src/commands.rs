@@ -7,7 +7,7 @@ mod notes;
 pub(crate) use live::{Live, PACE};
 pub(crate) use notes::{details, notes, notes_within, touched};
 
-use haft_ops::exec::{Elsewhere, Sandbox, Surroundings};
+use haft_ops::exec::{Elsewhere, Sandbox, Surroundings, Vigil};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::{
     self, Counting, Enforcement, Helper, Limits, Memory, Network, Request,
@@ -82,6 +82,7 @@ impl Commands {
         self,
         places: &Places,
         outputs: Option<PathBuf>,
+        vigil: &Arc<Vigil>,
     ) -> Result<Surroundings, NoTemp> {
         let confines = !is_off(places.rules);
         let elsewhere = match &self.place {
@@ -112,7 +113,8 @@ impl Commands {
                     network,
                     limits: limits(),
                 };
-                Some(Arc::new(Sandbox::new(helper, request, outputs)))
+                let sandbox = Sandbox::new(helper, request, outputs).watching(vigil);
+                Some(Arc::new(sandbox))
             }
             // Off, or where nothing of ours reaches.
             Place::Here { .. } | Place::Elsewhere { .. } => None,

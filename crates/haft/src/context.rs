@@ -1,6 +1,6 @@
 //! What a tool may use while it runs.
 
-use crate::commands::{Live, PACE};
+use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
@@ -9,7 +9,7 @@ use crate::state::State;
 use crate::{Access, Content, Effect, Error, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
 use haft_ops::executor::sandbox::Request;
-use haft_ops::executor::{Captured, Keep, When};
+use haft_ops::executor::{Captured, Keep, When, clean_path};
 use haft_ops::messenger::Messenger;
 use haft_ops::processes::{Processes, Status};
 use haft_ops::text::limit::{Keep as Cut, Limit};
@@ -184,11 +184,12 @@ impl Context {
         &self,
         is_guest: bool,
         request: Exec,
-        environment: Vec<(OsString, OsString)>,
+        mut environment: Vec<(OsString, OsString)>,
     ) -> Result<Done, Error> {
         let programs = self.session.programs.as_ref().ok_or_else(|| {
             Error::failed("programs cannot be run: nobody has said how to start them")
         })?;
+        clean_path(&mut environment, &programs.writable(is_guest));
         let programs = programs.of(is_guest);
         let surroundings = Surroundings {
             executor: Arc::clone(&programs.executor),
@@ -197,6 +198,20 @@ impl Context {
             elsewhere: None,
         };
         self.run_in(&surroundings, request).await
+    }
+
+    /// The reply of a program that goes on between calls, with a note on each protected
+    /// place that it touched.
+    pub async fn watched(&self, mut reply: Reply) -> Reply {
+        let Some(programs) = &self.session.programs else {
+            return reply;
+        };
+        let touched = programs.own.noticed().await;
+        if !touched.is_empty() {
+            let text = commands::touched(&touched, self).join("\n");
+            reply.content.push(Content::Text { text });
+        }
+        reply
     }
 
     /// Starts a process that goes on beside the calls of this session and ends

@@ -6,9 +6,10 @@ mod sandboxed;
 mod tidy;
 mod touched;
 
-pub use sandboxed::Sandbox;
+pub use sandboxed::{Sandbox, Vigil};
 pub use touched::Touched;
 
+use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{Confinement, Enforcement};
 use crate::executor::{Executor, Finished, Input, Keep, Launch, Program, Prompts, Streams, Watch};
 use crate::{Error, Result};
@@ -122,26 +123,32 @@ pub async fn run(
     // What processes of earlier commands did since is told now, and taken away
     // before it would count as having been there.
     let mut touched = sandbox.since_last();
-    let (confinement, enforcement) = sandbox.confine(&request.program).await?;
-    let before = touched::Before::look(&confinement);
+    let confined = sandbox.confine(&request.program).await?;
+    touched.extend(confined.noticed);
+    let (confinement, enforcement) = (confined.confinement, confined.enforcement);
+    let before = sandbox.look(&confinement);
     let launch = surroundings.launch(request.clone(), Some(confinement));
     let (finished, enforcement, mut before) =
         match surroundings.executor.run(launch, watch, cancel).await {
             // What was known of this machine no longer holds: look again, once.
             Err(refused) if is_unconfined(&refused) => {
-                let Some((confinement, enforcement)) =
-                    sandbox.confine_anew(&request.program, &enforcement).await?
-                else {
+                let Some(anew) = sandbox.confine_anew(&request.program, &enforcement).await? else {
                     return Err(refused);
                 };
-                let before = touched::Before::look(&confinement);
-                let launch = surroundings.launch(request, Some(confinement));
+                let before = sandbox.look(&anew.confinement);
+                let launch = surroundings.launch(request, Some(anew.confinement));
                 let finished = surroundings.executor.run(launch, watch, cancel).await?;
-                (finished, enforcement, before)
+                (finished, anew.enforcement, before)
             }
             other => (other?, enforcement, before),
         };
-    touched.extend(before.compare(sandbox.moved_out()));
+    let out = sandbox.moved_out().map(Path::to_owned);
+    let (before, seen) = blocking::run(Weight::Heavy, move || {
+        let seen = before.compare(out.as_deref());
+        Ok((before, seen))
+    })
+    .await?;
+    touched.extend(seen);
     // Told once: whoever still watches for an earlier command has seen it as well.
     for one in sandbox.since_last() {
         if !touched.contains(&one) {
@@ -169,12 +176,14 @@ pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<(Launc
     };
     // Known for certain: nobody tries again for whoever starts it.
     sandbox.enforcement().await;
-    let (confinement, _) = sandbox.confine(&request.program).await?;
+    let confined = sandbox.confine(&request.program).await?;
     let after = After {
-        before: Some(touched::Before::look(&confinement)),
+        before: Some(sandbox.look(&confined.confinement)),
         moved_out: sandbox.moved_out().map(Path::to_owned),
+        noticed: confined.noticed,
     };
-    Ok((surroundings.launch(request, Some(confinement)), after))
+    let launch = surroundings.launch(request, Some(confined.confinement));
+    Ok((launch, after))
 }
 
 /// What is to be looked at when a command has ended.
@@ -182,6 +191,7 @@ pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<(Launc
 pub struct After {
     before: Option<touched::Before>,
     moved_out: Option<PathBuf>,
+    noticed: Vec<Touched>,
 }
 
 impl After {
@@ -191,6 +201,15 @@ impl After {
         Self {
             before: None,
             moved_out: None,
+            noticed: Vec::new(),
+        }
+    }
+
+    /// Leaves the looking to the session, for a program that goes on between calls:
+    /// see [`Surroundings::noticed`].
+    pub fn stay(self, surroundings: &Surroundings) {
+        if let (Some(sandbox), Some(before)) = (&surroundings.sandbox, self.before) {
+            sandbox.look_again(before);
         }
     }
 
@@ -198,9 +217,11 @@ impl After {
     #[must_use]
     pub fn look(self) -> Vec<Touched> {
         let moved_out = self.moved_out.as_deref();
-        self.before
-            .map(|mut before| before.compare(moved_out))
-            .unwrap_or_default()
+        let mut touched = self.noticed;
+        if let Some(mut before) = self.before {
+            touched.extend(before.compare(moved_out));
+        }
+        touched
     }
 }
 
@@ -215,6 +236,16 @@ fn is_unconfined(error: &Error) -> bool {
 }
 
 impl Surroundings {
+    /// What programs that go on between calls, and what commands left running, did to
+    /// places that they had better not, since somebody last looked.
+    pub async fn noticed(&self) -> Vec<Touched> {
+        let Some(sandbox) = self.sandbox.clone() else {
+            return Vec::new();
+        };
+        let looked = blocking::run(Weight::Heavy, move || Ok(sandbox.since_last())).await;
+        looked.unwrap_or_default()
+    }
+
     fn launch(&self, request: Exec, confinement: Option<Confinement>) -> Launch {
         let mut environment = self.environment.clone();
         if let Some(confinement) = &confinement {

@@ -13,6 +13,7 @@ mod handle;
 mod hidden;
 mod job;
 mod local;
+mod lookup;
 mod orphans;
 mod prompt;
 mod running;
@@ -29,6 +30,7 @@ pub use disk::Log;
 pub use hidden::{Itself, hidden};
 pub(crate) use job::cannot_run as cannot;
 pub use local::Local;
+pub use lookup::{clean_path, look_up, path_of};
 pub use orphans::orphans_ended;
 pub use running::{Conversation, Pulse, Running, unread};
 #[cfg(target_os = "linux")]
@@ -127,7 +129,8 @@ pub struct Launch {
 pub enum Program {
     /// A script, by a shell.
     Shell {
-        /// The shell.
+        /// The shell: a path, or `bash` or `sh`, which are looked up among the
+        /// programs of the system first.
         shell: PathBuf,
         /// What stands between the shell and the script, such as `-c`.
         arguments: Vec<String>,
@@ -135,7 +138,7 @@ pub enum Program {
         script: String,
     },
     /// A program and its arguments, with no shell in between. A name without a
-    /// slash is looked up in the command's own `PATH`.
+    /// slash is looked up in the command's own `PATH`, in its absolute folders.
     Direct(Vec<OsString>),
 }
 
@@ -302,6 +305,8 @@ pub enum Refusal {
     NoDirectory,
     /// The confinement asked for could not be set up.
     Unconfined,
+    /// The machine had no room for it just now; it may have later.
+    Busy,
     /// The supervisor could not be started, or was killed.
     NoSupervisor,
     /// Something else.

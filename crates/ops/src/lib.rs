@@ -11,6 +11,7 @@ pub mod edit;
 mod error;
 pub mod exec;
 pub mod executor;
+mod git;
 pub mod glob;
 pub mod list;
 pub mod messenger;

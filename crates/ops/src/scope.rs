@@ -10,7 +10,7 @@ mod links;
 mod mode;
 pub(crate) mod mounts;
 mod place;
-pub(crate) mod protect;
+mod protect;
 mod root;
 pub(crate) mod rules;
 pub mod spelling;

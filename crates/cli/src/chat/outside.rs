@@ -41,7 +41,7 @@ fn edited_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<Stri
         clippy::disallowed_methods,
         reason = "the person's own editor, on their terminal"
     )]
-    let mut command = std::process::Command::new("sh");
+    let mut command = std::process::Command::new("/bin/sh");
     let status = command
         .arg("-c")
         .arg("exec $HAFT_EDITOR_COMMAND \"$1\"")

@@ -42,7 +42,9 @@ struct Findings {
 pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
     let mut settings = session::settings(shared)?;
     let code = code(&settings);
-    if matches!(settings.files.execution, Execution::Sandbox(_)) && isolated::find().is_none() {
+    if matches!(settings.files.execution, Execution::Sandbox(_))
+        && isolated::find(&settings).is_none()
+    {
         // It is among the findings; the session does without.
         settings.files.execution = Execution::None;
     }
@@ -64,7 +66,7 @@ fn code(settings: &Settings) -> Option<String> {
     }
     match &settings.files.execution {
         Execution::Local | Execution::None => None,
-        Execution::Sandbox(_) => Some(match isolated::find() {
+        Execution::Sandbox(_) => Some(match isolated::find(settings) {
             Some(program) => format!("code: in {}, apart from this machine", program.display()),
             None => format!("code: not run; {}", isolated::missing()),
         }),

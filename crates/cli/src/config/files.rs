@@ -1,7 +1,7 @@
 //! What the settings say about where files live and how code is run, for the
 //! toolset of absolute paths. A project's file may choose among what is its own.
 
-use super::sources::{Given, Origin, Sources};
+use super::sources::{Given, Sources};
 use super::{Shown, given_or, mcp, text};
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;

@@ -8,7 +8,6 @@
 use crate::config::plugins::{Environment, Whose};
 use crate::env;
 use haft::ops::scope::real;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Interpreters, whose first word that is no flag is a file with code.
@@ -205,7 +204,6 @@ pub(crate) struct Folders<'a> {
     pub(crate) work_dir: &'a Path,
     /// haft's own, which is never part of a project.
     pub(crate) config: Option<&'a Path>,
-    pub(crate) home: Option<&'a Path>,
 }
 
 /// A command line as it is run.
@@ -241,19 +239,6 @@ impl Folders<'_> {
             return false;
         }
         below(self.started) || below(self.work_dir)
-    }
-
-    /// `PATH` without folders of the project, which would bring programs along.
-    pub(crate) fn without_own_programs(&self, environment: &mut [(OsString, OsString)]) {
-        let is_home = self
-            .home
-            .is_some_and(|home| self.started == home || home.starts_with(self.started));
-        for (_, value) in environment.iter_mut().filter(|(name, _)| name == "PATH") {
-            let kept = env::split(value)
-                .into_iter()
-                .filter(|entry| entry.is_absolute() && (is_home || !self.has(entry)));
-            *value = env::joined(kept);
-        }
     }
 }
 

@@ -222,7 +222,7 @@ impl Found {
                 ))))
             }
             Kind::Program => {
-                let program = self.program(check, is_trusted, settings)?;
+                let program = self.program(check, is_trusted)?;
                 Ok(Made::Program(Box::new(program)))
             }
         }
@@ -251,7 +251,6 @@ impl Found {
         &self,
         check: Option<Check>,
         is_trusted: &dyn Fn(&Path, &[u8]) -> bool,
-        settings: &Settings,
     ) -> Result<Executable, String> {
         let page = match &self.page {
             Some(file) => {
@@ -285,7 +284,7 @@ impl Found {
             },
             program: self.path.clone(),
             takes,
-            environment: super::environment(&[], settings),
+            environment: crate::env::for_programs(&[]),
             check,
             is_guest: self.tier == Tier::Project,
         })

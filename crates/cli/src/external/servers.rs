@@ -214,7 +214,7 @@ fn remote(
             ..
         } => {
             let line = line?;
-            let mut seen = super::environment(&environment.names, settings);
+            let mut seen = crate::env::for_programs(&environment.names);
             for (name, value) in &environment.values {
                 seen.retain(|(known, _)| known.to_str() != Some(name));
                 seen.push((name.into(), value.into()));

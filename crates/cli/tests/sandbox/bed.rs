@@ -338,9 +338,16 @@ impl Answer {
     /// A reply of `haft call --json`, or the result of a call over MCP.
     #[track_caller]
     pub(crate) fn new(reply: &Value) -> Self {
-        let text = reply["content"][0]["text"].as_str();
+        let blocks = reply["content"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{reply}"));
+        let texts: Vec<&str> = blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect();
+        assert!(!texts.is_empty(), "{reply}");
         Self {
-            text: text.unwrap_or_else(|| panic!("{reply}")).to_owned(),
+            text: texts.join("\n"),
             is_error: reply["is_error"] == true || reply["isError"] == true,
             details: reply["details"].clone(),
         }

@@ -18,6 +18,7 @@ mod client;
 mod environment;
 mod files;
 mod floods;
+mod git;
 mod input;
 mod kills;
 mod left;

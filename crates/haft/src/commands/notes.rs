@@ -40,6 +40,9 @@ const CODES: [&str; 12] = [
     "eai_again",
 ];
 
+/// How many places are named that were touched.
+const MOST_TOUCHED: usize = 20;
+
 /// Notes in brackets, each a line: what was left running, what was touched, and
 /// whether the sandbox is the likely reason for what went wrong.
 pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
@@ -149,7 +152,13 @@ fn protected(cx: &Context, request: Option<&Request>) -> String {
 
 /// What there is to say of places that were touched, each a line in brackets.
 pub(crate) fn touched(touched: &[Touched], cx: &Context) -> Vec<String> {
-    touched.iter().map(|place| said_of(place, cx)).collect()
+    let said = touched.iter().map(|place| said_of(place, cx));
+    let mut notes: Vec<String> = said.take(MOST_TOUCHED).collect();
+    let more = touched.len().saturating_sub(notes.len());
+    if more > 0 {
+        notes.push(format!("[and {more} more places like these]"));
+    }
+    notes
 }
 
 fn said_of(touched: &Touched, cx: &Context) -> String {
@@ -176,6 +185,29 @@ fn said_of(touched: &Touched, cx: &Context) -> String {
         ),
         Touched::Changed { path } => {
             format!("[protected: {} was changed by the command]", cx.shown(path))
+        }
+        Touched::Repository { path } => format!(
+            "[new: {} (a repository: git obeys its hooks and config)]",
+            cx.shown(path)
+        ),
+        Touched::Obeyed { path } => {
+            format!("[changed: {} (git obeys it)]", cx.shown(path))
+        }
+        Touched::Unfinished { path, command } => {
+            let command: String = command.chars().take(200).collect();
+            format!(
+                "[left open: {} runs `{}` when somebody continues it; continue it now, or run `git rebase --abort`]",
+                cx.shown(path),
+                command.escape_debug()
+            )
+        }
+        Touched::CutOff {
+            folders: Some(folders),
+        } => format!(
+            "[only {folders} folders were searched for repositories; in the others hooks and config of git are not protected from commands: use a smaller work folder]"
+        ),
+        Touched::CutOff { folders: None } => {
+            "[a protected file has other names, and not all of the work folder could be searched for them: commands could write it by one of those]".to_owned()
         }
     }
 }

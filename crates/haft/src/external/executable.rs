@@ -6,7 +6,7 @@ use crate::external::plugin::{Check, Programs, Recheck, clean, closed};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Done, Exec, Surroundings};
-use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams};
+use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams, clean_path};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,10 @@ impl Executable {
         let run = programs.map(|programs| programs.of(self.is_guest));
         if !self.definition.description.is_empty() {
             return self;
+        }
+        if let Some(programs) = programs {
+            let avoid = programs.writable(self.is_guest);
+            clean_path(&mut self.environment, &avoid);
         }
         if let (Some(run), Ok(recheck)) = (run, self.checked()) {
             let help = self.help(run, dir).await;

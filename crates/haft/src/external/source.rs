@@ -6,7 +6,9 @@ use super::plugin::{LOG, Programs, clean};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Exec};
-use haft_ops::executor::{Conversation, Disk, Input, Keep, Program, Prompts, Streams, When};
+use haft_ops::executor::{
+    Conversation, Disk, Input, Keep, Program, Prompts, Streams, When, clean_path, look_up, path_of,
+};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -46,7 +48,8 @@ pub struct Brought {
 /// A program that is spoken to over its streams.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// The program: a path, or a name to look up in its `PATH`.
+    /// The program: a path, or a name to look up in its `PATH`, of which folders that a
+    /// command could write are not used.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
@@ -78,7 +81,7 @@ impl Programs {
     /// When it did not begin.
     pub async fn converse(&self, start: Start) -> Result<Conversation, Error> {
         let surroundings = self.of(start.is_guest);
-        let words = std::iter::once(start.program.into_os_string());
+        let words = std::iter::once(self.located(&start)?.into_os_string());
         let request = Exec {
             program: Program::Direct(words.chain(start.arguments).collect()),
             dir: start.dir.unwrap_or_else(|| self.dir.clone()),
@@ -97,13 +100,16 @@ impl Programs {
             prompts: Prompts::Wait,
             input: Input::Nothing,
         };
-        let (mut launch, _after) = exec::launch(surroundings, request).await?;
+        let (mut launch, after) = exec::launch(surroundings, request).await?;
+        // It goes on between calls: it is looked at after each, and before commands.
+        after.stay(surroundings);
         let temp = launch
             .environment
             .iter()
             .find(|(name, _)| name == "TMPDIR")
             .cloned();
         launch.environment = start.environment;
+        clean_path(&mut launch.environment, &self.writable(start.is_guest));
         if let Some(temp) = temp {
             let is_closed = surroundings.sandbox.is_some();
             for cache in start.caches.into_iter().filter(|_| is_closed) {
@@ -116,6 +122,35 @@ impl Programs {
             launch.environment.push(temp);
         }
         Ok(surroundings.executor.converse(launch).await?)
+    }
+}
+
+impl Programs {
+    /// The folders that commands and programs may write, where nothing is taken from
+    /// that is run by its name.
+    pub(crate) fn writable(&self, is_guest: bool) -> Vec<PathBuf> {
+        let mut folders = vec![self.dir.clone()];
+        let sandbox = self.of(is_guest).sandbox.as_ref();
+        if let Some(request) = sandbox.map(|sandbox| sandbox.request()) {
+            folders.push(request.work_dir.clone());
+            folders.extend(request.roots.iter().map(|root| request.work_dir.join(root)));
+            folders.push(request.temp.clone());
+        }
+        folders
+    }
+
+    /// Where a program is: by its name in its `PATH`, but in no folder that a command
+    /// could write.
+    fn located(&self, start: &Start) -> Result<PathBuf, Error> {
+        let avoid = self.writable(start.is_guest);
+        let name = start.program.as_os_str();
+        look_up(name, path_of(&start.environment), &avoid).ok_or_else(|| {
+            Error::failed(format!(
+                "cannot start {}: not found in PATH, of which relative folders and those in the \
+                 work folder are not used; install it, or configure its absolute path",
+                start.program.display()
+            ))
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::external::plugin::Programs;
 use crate::toolset::{Paths, Reach, Toolset};
 use haft_ops::backend::local::{Litter, Local};
 use haft_ops::backend::{Composite, Limited, Mount};
-use haft_ops::exec::Surroundings;
+use haft_ops::exec::{Surroundings, Vigil};
 use haft_ops::executor::sandbox::Network;
 use haft_ops::scope::{FileRules, Places, Reading, Seen, Writing};
 use haft_ops::{Backend, Scope, private};
@@ -316,8 +316,10 @@ impl Ground {
             .commands
             .as_ref()
             .map_or(Network::Off, Commands::network);
+        // What a program does is told by whoever looks next.
+        let vigil = Arc::new(Vigil::default());
         let surroundings = |commands: Commands, places: &Places| {
-            let made = commands.surroundings(places, moved.clone());
+            let made = commands.surroundings(places, moved.clone(), &vigil);
             made.map_err(|_| BuildError::NoState)
         };
         let commands = self

@@ -68,6 +68,12 @@ pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (Str
             );
         }
         Refusal::Missing => "it is not installed, or not in PATH",
+        Refusal::Busy => {
+            return (
+                format!("the command was not run, because the machine had no room for it just now: {detail}"),
+                "try again in a moment; if it stays so, something else has used up the processes, memory or namespaces of this user".to_owned(),
+            );
+        }
         Refusal::NoDirectory => "its folder is gone, or cannot be entered",
         Refusal::NotExecutable | Refusal::NoSupervisor | Refusal::Other => "",
     };

@@ -41,6 +41,9 @@ impl AnyTool for RemoteTool {
         arguments: Value,
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(self.server.call(&self.listed, arguments, cx))
+        Box::pin(async move {
+            let reply = self.server.call(&self.listed, arguments, cx).await?;
+            Ok(cx.watched(reply).await)
+        })
     }
 }

@@ -3,10 +3,9 @@
 use super::tidy::tidy;
 use super::touched::{Before, Touched};
 use crate::blocking::{self, Weight};
-use crate::executor::sandbox::{
-    self, Confinement, Enforcement, Helper, Plan, Request, probe, repositories,
-};
+use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
 use crate::executor::{Program, Refusal};
+use crate::git::{self, Register, Since};
 use crate::{Result, private};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,10 +21,28 @@ pub struct Sandbox {
     /// first one is told to put on all there is: if the machine cannot, that one
     /// does not run, and then it is found out.
     enforcement: Mutex<Known>,
-    /// What commands left running could still touch.
-    pending: Mutex<Vec<Before>>,
-    /// Looked for at the first command: most sessions of a person run none.
-    repositories: Mutex<Option<Arc<[PathBuf]>>>,
+    vigil: Arc<Vigil>,
+    /// The repositories of each root. Walked at the first command: most sessions of
+    /// a person run none.
+    repositories: Vec<Arc<Register>>,
+    names: Arc<Mutex<Names>>,
+}
+
+/// What those that still run could touch: what commands left behind, and programs that
+/// are spoken to. One for everything that runs in a session.
+#[derive(Debug, Default)]
+pub struct Vigil {
+    before: Mutex<Option<Before>>,
+}
+
+/// Other names of protected files, as they were last found.
+#[derive(Debug, Default)]
+struct Names {
+    is_tidied: bool,
+    /// Of what the person protects, which is looked through once.
+    listed: Option<git::Sought>,
+    sought: git::Sought,
+    found: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +56,24 @@ impl Sandbox {
     /// at the first command.
     #[must_use]
     pub fn new(helper: Helper, request: Request, moved_out: Option<PathBuf>) -> Self {
+        let roots = roots(&request);
         Self {
             helper,
             request,
             moved_out,
             enforcement: Mutex::new(Known::Assumed(sandbox::most())),
-            pending: Mutex::default(),
-            repositories: Mutex::new(None),
+            vigil: Arc::default(),
+            repositories: roots.iter().map(|root| Register::of(root)).collect(),
+            names: Arc::default(),
+        }
+    }
+
+    /// The same, with one eye on what others in the session left running.
+    #[must_use]
+    pub fn watching(self, vigil: &Arc<Vigil>) -> Self {
+        Self {
+            vigil: Arc::clone(vigil),
+            ..self
         }
     }
 
@@ -55,7 +83,8 @@ impl Sandbox {
             return found.clone();
         }
         let helper = self.helper.clone();
-        self.find(move || probe(&helper)).await
+        let found = self.find(move || sandbox::probe_now(&helper)).await;
+        found.unwrap_or_else(|reason| Enforcement::None { reason })
     }
 
     /// What commands may reach.
@@ -68,30 +97,28 @@ impl Sandbox {
         self.moved_out.as_deref()
     }
 
+    /// How the places are now that are looked at after a command.
+    pub(super) fn look(&self, confinement: &Confinement) -> Before {
+        Before::look(confinement, &self.repositories)
+    }
+
     /// Keeps an eye on what a command was not to touch, beyond its own end.
     pub(super) fn look_again(&self, before: Before) {
-        let mut pending = lock(&self.pending);
-        // The oldest have seen the most; a session does not collect them for ever.
-        if pending.len() < 20 {
-            pending.push(before);
+        match &mut *lock(&self.vigil.before) {
+            Some(known) => known.join(before),
+            none => *none = Some(before),
         }
     }
 
     /// What was touched since a command ended, by what it left running.
     pub(super) fn since_last(&self) -> Vec<Touched> {
-        let mut touched: Vec<Touched> = Vec::new();
-        for before in &mut *lock(&self.pending) {
-            for one in before.compare(self.moved_out()) {
-                if !touched.contains(&one) {
-                    touched.push(one);
-                }
-            }
-        }
-        touched
+        let mut vigil = lock(&self.vigil.before);
+        let before = vigil.as_mut();
+        before.map_or_else(Vec::new, |before| before.compare(self.moved_out()))
     }
 
-    /// The confinement of one command.
-    pub(super) async fn confine(&self, program: &Program) -> Result<(Confinement, Enforcement)> {
+    /// The confinement of one command, and what was noticed on the way.
+    pub(super) async fn confine(&self, program: &Program) -> Result<Confined> {
         let enforcement = match &*lock(&self.enforcement) {
             Known::Assumed(enforcement) | Known::Found(enforcement) => enforcement.clone(),
         };
@@ -113,12 +140,17 @@ impl Sandbox {
                 crate::executor::cannot(program, Refusal::Unconfined, detail)
             })?;
         }
+        let (repositories, noticed) = self.survey().await?;
         let request = Request {
-            repositories: self.repositories().await.to_vec(),
+            repositories,
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
-        Ok((Confinement { strength, plan }, enforcement))
+        Ok(Confined {
+            confinement: Confinement { strength, plan },
+            enforcement,
+            noticed,
+        })
     }
 
     fn is_in_roots(&self, path: &Path) -> bool {
@@ -134,52 +166,120 @@ impl Sandbox {
         &self,
         program: &Program,
         refused: &Enforcement,
-    ) -> Result<Option<(Confinement, Enforcement)>> {
+    ) -> Result<Option<Confined>> {
         let helper = self.helper.clone();
         let now = self.find(move || sandbox::probe_anew(&helper)).await;
+        let now = now.map_err(|reason| crate::executor::cannot(program, Refusal::Busy, reason))?;
         if now == *refused {
             return Ok(None);
         }
         self.confine(program).await.map(Some)
     }
 
-    async fn find(&self, look: impl FnOnce() -> Enforcement + Send + 'static) -> Enforcement {
+    /// Finds out what the machine enforces. Where that cannot be said just now, the
+    /// next command asks again.
+    async fn find(
+        &self,
+        look: impl FnOnce() -> Result<Enforcement, String> + Send + 'static,
+    ) -> Result<Enforcement, String> {
         let looked = blocking::run(Weight::Heavy, move || Ok(look())).await;
-        // A machine that cannot even look enforces nothing.
-        let found = looked.unwrap_or_else(|error| Enforcement::None {
-            reason: error.to_string(),
-        });
+        let found = looked.unwrap_or_else(|error| Err(error.to_string()))?;
         match &found {
             Enforcement::Full { .. } => tracing::info!("{found}"),
             // Never silent: whoever started this should know.
             lower => tracing::warn!(target: "haft", "{lower} (`haft doctor` says more)"),
         }
         *lock(&self.enforcement) = Known::Found(found.clone());
-        found
+        Ok(found)
     }
 
-    async fn repositories(&self) -> Arc<[PathBuf]> {
-        if let Some(found) = &*lock(&self.repositories) {
-            return Arc::clone(found);
-        }
-        let Request {
-            work_dir,
-            roots,
-            temp,
-            ..
-        } = &self.request;
-        let roots: Vec<PathBuf> = std::iter::once(work_dir.clone())
-            .chain(roots.iter().map(|root| work_dir.join(root)))
-            .collect();
-        let temp = temp.clone();
-        let found = blocking::run(Weight::Heavy, move || {
-            tidy(&temp);
-            Ok(roots.iter().flat_map(|root| repositories(root)).collect())
+    /// What git obeys below the roots, other names of what is protected, and what was
+    /// noticed while that was looked for.
+    async fn survey(&self) -> Result<(Vec<PathBuf>, Vec<Touched>)> {
+        let repositories = self.repositories.clone();
+        let names = Arc::clone(&self.names);
+        let request = self.request.clone();
+        blocking::run(Weight::Heavy, move || {
+            Ok(survey(&repositories, &request, &mut lock(&names)))
         })
         .await
-        .unwrap_or_default();
-        Arc::clone(lock(&self.repositories).get_or_insert(found))
     }
+}
+
+/// How one command is confined.
+pub(super) struct Confined {
+    pub(super) confinement: Confinement,
+    pub(super) enforcement: Enforcement,
+    /// What is to be said of the time since the last command.
+    pub(super) noticed: Vec<Touched>,
+}
+
+fn survey(
+    repositories: &[Arc<Register>],
+    request: &Request,
+    names: &mut Names,
+) -> (Vec<PathBuf>, Vec<Touched>) {
+    if !names.is_tidied {
+        names.is_tidied = true;
+        tidy(&request.temp);
+    }
+    let home = request.homes.first().map(PathBuf::as_path);
+    let mut noticed = Vec::new();
+    let mut places = Vec::new();
+    for register in repositories {
+        let looked = register.look(Since::Between);
+        // Somebody else's are protected from now on, and are no command's work.
+        let made = looked.new.into_iter().filter(|_| register.is_busy());
+        noticed.extend(made.map(|path| Touched::Repository { path }));
+        if let Some(folders) = looked.cut_off {
+            tracing::warn!(
+                target: "haft",
+                "only {folders} folders of {} were searched for repositories", register.root().display()
+            );
+            let folders = Some(folders);
+            noticed.push(Touched::CutOff { folders });
+        }
+        places.extend(register.guarded(home));
+    }
+    let roots = roots(request);
+    let listed = names.listed.get_or_insert_with(|| {
+        let listed = request.protect.iter();
+        let listed: Vec<_> = listed.map(|path| request.work_dir.join(path)).collect();
+        git::with_other_names(listed.iter().map(PathBuf::as_path))
+    });
+    let mut files: Vec<PathBuf> = places.clone();
+    for root in &roots {
+        files.push(root.join("haft.yaml"));
+        files.extend(git::in_folder(root, home));
+    }
+    let mut sought = git::with_other_names(files.iter().map(PathBuf::as_path));
+    sought.extend(listed.iter().copied());
+    let known = git::with_other_names(names.found.iter().map(PathBuf::as_path));
+    if sought != names.sought || known != sought {
+        let mut found = (Vec::new(), true);
+        if !sought.is_empty() {
+            let mut searched = roots;
+            searched.push(request.temp.clone());
+            found = git::same_files(&sought, &searched);
+        }
+        if !found.1 {
+            noticed.push(Touched::CutOff { folders: None });
+        }
+        names.sought = sought;
+        names.found = found.0;
+    }
+    places.extend(names.found.iter().cloned());
+    (places, noticed)
+}
+
+/// The work folder and the other roots.
+fn roots(request: &Request) -> Vec<PathBuf> {
+    let Request {
+        work_dir, roots, ..
+    } = request;
+    std::iter::once(work_dir.clone())
+        .chain(roots.iter().map(|root| work_dir.join(root)))
+        .collect()
 }
 
 fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,6 +3,7 @@
 //! partial level everything that is protected.
 
 use crate::executor::sandbox::{Confinement, Level, Watched, Why};
+use crate::git::{Register, Running, Since};
 use crate::private;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, openat, openat2,
@@ -13,6 +14,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many entries of a protected folder are compared.
 const ENTRIES: usize = 2_000;
@@ -45,6 +47,29 @@ pub enum Touched {
         /// What.
         path: PathBuf,
     },
+    /// A repository appeared: a `.git`, or a folder that is one itself.
+    Repository {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It changed what git obeys in a repository that an earlier command made.
+    Obeyed {
+        /// What.
+        path: PathBuf,
+    },
+    /// It left a rebase open that will run a command when somebody continues it.
+    Unfinished {
+        /// The list of steps.
+        path: PathBuf,
+        /// What git would run.
+        command: String,
+    },
+    /// Not everything could be searched, so something may be unprotected.
+    CutOff {
+        /// How many folders were searched for repositories; nothing where it was
+        /// other names of protected files that were searched for.
+        folders: Option<usize>,
+    },
 }
 
 /// How such places were before the command.
@@ -52,6 +77,13 @@ pub enum Touched {
 pub(super) struct Before {
     watched: Vec<(Watched, State)>,
     protected: Vec<(PathBuf, State)>,
+    /// What git obeys in repositories that commands made.
+    made: Vec<(PathBuf, State)>,
+    /// The commands that git would run when it is told to continue.
+    left: Vec<(PathBuf, String)>,
+    repositories: Vec<Arc<Register>>,
+    /// What appears while this is watched for may be the command's work.
+    running: Vec<Running>,
 }
 
 /// As much of a file or folder as tells whether it was changed. The time of the
@@ -64,7 +96,7 @@ enum State {
 }
 
 impl Before {
-    pub(super) fn look(confinement: &Confinement) -> Self {
+    pub(super) fn look(confinement: &Confinement, repositories: &[Arc<Register>]) -> Self {
         let plan = &confinement.plan;
         let watched = plan.watched().iter();
         // At the full level the kernel sees to it.
@@ -72,14 +104,66 @@ impl Before {
             Level::Full => &[],
             Level::Partial => plan.protected(),
         };
+        let now = |path: PathBuf| {
+            let state = state(&path);
+            (path, state)
+        };
         Self {
             watched: watched
                 .map(|watched| (watched.clone(), state(&watched.path)))
                 .collect(),
-            protected: protected
+            protected: protected.iter().cloned().map(now).collect(),
+            made: repositories
                 .iter()
-                .map(|path| (path.clone(), state(path)))
+                .flat_map(|one| one.made())
+                .map(now)
                 .collect(),
+            left: commands_left(repositories),
+            repositories: repositories.to_vec(),
+            running: repositories.iter().map(Register::runs).collect(),
+        }
+    }
+
+    /// Watches for what another one watches for as well. Both must have been compared
+    /// just now.
+    pub(super) fn join(&mut self, other: Self) {
+        let Self {
+            watched,
+            protected,
+            made,
+            left,
+            repositories,
+            running,
+        } = other;
+        let is_new =
+            |list: &[(PathBuf, State)], path: &Path| list.iter().all(|(known, _)| known != path);
+        for (one, state) in watched {
+            if self.watched.iter().all(|(known, _)| known.path != one.path) {
+                self.watched.push((one, state));
+            }
+        }
+        for (path, state) in protected {
+            if is_new(&self.protected, &path) {
+                self.protected.push((path, state));
+            }
+        }
+        for (path, state) in made {
+            if is_new(&self.made, &path) {
+                self.made.push((path, state));
+            }
+        }
+        // A root that is watched already is busy already.
+        for (register, running) in repositories.into_iter().zip(running) {
+            let is_known = |known: &Arc<Register>| Arc::ptr_eq(known, &register);
+            if !self.repositories.iter().any(is_known) {
+                self.repositories.push(register);
+                self.running.push(running);
+            }
+        }
+        for one in left {
+            if !self.left.contains(&one) {
+                self.left.push(one);
+            }
         }
     }
 
@@ -110,15 +194,49 @@ impl Before {
                 touched.push(Touched::Changed { path: path.clone() });
             }
         }
+        for (path, before) in &self.made {
+            if state(path) != *before {
+                touched.push(Touched::Obeyed { path: path.clone() });
+            }
+        }
+        touched.extend(self.appeared(&touched));
+        let left = commands_left(&self.repositories);
+        for (path, command) in left.iter().filter(|one| !self.left.contains(one)) {
+            touched.push(Touched::Unfinished {
+                path: path.clone(),
+                command: command.clone(),
+            });
+        }
+        self.left = left;
         // What was told once is how it is from now on.
         for (watched, before) in &mut self.watched {
             *before = state(&watched.path);
         }
-        for (path, before) in &mut self.protected {
+        for (path, before) in self.protected.iter_mut().chain(&mut self.made) {
             *before = state(path);
         }
         touched
     }
+
+    /// The repositories that nobody has named yet.
+    fn appeared(&self, told: &[Touched]) -> Vec<Touched> {
+        let looked = self.repositories.iter().map(|one| one.look(Since::Command));
+        let new = looked.flat_map(|looked| looked.new);
+        let is_told = |path: &Path| {
+            told.iter()
+                .any(|one| matches!(one, Touched::Appeared { path: told } if told == path))
+        };
+        new.filter(|path| !is_told(path))
+            .map(|path| Touched::Repository { path })
+            .collect()
+    }
+}
+
+fn commands_left(repositories: &[Arc<Register>]) -> Vec<(PathBuf, String)> {
+    repositories
+        .iter()
+        .flat_map(|one| one.commands_left())
+        .collect()
 }
 
 /// The folder a path is in, with no link followed on the way, and its name there.

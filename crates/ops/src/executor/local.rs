@@ -4,7 +4,7 @@ use super::capture::Capture;
 use super::drive::{Drive, Orders};
 use super::job::{self, Binary, Held, Job};
 use super::running::{Conversation, Pulse, Running};
-use super::sandbox::{Confinement, Surface};
+use super::sandbox::{Confinement, Surface, busy};
 use super::{Executor, Finished, Input, Launch, Refusal, Stream, Streams, Watch};
 use crate::Result;
 use async_trait::async_trait;
@@ -109,6 +109,17 @@ impl Local {
         }
     }
 
+    /// Starts a supervisor, and tries again while the machine has no room for one.
+    async fn prepare(&self, surface: Option<Surface>) -> std::io::Result<Job> {
+        for pause in busy::PAUSES {
+            match Job::prepare(&self.binary, surface) {
+                Err(error) if busy::is_passing(&error) => tokio::time::sleep(pause).await,
+                prepared => return prepared,
+            }
+        }
+        Job::prepare(&self.binary, surface)
+    }
+
     async fn begin(&self, launch: &Launch) -> Result<Drive> {
         let Input::Given(bytes) = &launch.input else {
             return self.begin_with(launch, None).await.map(|(drive, _)| drive);
@@ -132,9 +143,14 @@ impl Local {
         let spare = self.take(surface);
         let mut job = match spare {
             Some(job) => job,
-            None => Job::prepare(&self.binary, surface).map_err(|error| {
+            None => self.prepare(surface).await.map_err(|error| {
                 let program = job::named(&launch.program);
-                job::cannot(&program, Refusal::NoSupervisor, error.to_string())
+                let refusal = match busy::is_passing(&error) {
+                    true => Refusal::Busy,
+                    false => Refusal::NoSupervisor,
+                };
+                let detail = format!("cannot start the process that watches over it: {error}");
+                job::cannot(&program, refusal, detail)
             })?,
         };
         job.begin(launch, input).await;

@@ -19,6 +19,7 @@
 //! outside the covered folders at the full level. A cover on a single *file*
 //! lasts until somebody outside the sandbox replaces that file.
 
+pub(super) mod busy;
 #[cfg(target_os = "linux")]
 mod calls;
 #[cfg(target_os = "linux")]
@@ -41,14 +42,16 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod system;
 
+pub use crate::git::repositories;
 #[cfg(target_os = "linux")]
 pub use cgroup::Cage;
 pub use confinement::{Confinement, Surface};
 #[cfg(target_os = "linux")]
 pub use enter::{enter, leave, split};
-pub use places::repositories;
 pub use plan::{Plan, Request, Watched, Why};
-pub use probe::{Enforcement, Helper, Processes, most, probe, probe_anew, processes, rehearse};
+pub use probe::{
+    Enforcement, Helper, Processes, most, probe, probe_anew, probe_now, processes, rehearse,
+};
 #[cfg(target_os = "linux")]
 pub(super) use system::keep_standard_streams_only;
 
@@ -109,6 +112,15 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+}
+
+impl Error {
+    /// Whether the machine only had no room for it just now: that says nothing about
+    /// what it can do.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Step { source, .. } if busy::is_passing(source))
+    }
 }
 
 fn at(path: Option<&Path>) -> String {

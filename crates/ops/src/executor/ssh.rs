@@ -10,6 +10,7 @@ mod line;
 mod order;
 
 use super::job::{cannot, named};
+use super::lookup;
 use super::{
     Ended, Executor, Exit, Finished, GRACE, Input, Launch, Local, Program, Prompts, Refusal,
     Running, Watch,
@@ -153,7 +154,14 @@ impl Ssh {
             .map(Into::into)
             .to_vec();
         words.push(line.folder.clone().into_os_string());
-        words.extend(["ssh", "-T", "-a", "-x"].map(Into::into));
+        // Not one that lies nearer in `PATH` than the system's.
+        let path = lookup::path_of(&self.target.environment);
+        let ssh = match lookup::find("ssh".as_ref(), path, &[], lookup::Order::SystemFirst) {
+            lookup::Found::Program(ssh) => ssh.into_os_string(),
+            _ => "ssh".into(),
+        };
+        words.push(ssh);
+        words.extend(["-T", "-a", "-x"].map(Into::into));
         let options = ALWAYS
             .into_iter()
             .chain(self.target.options.iter().map(String::as_str))

@@ -64,12 +64,13 @@ pub(super) enum Left {
     Some,
 }
 
-const REFUSALS: [Refusal; 7] = [
+const REFUSALS: [Refusal; 8] = [
     Refusal::Missing,
     Refusal::NotExecutable,
     Refusal::TooLong,
     Refusal::NoDirectory,
     Refusal::Unconfined,
+    Refusal::Busy,
     Refusal::NoSupervisor,
     Refusal::Other,
 ];

@@ -4,9 +4,8 @@
 use super::Root;
 use super::links::{self, Last};
 use super::mode::Reading;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
-use std::ffi::OsStr;
-use std::io::Read;
+use crate::git::{self, Register};
+use rustix::fs::{AtFlags, CWD, statat};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,9 @@ use std::sync::Arc;
 pub(super) struct Protect {
     /// Real paths: each entry, and what it points to when it is a link.
     entries: Vec<PathBuf>,
+    /// The repositories of each root.
+    registers: Vec<Arc<Register>>,
+    home: Option<PathBuf>,
     detached: bool,
 }
 
@@ -22,11 +24,18 @@ impl Protect {
     pub(super) fn nothing() -> Self {
         Self {
             entries: Vec::new(),
+            registers: Vec::new(),
+            home: None,
             detached: true,
         }
     }
 
-    pub(super) fn build(roots: &[Arc<Root>], own: &[PathBuf], listed: Vec<PathBuf>) -> Self {
+    pub(super) fn build(
+        roots: &[Arc<Root>],
+        own: &[PathBuf],
+        home: Option<&Path>,
+        listed: Vec<PathBuf>,
+    ) -> Self {
         let mut entries = Vec::new();
         let work_dir = roots.first().map_or(Path::new("/"), |root| root.path());
         for entry in listed.iter().filter(|entry| !entry.as_os_str().is_empty()) {
@@ -43,13 +52,20 @@ impl Protect {
             entries.push(config);
         }
         entries.extend(own.iter().cloned());
+        // What is below is found at the first write.
         for root in roots {
-            entries.extend(linked_git_folders(root.path()));
+            for place in git::in_folder(root.path(), home) {
+                entries.extend(links::real_path(&place, Last::Follow, Reading::Anywhere));
+                entries.push(place);
+            }
         }
         entries.sort();
         entries.dedup();
+        let registers = roots.iter().map(|root| Register::of(root.path()));
         Self {
             entries,
+            registers: registers.collect(),
+            home: home.map(Path::to_owned),
             detached: false,
         }
     }
@@ -58,7 +74,11 @@ impl Protect {
     pub(super) fn covers(&self, real: &Path) -> bool {
         !self.detached
             && (self.entries.iter().any(|entry| real.starts_with(entry))
-                || is_git_control(real)
+                || git::is_control(real)
+                || self
+                    .registers
+                    .iter()
+                    .any(|register| register.covers(real, self.home.as_deref()))
                 || self.covers_by_identity(real))
     }
 
@@ -82,110 +102,4 @@ impl Protect {
             .filter_map(identity)
             .any(|ancestor| protected.contains(&ancestor))
     }
-}
-
-/// What in a repository's folder makes git run something, or look elsewhere for
-/// what does.
-pub(crate) const CONTROL: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
-
-/// Whether a path is what git obeys. In any folder, in any case: git on a file
-/// system that ignores case would take `.GIT` too. A file named `.git` points to
-/// a repository, so nobody may write one; and a folder that looks like a
-/// repository is one, whatever its name, since a `.git` file or link somewhere
-/// may lead to it.
-fn is_git_control(real: &Path) -> bool {
-    let parts: Vec<&OsStr> = real.iter().collect();
-    let is = |part: &OsStr, name: &str| part.eq_ignore_ascii_case(name);
-    if parts.last().is_some_and(|last| is(last, ".git")) {
-        return true;
-    }
-    parts.iter().enumerate().skip(1).any(|(at, part)| {
-        CONTROL.iter().any(|name| is(part, name)) && {
-            let above = parts.get(..at).unwrap_or_default();
-            let named = above.last().is_some_and(|folder| is(folder, ".git"));
-            // `.git/modules/NAME/hooks` and `.git/worktrees/NAME/gitdir`.
-            let inner = above.iter().zip(above.iter().skip(1)).any(|(git, kind)| {
-                is(git, ".git") && (is(kind, "modules") || is(kind, "worktrees"))
-            });
-            named || inner || is_repository(&above.iter().collect::<PathBuf>())
-        }
-    })
-}
-
-/// Whether a folder is a repository, bare or not, by what git itself looks for.
-fn is_repository(folder: &Path) -> bool {
-    let there = |name: &str| statat(CWD, folder.join(name), AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    there("HEAD") && (there("objects") || there("commondir"))
-}
-
-/// The real places of what git obeys in a root, when `.git` is a file or a link,
-/// or when parts of it are links.
-fn linked_git_folders(root: &Path) -> Vec<PathBuf> {
-    let real = |path: &Path| links::real_path(path, Last::Follow, Reading::Anywhere).ok();
-    let dot_git = root.join(".git");
-    let mut folders = vec![dot_git.clone()];
-    if let Some(text) = small_text(&dot_git)
-        && let Some(folder) = text.strip_prefix("gitdir:")
-    {
-        folders.push(
-            real(&dot_git)
-                .and_then(|file| file.parent().map(Path::to_owned))
-                .unwrap_or_else(|| root.to_owned())
-                .join(folder.trim()),
-        );
-    }
-    let common: Vec<PathBuf> = folders
-        .iter()
-        .filter_map(|folder| Some(folder.join(small_text(&folder.join("commondir"))?.trim())))
-        .collect();
-    folders.extend(common);
-    let mut places: Vec<PathBuf> = real(&dot_git)
-        .into_iter()
-        .filter(|place| *place != dot_git && !place.is_dir())
-        .collect();
-    for folder in folders {
-        places.extend(CONTROL.iter().filter_map(|name| real(&folder.join(name))));
-        places.extend(
-            hooks(&folder.join("hooks"))
-                .iter()
-                .filter_map(|hook| real(hook)),
-        );
-    }
-    places
-}
-
-/// The hooks that are links: what they lead to runs as well.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "read once when the scope is made, before there is a backend"
-)]
-fn hooks(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let links = entries
-        .flatten()
-        .take(1000)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    links.map(|entry| entry.path()).collect()
-}
-
-/// The text of a small regular file. A FIFO or a device of that name would wait
-/// or go on for ever, so it is opened without waiting and looked at first.
-pub(crate) fn small_text(path: &Path) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let before = statat(CWD, path, AtFlags::empty()).ok()?;
-    if !FileType::from_raw_mode(before.st_mode).is_file() {
-        return None;
-    }
-    let file = openat(CWD, path, flags, Mode::empty()).ok()?;
-    if !FileType::from_raw_mode(fstat(&file).ok()?.st_mode).is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    std::fs::File::from(file)
-        .take(4096)
-        .read_to_string(&mut text)
-        .ok()?;
-    Some(text)
 }

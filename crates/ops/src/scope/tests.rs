@@ -524,6 +524,212 @@ fn what_git_obeys_is_protected_behind_links_too() {
     }
 }
 
+/// Writes a file below the work folder, with its folders.
+fn put(yard: &Yard, path: &str, text: &str) {
+    let path = yard.work.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn bare(yard: &Yard, at: &str) {
+    put(yard, &format!("{at}/HEAD"), "ref: refs/heads/main\n");
+    put(yard, &format!("{at}/objects/info/packs"), "");
+    put(yard, &format!("{at}/refs/heads/main"), "");
+    put(yard, &format!("{at}/config"), "[core]\n");
+}
+
+#[test]
+fn a_repository_stays_one_whatever_becomes_of_its_files() {
+    let yard = yard();
+    bare(&yard, "deep/er/in.git");
+    let scope = scope(&yard, Mode::Workspace);
+    // Anything that is written finds what is there.
+    assert!(scope.resolve("other", Access::Write).is_ok());
+    let git = yard.work.join("deep/er/in.git");
+    for gone in ["HEAD", "objects", "refs", "config"] {
+        fs::rename(git.join(gone), yard.work.join(gone)).unwrap();
+    }
+    for path in ["config", "hooks/pre-commit", "config.worktree", "commondir"] {
+        assert!(
+            protected(&scope, &format!("deep/er/in.git/{path}")),
+            "{path}"
+        );
+    }
+    assert!(
+        scope
+            .resolve("deep/er/in.git/description", Access::Write)
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_repository_is_known_by_any_of_its_parts() {
+    for part in ["HEAD", "HEAD.bak", "objects/x", "refs/heads/main"] {
+        let yard = yard();
+        put(&yard, &format!("b/{part}"), "");
+        let scope = scope(&yard, Mode::Workspace);
+        for path in [
+            "config",
+            "config.worktree",
+            "hooks/post-checkout",
+            "gitdir",
+            "commondir",
+        ] {
+            assert!(
+                protected(&scope, &format!("b/{path}")),
+                "{path} beside {part}"
+            );
+        }
+    }
+    // What other projects have.
+    let yard = yard();
+    for path in [
+        "src/objects/cube.ts",
+        "src/refs/a.md",
+        "src/headers/x.h",
+        "src/HEADER",
+        "src/hooks/auth/use.ts",
+    ] {
+        put(&yard, path, "");
+    }
+    let scope = scope(&yard, Mode::Workspace);
+    for path in [
+        "src/hooks/useCube.ts",
+        "src/hooks/auth/useLogin.ts",
+        "src/config/site.rb",
+        "src/hooks/deep/er/x",
+    ] {
+        assert!(scope.resolve(path, Access::Write).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn in_which_order_a_repository_is_made_makes_no_difference() {
+    for control in ["config", "config.worktree", "hooks/pre-commit", "commondir"] {
+        for (there, new) in [
+            ("objects/x", "HEAD"),
+            ("objects/x", "refs/x"),
+            ("HEAD", "objects/x"),
+            ("HEAD", "refs/heads/x"),
+            ("refs/x", "HEAD"),
+        ] {
+            let yard = yard();
+            put(&yard, &format!("b/{control}"), "evil");
+            put(&yard, &format!("b/{there}"), "");
+            let scope = scope(&yard, Mode::Workspace);
+            assert!(
+                protected(&scope, &format!("b/{new}")),
+                "{control}, {there}, then {new}"
+            );
+        }
+    }
+    // In a repository that is there, they may be written.
+    let yard = yard();
+    bare(&yard, "b");
+    let scope = scope(&yard, Mode::Workspace);
+    for path in ["b/HEAD", "b/objects/x", "b/refs/x", "b/packed-refs"] {
+        assert!(scope.resolve(path, Access::Write).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn pointers_anywhere_lead_to_what_is_protected() {
+    let yard = yard();
+    // No part of a repository is there, but for the pointers.
+    for store in ["store/a", "store/b", "store/c"] {
+        put(&yard, &format!("{store}/description"), "");
+    }
+    put(&yard, "one/.git", "gitdir: ../store/a\n");
+    put(
+        &yard,
+        "two/deep/.git",
+        &format!("gitdir: {}\n", yard.work.join("store/b").display()),
+    );
+    put(&yard, "store/b/commondir", "../shared\n");
+    symlink("store/c", yard.work.join("linked")).unwrap();
+    fs::create_dir(yard.work.join("three")).unwrap();
+    symlink("../linked", yard.work.join("three/.git")).unwrap();
+    let scope = scope(&yard, Mode::Workspace);
+    for git in ["store/a", "store/b", "store/shared", "store/c", "linked"] {
+        for path in [
+            "config",
+            "hooks/post-commit",
+            "rebase-merge/git-rebase-todo",
+            "sequencer/todo",
+        ] {
+            assert!(protected(&scope, &format!("{git}/{path}")), "{git}/{path}");
+        }
+    }
+    assert!(scope.resolve("store/d/config", Access::Write).is_ok());
+}
+
+#[test]
+fn what_a_configuration_names_is_protected() {
+    let yard = yard();
+    put(&yard, "sub/.git/HEAD", "ref: refs/heads/main\n");
+    put(
+        &yard,
+        "sub/.git/config",
+        "[core]\n hooksPath = tools/hooks\n[include]\n path = ../more.cfg\n[includeIf \"onbranch:x\"]\npath = \"~/cfg/a\" ; no\n",
+    );
+    put(&yard, "sub/.git/config.worktree", "[include]path=wt.cfg");
+    put(
+        &yard,
+        "sub/more.cfg",
+        "[include]\npath = nested.cfg\n[core]hooksPath=~/work/abs\n",
+    );
+    fs::create_dir_all(yard.base.join("home")).unwrap();
+    symlink(&yard.work, yard.base.join("home/work")).unwrap();
+    symlink(&yard.work, yard.base.join("home/cfg")).unwrap();
+    put(
+        &yard,
+        "other/.git/config",
+        "[core]\nhooksPath = /dev/null\n",
+    );
+    put(&yard, "top/.git/config", "[core]\nhooksPath = .\n");
+    let scope = scope(&yard, Mode::Workspace);
+    for path in [
+        "sub/tools/hooks/pre-commit",
+        "sub/more.cfg",
+        "sub/nested.cfg",
+        "sub/.git/wt.cfg",
+        "abs/pre-push",
+        "a",
+        "top/pre-commit",
+    ] {
+        assert!(protected(&scope, path), "{path}");
+    }
+    for path in [
+        "sub/tools/other",
+        "sub/x",
+        "other/x",
+        "top/x",
+        "tools/hooks/x",
+    ] {
+        assert!(scope.resolve(path, Access::Write).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn repositories_are_found_behind_any_number_of_folders() {
+    let yard = yard();
+    for folder in 0..6_000 {
+        fs::create_dir_all(yard.work.join(format!("many/{}/{folder}", folder / 100))).unwrap();
+    }
+    let deep = "d/".repeat(30);
+    put(
+        &yard,
+        &format!("many/59/5999/{deep}w/.git"),
+        "gitdir: ../g\n",
+    );
+    put(&yard, &format!("many/59/5999/{deep}g/description"), "");
+    let scope = scope(&yard, Mode::Workspace);
+    assert!(protected(&scope, &format!("many/59/5999/{deep}g/config")));
+    let found = crate::executor::sandbox::repositories(&yard.work);
+    let config = yard.work.join(format!("many/59/5999/{deep}g/config"));
+    assert!(found.contains(&config));
+}
+
 #[test]
 fn secret_places_are_hidden_behind_links_too() {
     let yard = yard();

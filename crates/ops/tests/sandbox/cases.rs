@@ -19,6 +19,8 @@ const CASES: &[Case] = &[
     ("protected", protected),
     ("pointers", pointers),
     ("git", git),
+    ("repositories", repositories),
+    ("other_names", other_names),
     ("network_off", network_off),
     ("network_on", network_on),
     ("processes", seeing_processes),
@@ -332,6 +334,14 @@ fn git(who: Who, level: Level) {
     ));
     bed.yes("git init -q other && git clone -q . copy && test -f copy/f && git -C copy log -1 > /dev/null");
     bed.yes("git clone -q . other/copy && git -C other/copy status");
+    bed.yes(&format!(
+        "git worktree add -q wt && cd wt && echo w > w && git add w && {me} commit -qm w && cd .. \
+         && git worktree remove wt && {me} merge -q wt && echo s >> f && {me} stash -q && {me} stash pop -q && git checkout -q f"
+    ));
+    bed.yes(&format!(
+        "{me} commit -q --allow-empty -m r1 && {me} rebase -q -x 'echo ran >> rebased' HEAD~2 && grep -q ran rebased \
+         && {me} rebase -q --onto HEAD~1 HEAD"
+    ));
     if level == Level::Full {
         bed.no("git config core.pager evil");
         bed.no("echo evil > .git/hooks/post-commit");
@@ -339,6 +349,87 @@ fn git(who: Who, level: Level) {
         bed.no("git -C copy config core.pager evil");
         assert!(!bed.read("work/.git/config").unwrap().contains("evil"));
     }
+}
+
+/// Repositories whose folder has another name, and what their configuration names.
+fn repositories(who: Who, level: Level) {
+    let Some(bed) = Bed::new(who, level) else {
+        return;
+    };
+    let made = bed.free(
+        "cd $BASE/work && export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
+         git init -q --separate-git-dir in.git one && git -C one commit -q --allow-empty -m one
+         git init -q --bare deep/bare && mkdir -p two/three && echo 'gitdir: ../../in.git' > two/three/.git
+         git -C one worktree add -q ../tree && git -C one config core.hooksPath ../myhooks
+         git -C one config include.path $BASE/work/more.cfg && echo made",
+    );
+    assert_eq!(made.lines().last(), Some("made"), "{made}");
+    bed.write("work/more.cfg", "[core]\n\tpager = cat\n");
+    bed.write("work/myhooks/post-commit", "#!/bin/sh\n");
+    let plan = bed.plan().unwrap();
+    for name in [
+        "in.git/config",
+        "in.git/hooks",
+        "deep/bare/config",
+        "deep/bare/hooks",
+        "one/.git",
+        "two/three/.git",
+        "tree/.git",
+        "in.git/worktrees/tree/gitdir",
+        "in.git/worktrees/tree/commondir",
+        "more.cfg",
+        "myhooks",
+    ] {
+        let path = bed.path(&format!("work/{name}"));
+        assert!(plan.protected().contains(&path), "{name} {plan:?}");
+    }
+    if level == Level::Partial {
+        return;
+    }
+    for git in ["in.git", "deep/bare"] {
+        for script in [
+            "mv @/HEAD h; echo evil >> @/config",
+            "mv @/HEAD @/objects @/refs .; echo evil >> @/config",
+            "mv @/HEAD h; echo evil > @/hooks/post-commit",
+            "mv @/HEAD h; rm -f @/config",
+            "ln @/config x && echo evil >> x",
+            "echo evil > x && mv -f x @/config",
+            // What `mv` copies instead is another repository.
+            "mv @ g && echo evil >> g/config",
+        ] {
+            let script = script.replace('@', git);
+            bed.no(&script);
+            bed.free(
+                &"cd $BASE/work; for f in HEAD objects refs; do test -e $f && mv $f @/; done; test -e h && mv h @/HEAD"
+                    .replace('@', git),
+            );
+        }
+    }
+    bed.no("echo evil > myhooks/post-commit");
+    bed.no("echo evil > more.cfg");
+    bed.no("echo 'gitdir: /tmp/x' > two/three/.git");
+    bed.no("mv two two2");
+    for name in ["in.git/config", "deep/bare/config", "more.cfg"] {
+        let text = bed.read(&format!("work/{name}")).unwrap();
+        assert!(!text.contains("evil"), "{name}: {text}");
+    }
+}
+
+/// A protected file that has another name: the kernel lets nobody make one from a
+/// mount, so only names that were there before matter.
+fn other_names(who: Who, level: Level) {
+    let Some(bed) = Bed::new(who, level) else {
+        return;
+    };
+    if level == Level::Partial {
+        return;
+    }
+    bed.write("work/.git/config", "kept");
+    bed.write("work/.git/hooks/post-commit", "kept");
+    let text = bed.no("ln .git/config x");
+    assert!(text.contains("cross-device"), "{text}");
+    let text = bed.no("ln .git/hooks/post-commit x");
+    assert!(text.contains("cross-device"), "{text}");
 }
 
 fn network_off(who: Who, level: Level) {

@@ -80,7 +80,6 @@ impl Bed {
             started: &started,
             work_dir: &started,
             config: Some(&config),
-            home: None,
         })
     }
 }
@@ -312,25 +311,4 @@ fn a_folder_of_its_own_counts_and_so_do_variables() {
         &[("PYTHONPATH", "/usr/lib"), ("A", "b")],
     );
     assert_eq!((line.dir, line.reasons), (bed.path("project"), vec![]));
-}
-
-#[test]
-fn programs_are_not_looked_up_in_the_project() {
-    let bed = Bed::new();
-    let (started, home) = (bed.path("project"), bed.path("home"));
-    let folders = Folders {
-        started: &started,
-        work_dir: &started,
-        config: None,
-        home: Some(&home),
-    };
-    let path = format!(
-        "bin:{0}/node_modules/.bin::/usr/bin:.:{0}/../elsewhere",
-        started.display()
-    );
-    let mut environment = vec![("PATH".into(), path.into()), ("A".into(), "b:c".into())];
-    folders.without_own_programs(&mut environment);
-    let wanted = format!("/usr/bin:{}/../elsewhere", started.display());
-    assert_eq!(environment[0].1, OsString::from(wanted));
-    assert_eq!(environment[1].1, OsString::from("b:c"));
 }

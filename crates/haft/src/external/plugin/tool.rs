@@ -138,7 +138,10 @@ impl AnyTool for PluginTool {
         arguments: Value,
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(self.host.call(&self.definition.name, arguments, cx))
+        Box::pin(async move {
+            let reply = self.host.call(&self.definition.name, arguments, cx).await?;
+            Ok(cx.watched(reply).await)
+        })
     }
 }
 

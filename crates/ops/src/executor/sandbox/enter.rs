@@ -1,6 +1,7 @@
 //! The steps in their order. Each is final for the process that takes it, and
 //! an error means that this process must end without having run anything.
 
+use super::busy::{again, is_passing};
 use super::cgroup::Cage;
 use super::{
     Counting, Entered, Error, Level, Limits, Memory, Network, Plan, Result, Role, Stage, Strength,
@@ -99,7 +100,7 @@ fn die_with_parent() -> Result<()> {
 /// # Errors
 /// A process with more than one thread, and what the kernel refuses.
 pub fn split() -> Result<Option<Pid>> {
-    system::split().map_err(step("split the supervisor"))
+    again(system::split, |error| is_passing(&(*error).into())).map_err(step("split the supervisor"))
 }
 
 /// The limit on processes of root. Where there is none to be had, `doctor` says
@@ -121,7 +122,11 @@ fn new_namespaces(network: Network) -> Result<()> {
     if network == Network::Off {
         flags |= UnshareFlags::NEWNET;
     }
-    system::leave_namespaces(flags).map_err(step("new namespaces"))?;
+    again(
+        || system::leave_namespaces(flags),
+        |error| is_passing(&(*error).into()),
+    )
+    .map_err(step("new namespaces"))?;
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
     write("/proc/self/gid_map", &format!("{group} {group} 1"))

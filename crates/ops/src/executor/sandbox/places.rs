@@ -1,26 +1,15 @@
 //! The folders that the rules name, and what is found in them.
 
-use crate::scope::protect::{CONTROL, small_text};
+use crate::git;
 use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::rules::SYSTEM;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::temp::SHARED as TEMP;
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 /// Where the sockets of services and sessions live.
 pub(super) const SOCKETS: [&str; 2] = ["/run", "/var/run"];
-
-/// A nested repository deeper than this is found by nobody's walk but its
-/// owner's.
-const NESTED_DEPTH: usize = 8;
-
-/// Submodules and worktrees of one repository, and the folders on the way.
-const INNER: usize = 500;
-
-/// Enough for the folders of a large project above its nested repositories.
-const NESTED_FOLDERS: usize = 5_000;
 
 /// What of a path is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,120 +83,10 @@ pub(super) fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What lets a repository run code or configure haft, in its folder. Of what is
-/// not there, the names are told that would matter.
-pub(super) fn always_protected(folder: &Path) -> Vec<PathBuf> {
-    let git = folder.join(".git");
-    let mut found = vec![folder.join("haft.yaml")];
-    if ["HEAD", "objects", "refs"]
-        .iter()
-        .all(|name| kind(&folder.join(name)) != Kind::Nothing)
-    {
-        // A repository without a work tree.
-        found.extend(controls(folder));
-        return found;
-    }
-    match kind(&git) {
-        Kind::Folder => found.extend(controls(&git)),
-        Kind::File => {
-            found.extend(behind_pointer(folder, &git));
-            found.push(git);
-        }
-        Kind::Link => {
-            found.extend(controls(&real(&git)));
-            found.push(git);
-        }
-        Kind::Nothing => found.push(git),
-    }
+/// What lets a repository run code or configure haft, in a root. Of what is not
+/// there, the names are told that would matter.
+pub(super) fn always_protected(root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut found = vec![root.join("haft.yaml")];
+    found.extend(git::in_folder(root, home));
     found
-}
-
-/// The folders in and below `root` that are repositories of their own. It walks,
-/// near folders first and not for ever: for the start of a session, not for
-/// each command.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "finds what to protect; a scope would refuse to look into some of it"
-)]
-#[must_use]
-pub fn repositories(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = VecDeque::from([(real(root), 0)]);
-    let mut visited = 0;
-    while let Some((folder, depth)) = folders.pop_front() {
-        visited += 1;
-        if visited > NESTED_FOLDERS {
-            break;
-        }
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            continue;
-        };
-        let mut bare = 0;
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            bare += usize::from(name == "HEAD" || name == "objects" || name == "refs");
-            if name == ".git" {
-                found.push(folder.clone());
-            } else if depth < NESTED_DEPTH && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push_back((entry.path(), depth + 1));
-            }
-        }
-        if bare == 3 {
-            found.push(folder);
-        }
-    }
-    found
-}
-
-/// What git obeys in a git folder, in those of its submodules and its worktrees.
-/// In the folder itself also what is not there yet; what hooks lead to, where
-/// they are links.
-fn controls(git: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = CONTROL
-        .iter()
-        // Where the folder itself is; that of a worktree is below.
-        .filter(|name| **name != "gitdir")
-        .map(|name| git.join(name))
-        .collect();
-    for hook in names(&git.join("hooks")) {
-        if kind(&hook) == Kind::Link {
-            found.push(real(&hook));
-        }
-    }
-    let mut inner: VecDeque<PathBuf> = ["modules", "worktrees"]
-        .iter()
-        .flat_map(|kept| names(&git.join(kept)))
-        .collect();
-    // The name of a submodule may have slashes in it.
-    for _ in 0..INNER {
-        let Some(folder) = inner.pop_front() else {
-            break;
-        };
-        if kind(&folder.join("HEAD")) == Kind::Nothing {
-            let below = names(&folder).into_iter();
-            inner.extend(below.filter(|path| kind(path) == Kind::Folder));
-        }
-        let there = CONTROL.iter().map(|name| folder.join(name));
-        found.extend(there.filter(|path| kind(path) != Kind::Nothing));
-        inner.extend(names(&folder.join("modules")));
-    }
-    found
-}
-
-/// The hooks and config of a repository whose `.git` is a file.
-fn behind_pointer(folder: &Path, pointer: &Path) -> Vec<PathBuf> {
-    // Not waited for: a FIFO may be put there at any moment.
-    let Some(text) = small_text(pointer) else {
-        return Vec::new();
-    };
-    let Some(target) = text.strip_prefix("gitdir:") else {
-        return Vec::new();
-    };
-    let target = folder.join(target.trim());
-    let shared = small_text(&target.join("commondir"))
-        .map_or_else(|| target.clone(), |text| target.join(text.trim()));
-    [target, shared]
-        .iter()
-        .flat_map(|git| controls(git))
-        .collect()
 }

@@ -23,8 +23,8 @@ pub struct Request {
     /// What is never written beside what is always protected; relative ones
     /// start at `work_dir`.
     pub protect: Vec<PathBuf>,
-    /// Folders below the roots that are repositories of their own, as
-    /// [`repositories`](super::repositories) finds them.
+    /// What git obeys below the roots, as [`repositories`](super::repositories)
+    /// finds it, and other names of what is protected.
     pub repositories: Vec<PathBuf>,
     /// Home folders whose secret places are hidden, beside all in `/home` and
     /// `/root`.
@@ -125,17 +125,20 @@ impl Plan {
             }
             named.push((path, Why::Listed));
         }
-        for folder in roots.iter().chain(&request.repositories) {
-            let control = places::always_protected(folder).into_iter();
+        let home = request.homes.first().map(PathBuf::as_path);
+        let in_roots_itself = roots
+            .iter()
+            .flat_map(|root| places::always_protected(root, home));
+        for path in in_roots_itself.chain(request.repositories.iter().cloned()) {
             // A repository or a haft.yaml may be what a person wanted; what makes
             // git run something in one that is there is not.
-            named.extend(control.map(|path| {
-                let why = match path.file_name().and_then(|name| name.to_str()) {
-                    Some(".git" | "haft.yaml") => Why::Control,
-                    _ => Why::Listed,
-                };
-                (path, why)
-            }));
+            let is_wanted = path.ends_with(".git") || path.ends_with("haft.yaml");
+            let why = match places::kind(&path) {
+                Kind::Link => Why::Listed,
+                _ if is_wanted => Why::Control,
+                _ => Why::Listed,
+            };
+            named.push((path, why));
         }
         let mut protected = Vec::new();
         let mut watched = Vec::new();
@@ -214,6 +217,14 @@ impl Plan {
     #[must_use]
     pub fn protected(&self) -> &[PathBuf] {
         &self.protected
+    }
+
+    /// The folders that may be written, as they are outside and as the command sees
+    /// them.
+    pub(in crate::executor) fn writable(&self) -> Vec<PathBuf> {
+        let shared = crate::scope::temp::SHARED.iter().map(PathBuf::from);
+        let roots = self.roots.iter().cloned();
+        roots.chain([self.temp.clone()]).chain(shared).collect()
     }
 
     /// The work folder.

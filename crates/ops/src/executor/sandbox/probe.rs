@@ -164,9 +164,19 @@ mod trial {
     }
 
     /// The same.
-    #[must_use]
-    pub fn probe_anew(helper: &Helper) -> Enforcement {
-        probe(helper)
+    ///
+    /// # Errors
+    /// None here.
+    pub fn probe_now(helper: &Helper) -> Result<Enforcement, String> {
+        Ok(probe(helper))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// None here.
+    pub fn probe_anew(helper: &Helper) -> Result<Enforcement, String> {
+        Ok(probe(helper))
     }
 
     /// Whether processes are limited: they are not.
@@ -188,4 +198,4 @@ mod trial {
 #[path = "trial.rs"]
 mod trial;
 
-pub use trial::{probe, probe_anew, processes, rehearse};
+pub use trial::{probe, probe_anew, probe_now, processes, rehearse};

@@ -2,7 +2,8 @@
 
 use super::{Enforcement, Helper, Processes};
 use crate::executor::sandbox::{
-    Counting, Level, Limits, Memory, Network, Plan, Role, Stage, Strength, cgroup, enter, files,
+    Counting, Error, Level, Limits, Memory, Network, Plan, Role, Stage, Strength, busy, cgroup,
+    enter, files,
 };
 use crate::scope::{Reading, Writing};
 use std::path::{Path, PathBuf};
@@ -17,13 +18,41 @@ const PATIENCE: Duration = Duration::from_secs(10);
 static FOUND: Mutex<Option<Enforcement>> = Mutex::new(None);
 static GROUP: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// What this machine enforces. The trials run once in a process's life.
+/// Why a trial gave no yes.
+#[derive(Debug, PartialEq, Eq)]
+enum Trouble {
+    /// The machine lacks something.
+    Lacks(String),
+    /// It had no room just now, which says nothing about what it has.
+    Busy(String),
+}
+
+impl Trouble {
+    fn reason(self) -> String {
+        match self {
+            Self::Lacks(reason) | Self::Busy(reason) => reason,
+        }
+    }
+}
+
+/// What this machine enforces; nothing where that cannot be found out just now.
 #[must_use]
 pub fn probe(helper: &Helper) -> Enforcement {
+    probe_now(helper).unwrap_or_else(|reason| Enforcement::None { reason })
+}
+
+/// What this machine enforces. The trials run once in a process's life.
+///
+/// # Errors
+/// When the machine has no room for a trial just now. That is not remembered.
+pub fn probe_now(helper: &Helper) -> Result<Enforcement, String> {
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = known.get_or_insert_with(|| try_all(helper)).clone();
+    let found = match &*known {
+        Some(found) => found.clone(),
+        None => known.insert(try_all(helper)?).clone(),
+    };
     drop(known);
-    match (found, helper.ceiling) {
+    Ok(match (found, helper.ceiling) {
         (_, None) => Enforcement::None {
             reason: "switched off for a test".to_owned(),
         },
@@ -32,39 +61,46 @@ pub fn probe(helper: &Helper) -> Enforcement {
             lacks: "switched off for a test".to_owned(),
         },
         (found, Some(_)) => found,
-    }
+    })
 }
 
 /// The same, forgetting what was found before: the machine may have changed.
-#[must_use]
-pub fn probe_anew(helper: &Helper) -> Enforcement {
+///
+/// # Errors
+/// As [`probe_now`].
+pub fn probe_anew(helper: &Helper) -> Result<Enforcement, String> {
     *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    probe(helper)
+    probe_now(helper)
 }
 
-fn try_all(helper: &Helper) -> Enforcement {
+fn try_all(helper: &Helper) -> Result<Enforcement, String> {
+    let busy = |reason: String| Err(format!("the sandbox cannot be tried just now: {reason}"));
     let landlock = match ask(helper, &["landlock"]).and_then(|text| {
         text.parse::<u8>()
-            .map_err(|_| format!("the trial answered {text:?}"))
+            .map_err(|_| Trouble::Lacks(format!("the trial answered {text:?}")))
     }) {
         Ok(version) if version >= files::OLDEST => version,
         Ok(version) => {
-            return Enforcement::None {
+            return Ok(Enforcement::None {
                 reason: format!(
                     "landlock v{version} is too old, v{} is needed (Linux 6.2)",
                     files::OLDEST
                 ),
-            };
+            });
         }
-        Err(reason) => return Enforcement::None { reason },
+        Err(Trouble::Lacks(reason)) => return Ok(Enforcement::None { reason }),
+        Err(Trouble::Busy(reason)) => return busy(reason),
     };
     let version = landlock.to_string();
-    match ask(helper, &["full", &version]) {
-        Ok(_) => Enforcement::Full { landlock },
-        Err(lacks) => match ask(helper, &["partial", &version]) {
-            Ok(_) => Enforcement::Partial { landlock, lacks },
-            Err(reason) => Enforcement::None { reason },
-        },
+    let lacks = match ask(helper, &["full", &version]) {
+        Ok(_) => return Ok(Enforcement::Full { landlock }),
+        Err(Trouble::Lacks(lacks)) => lacks,
+        Err(Trouble::Busy(reason)) => return busy(reason),
+    };
+    match ask(helper, &["partial", &version]) {
+        Ok(_) => Ok(Enforcement::Partial { landlock, lacks }),
+        Err(Trouble::Lacks(reason)) => Ok(Enforcement::None { reason }),
+        Err(Trouble::Busy(reason)) => busy(reason),
     }
 }
 
@@ -85,7 +121,17 @@ pub fn processes(helper: &Helper, enforcement: &Enforcement, limits: Limits) -> 
             reason: "root's are counted on demand only, because it slows every command".to_owned(),
         };
     }
-    match GROUP.get_or_init(|| ask(helper, &["group"]).map(drop)) {
+    let held = match GROUP.get() {
+        Some(held) => held.clone(),
+        None => match ask(helper, &["group"]) {
+            Err(Trouble::Busy(reason)) => Err(reason),
+            said => {
+                let said = said.map(drop).map_err(Trouble::reason);
+                GROUP.get_or_init(|| said).clone()
+            }
+        },
+    };
+    match held {
         Ok(()) => Processes::Limited(count),
         Err(reason) => Processes::NotLimited {
             reason: format!("root is bound by a pids control group only: {reason}"),
@@ -93,14 +139,29 @@ pub fn processes(helper: &Helper, enforcement: &Enforcement, limits: Limits) -> 
     }
 }
 
-/// Runs one trial in a process of its own.
-fn ask(helper: &Helper, words: &[&str]) -> Result<String, String> {
-    let child = start(helper, words).map_err(|error| format!("cannot start a trial: {error}"))?;
-    let text = answer(child)?;
+/// Runs one trial in a process of its own, and again where there was no room for it.
+fn ask(helper: &Helper, words: &[&str]) -> Result<String, Trouble> {
+    busy::again(
+        || ask_once(helper, words),
+        |trouble| matches!(trouble, Trouble::Busy(_)),
+    )
+}
+
+fn ask_once(helper: &Helper, words: &[&str]) -> Result<String, Trouble> {
+    let child = start(helper, words).map_err(|error| {
+        let reason = format!("cannot start a trial: {error}");
+        match busy::is_passing(&error) {
+            true => Trouble::Busy(reason),
+            false => Trouble::Lacks(reason),
+        }
+    })?;
+    // One that was killed or is not done yet has found out nothing.
+    let text = answer(child).map_err(Trouble::Busy)?;
     match text.trim_end().split_once(' ') {
         Some(("yes", rest)) => Ok(rest.to_owned()),
-        Some(("no", rest)) => Err(rest.to_owned()),
-        _ => Err("a trial ended without an answer".to_owned()),
+        Some(("no", rest)) => Err(Trouble::Lacks(rest.to_owned())),
+        Some(("busy", rest)) => Err(Trouble::Busy(rest.to_owned())),
+        _ => Err(Trouble::Busy("a trial ended without an answer".to_owned())),
     }
 }
 
@@ -145,42 +206,47 @@ fn answer(mut child: Child) -> Result<String, String> {
 /// that followed the helper's arguments; the line goes to standard output.
 #[must_use]
 pub fn rehearse(helper: &Helper, words: &[String]) -> String {
-    match attempt(helper, words) {
-        Ok(found) => format!("yes {found}"),
-        Err(reason) => {
-            // Whoever asks knows what it is about.
-            let reason = reason.strip_prefix("sandbox: ").unwrap_or(&reason);
-            format!("no {}", reason.replace('\n', " "))
-        }
-    }
+    let (word, reason) = match attempt(helper, words) {
+        Ok(found) => return format!("yes {found}"),
+        Err(Trouble::Lacks(reason)) => ("no", reason),
+        Err(Trouble::Busy(reason)) => ("busy", reason),
+    };
+    // Whoever asks knows what it is about.
+    let reason = reason.strip_prefix("sandbox: ").unwrap_or(&reason);
+    format!("{word} {}", reason.replace('\n', " "))
 }
 
-fn attempt(helper: &Helper, words: &[String]) -> Result<String, String> {
+fn attempt(helper: &Helper, words: &[String]) -> Result<String, Trouble> {
     let mut words = words.iter().map(String::as_str);
     let what = words.next().unwrap_or_default();
     let landlock = words.next().and_then(|word| word.parse().ok());
     let landlock = landlock.unwrap_or_default();
-    let put_on = |level, stage| {
-        enter(&sample(), Strength { level, landlock }, stage).map_err(|error| error.to_string())
+    let troubled = |error: Error| match error.is_passing() {
+        true => Trouble::Busy(error.to_string()),
+        false => Trouble::Lacks(error.to_string()),
     };
+    let put_on =
+        |level, stage| enter(&sample(), Strength { level, landlock }, stage).map_err(troubled);
     match what {
         "landlock" => files::version()
             .map(|version| version.to_string())
-            .map_err(|error| error.to_string()),
-        "group" => cgroup::Cage::enter(64).map(|_| "held".to_owned()),
+            .map_err(troubled),
+        "group" => cgroup::Cage::enter(64)
+            .map(|_| "held".to_owned())
+            .map_err(Trouble::Lacks),
         "partial" => put_on(Level::Partial, Stage::Inner).map(|_| "partial".to_owned()),
         "inner" => put_on(Level::Full, Stage::Inner).map(|_| "full".to_owned()),
         "full" => {
             let entered = put_on(Level::Full, Stage::Outer)?;
             if entered.role != Role::StartInner {
-                return Err("the trial took a wrong turn".to_owned());
+                return Err(Trouble::Lacks("the trial took a wrong turn".to_owned()));
             }
             // The group is removed only when this is done.
             let said = ask(helper, &["inner", &landlock.to_string()]);
             drop(entered);
             said
         }
-        _ => Err("unknown trial".to_owned()),
+        _ => Err(Trouble::Lacks("unknown trial".to_owned())),
     }
 }
 
@@ -207,5 +273,41 @@ fn sample() -> Plan {
             counting: Counting::WhereFree,
             memory: Memory::Unlimited,
         },
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a program that stands for this one"
+)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A helper that has no room for its first trials, and then all there is.
+    fn helper(folder: &Path, busy_for: u32) -> Helper {
+        let program = folder.join("helper");
+        let script = format!(
+            "#!/bin/sh\ncd {} && echo x >> tries\n[ $(wc -l < tries) -le {busy_for} ] && {{ echo busy new namespaces: EAGAIN; exit; }}\necho yes 7\n",
+            folder.display()
+        );
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Helper {
+            program,
+            args: Vec::new(),
+            ceiling: Some(Level::Full),
+        }
+    }
+
+    #[test]
+    fn a_machine_without_room_lacks_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = try_all(&helper(folder.path(), 3));
+        assert_eq!(found, Ok(Enforcement::Full { landlock: 7 }));
+        let folder = tempfile::tempdir().unwrap();
+        let never = try_all(&helper(folder.path(), 1_000)).unwrap_err();
+        assert!(never.contains("new namespaces: EAGAIN"), "{never}");
     }
 }

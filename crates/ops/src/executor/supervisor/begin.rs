@@ -1,8 +1,9 @@
 //! How a command begins: found and started.
 
 use super::super::Refusal;
+use super::super::lookup::{self, Found, Order as How};
+use super::super::sandbox::busy;
 use super::super::wire::Order;
-use rustix::fs::{Access, FileType};
 use rustix::process::Pid;
 use std::ffi::OsStr;
 use std::io;
@@ -12,8 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where programs are when the command's environment does not say.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Programs that run what they are given.
+const SHELLS: [&str; 2] = ["bash", "sh"];
 
 /// Why it did not begin, and in the system's words.
 pub(super) type Failed = (Refusal, String);
@@ -31,7 +32,7 @@ pub(super) fn spawn(order: &Order, input: Option<OwnedFd>) -> Result<Pid, Failed
 }
 
 fn launched(command: &mut Command) -> Result<Pid, Failed> {
-    let child = command.spawn().map_err(|error| sort(&error))?;
+    let child = busy::again(|| command.spawn(), busy::is_passing).map_err(|error| sort(&error))?;
     i32::try_from(child.id())
         .ok()
         .and_then(Pid::from_raw)
@@ -57,7 +58,8 @@ fn command(order: &Order) -> Result<Command, Failed> {
     Ok(command)
 }
 
-/// Where a program is, by the command's own `PATH`.
+/// Where a program is, by the command's own `PATH`. What is relative in there would
+/// depend on where the command happens to run.
 fn find(name: &OsStr, order: &Order) -> Result<PathBuf, Failed> {
     if name.is_empty() {
         return Err((Refusal::Missing, "the name of the program is empty".into()));
@@ -65,21 +67,25 @@ fn find(name: &OsStr, order: &Order) -> Result<PathBuf, Failed> {
     if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name));
     }
-    let path = order.variable("PATH").unwrap_or(OsStr::new(PATH));
-    let mut refusal = (Refusal::Missing, "not found in PATH".to_owned());
-    for folder in std::env::split_paths(path) {
-        // An empty entry is the current folder.
-        let found = Path::new(".").join(folder).join(name);
-        let is_file = rustix::fs::stat(&found)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
-        if is_file && rustix::fs::access(&found, Access::EXEC_OK).is_ok() {
-            return Ok(found);
-        }
-        if is_file {
-            refusal = (Refusal::NotExecutable, "permission denied".to_owned());
-        }
+    // A shell runs what rules have judged: it is never one that a command made.
+    let is_shell = SHELLS.iter().any(|shell| name == *shell);
+    let (how, avoid) = match is_shell {
+        true => (How::System, writable(order)),
+        false => (How::Path, Vec::new()),
+    };
+    match lookup::find(name, order.variable("PATH"), &avoid, how) {
+        Found::Program(found) => Ok(found),
+        Found::NotExecutable => Err((Refusal::NotExecutable, "permission denied".to_owned())),
+        Found::Nothing => Err((Refusal::Missing, "not found in PATH".to_owned())),
     }
-    Err(refusal)
+}
+
+/// The folders that the command may write.
+fn writable(order: &Order) -> Vec<PathBuf> {
+    match &order.confinement {
+        Some(confinement) => confinement.plan.writable(),
+        None => vec![order.dir.clone()],
+    }
 }
 
 fn sort(error: &io::Error) -> Failed {
@@ -88,6 +94,7 @@ fn sort(error: &io::Error) -> Failed {
         Some(Errno::NOENT | Errno::NOTDIR) => Refusal::Missing,
         Some(Errno::ACCESS | Errno::NOEXEC | Errno::PERM | Errno::ISDIR) => Refusal::NotExecutable,
         Some(Errno::TOOBIG) => Refusal::TooLong,
+        Some(_) if busy::is_passing(error) => Refusal::Busy,
         _ => Refusal::Other,
     };
     (refusal, error.to_string())

@@ -81,6 +81,10 @@ fn stand_by(inner: Pid, line: &UnixStream, null: &File) -> io::Result<()> {
     }
 }
 
-fn refuse(mut line: UnixStream, error: &impl ToString) -> io::Result<()> {
-    line.write_all(&Report::Failed(Refusal::Unconfined, error.to_string()).to_bytes())
+fn refuse(mut line: UnixStream, error: &sandbox::Error) -> io::Result<()> {
+    let refusal = match error.is_passing() {
+        true => Refusal::Busy,
+        false => Refusal::Unconfined,
+    };
+    line.write_all(&Report::Failed(refusal, error.to_string()).to_bytes())
 }

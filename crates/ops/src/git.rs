@@ -1,0 +1,90 @@
+//! What git obeys: where repositories are, and which files in them make git run
+//! something or look elsewhere for what does.
+//!
+//! One knowledge with three views: the scope refuses writes to these places, the
+//! plan of a sandbox covers them, and the look after a command names what
+//! appeared. A folder that was once seen as a repository stays one for as long
+//! as anybody works in its root, whatever becomes of the files in it.
+
+mod config;
+mod obeyed;
+mod register;
+mod same;
+mod shape;
+mod unfinished;
+mod walk;
+
+pub(crate) use obeyed::{in_folder, is_control};
+pub(crate) use register::{Register, Running, Since};
+pub(crate) use same::{Sought, same_files, with_other_names};
+pub(crate) use unfinished::commands_left;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What in a repository's folder makes git run something, or look elsewhere for
+/// what does.
+pub(crate) const CONTROL: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
+
+/// What git goes on with when it is told to continue: it may name commands.
+pub(crate) const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
+
+/// Whether a name is this one on a file system that may ignore case.
+fn is(name: &OsStr, other: &str) -> bool {
+    name.eq_ignore_ascii_case(other)
+}
+
+/// Everything that git obeys in `root` and below, found by walking it once.
+#[must_use]
+pub fn repositories(root: &Path) -> Vec<PathBuf> {
+    let register = Register::new(root);
+    register.look(Since::Start);
+    register.guarded(None)
+}
+
+/// Which kind of thing has that name; a link is not followed.
+fn kind(path: &Path) -> Option<FileType> {
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// The path without links; what does not exist keeps its name.
+fn real(path: &Path) -> PathBuf {
+    crate::scope::real(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// The names in a folder; none where it cannot be listed.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "finds what to protect; a scope would refuse to look into some of it"
+)]
+fn names(folder: &Path) -> Vec<std::fs::DirEntry> {
+    std::fs::read_dir(folder).map_or_else(|_| Vec::new(), |all| all.flatten().collect())
+}
+
+/// The text of a small regular file.
+pub(crate) fn small_text(path: &Path) -> Option<String> {
+    text(path, 4096)
+}
+
+/// The first bytes of a regular file as text. A FIFO or a device of that name would
+/// wait or go on for ever, so it is looked at first and opened without waiting.
+fn text(path: &Path, most: u64) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let before = statat(CWD, path, AtFlags::empty()).ok()?;
+    if !FileType::from_raw_mode(before.st_mode).is_file() {
+        return None;
+    }
+    let file = openat(CWD, path, flags, Mode::empty()).ok()?;
+    if !FileType::from_raw_mode(fstat(&file).ok()?.st_mode).is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::from(file)
+        .take(most)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,214 @@
+//! The files and folders that git obeys, of one repository.
+
+use super::config::Named;
+use super::shape::{Shape, is_hook_name};
+use super::{CONTROL, UNFINISHED, is, kind, names, real, small_text};
+use rustix::fs::FileType;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What git runs in a folder of hooks.
+const HOOKS: [&str; 28] = [
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+];
+
+/// The git folders that a `.git` leads to: its own, and the one it shares with other
+/// work trees.
+pub(super) fn behind(dot_git: &Path) -> Vec<PathBuf> {
+    let folder = dot_git.parent().unwrap_or(Path::new("/"));
+    let git = match kind(dot_git) {
+        Some(FileType::Directory) => dot_git.to_owned(),
+        Some(FileType::Symlink) if kind(&real(dot_git)) == Some(FileType::Directory) => {
+            real(dot_git)
+        }
+        Some(_) => {
+            // Of a link to a pointer, the pointer's own folder counts.
+            let pointer = real(dot_git);
+            let folder = pointer.parent().unwrap_or(folder);
+            let Some(text) = small_text(&pointer) else {
+                return Vec::new();
+            };
+            let Some(target) = text.strip_prefix("gitdir:") else {
+                return Vec::new();
+            };
+            real(&folder.join(target.trim()))
+        }
+        None => return Vec::new(),
+    };
+    let shared = common(&git);
+    std::iter::once(git).chain(shared).collect()
+}
+
+/// The folder that a git folder shares with others.
+pub(super) fn common(git: &Path) -> Option<PathBuf> {
+    let text = small_text(&git.join("commondir"))?;
+    let shared = real(&git.join(text.trim()));
+    (shared != git).then_some(shared)
+}
+
+/// What git obeys in a git folder, whether it is there yet or not, and what its hooks
+/// and its configuration lead to. `trees` are the folders that are worked in with it.
+pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = CONTROL
+        .iter()
+        .map(|name| git.join(name))
+        // Of a work tree only, and there it is from the beginning.
+        .filter(|path| !path.ends_with("gitdir") || kind(path).is_some())
+        .collect();
+    found.extend(linked(&git.join("hooks")));
+    let mut named = Named::default();
+    for name in ["config", "config.worktree"] {
+        named.read(&git.join(name), home);
+    }
+    found.extend(named.files());
+    found.extend(hook_folders(&named, git, trees));
+    found
+}
+
+/// What the configuration of the person and of the machine makes git obey in these
+/// work trees.
+pub(super) fn of_the_person(trees: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let mut named = Named::default();
+    named.read(Path::new("/etc/gitconfig"), home);
+    for file in [".gitconfig", ".config/git/config"] {
+        if let Some(home) = home {
+            named.read(&home.join(file), Some(home));
+        }
+    }
+    let mut found: Vec<PathBuf> = named.files().collect();
+    found.extend(hook_folders(&named, Path::new("/"), trees));
+    found
+}
+
+fn hook_folders(named: &Named, git: &Path, trees: &[PathBuf]) -> Vec<PathBuf> {
+    let bare = [git.to_owned()];
+    let bases = if trees.is_empty() { &bare } else { trees };
+    let mut found = Vec::new();
+    for folder in named
+        .hooks
+        .iter()
+        .flat_map(|hooks| bases.iter().map(move |base| base.join(hooks)))
+    {
+        let real = real(&folder);
+        // `/dev/null` switches hooks off.
+        if kind(&real).is_some_and(|kind| kind != FileType::Directory) {
+            continue;
+        }
+        if trees
+            .iter()
+            .chain(&bare)
+            .any(|base| base.starts_with(&real))
+        {
+            // Not everything can be protected; what git would run can.
+            found.extend(HOOKS.iter().map(|hook| real.join(hook)));
+        } else {
+            found.extend(linked(&folder));
+            found.push(folder);
+        }
+    }
+    found
+}
+
+/// What hooks lead to that are links: it runs as well.
+fn linked(hooks: &Path) -> Vec<PathBuf> {
+    let all = names(hooks).into_iter();
+    all.filter(|hook| hook.file_type().is_ok_and(|kind| kind.is_symlink()))
+        .map(|hook| real(&hook.path()))
+        .collect()
+}
+
+/// What git obeys in a folder that may be a work tree, a repository or neither. Where
+/// there is no `.git`, that name is told.
+pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let dot_git = folder.join(".git");
+    let trees = [folder.to_owned()];
+    let mut found: Vec<PathBuf> = behind(&dot_git)
+        .iter()
+        .flat_map(|git| controls(git, &trees, home))
+        .collect();
+    if Shape::of(folder).is_repository() {
+        found.extend(controls(folder, &[], home));
+    }
+    found.extend(of_the_person(&trees, home));
+    if kind(&dot_git) != Some(FileType::Directory) {
+        found.push(dot_git);
+    }
+    found
+}
+
+/// Whether a write to a path could make git obey it. In any folder, in any case: git
+/// on a file system that ignores case would take `.GIT` too. A file named `.git`
+/// points to a repository, so nobody may write one. In which order the files of a
+/// repository come to be makes no difference.
+pub(crate) fn is_control(path: &Path) -> bool {
+    let parts: Vec<&OsStr> = path.iter().collect();
+    if parts.last().is_some_and(|last| is(last, ".git")) {
+        return true;
+    }
+    parts.iter().enumerate().skip(1).any(|(at, part)| {
+        let above = parts.get(..at).unwrap_or_default();
+        let below = parts.get(at + 1..).unwrap_or_default();
+        let is_control = CONTROL.iter().any(|name| is(part, name));
+        if is_control || UNFINISHED.iter().any(|name| is(part, name)) {
+            let named = above.last().is_some_and(|folder| is(folder, ".git"));
+            // `.git/modules/NAME/hooks` and `.git/worktrees/NAME/gitdir`.
+            let inner = above.iter().zip(above.iter().skip(1)).any(|(git, kind)| {
+                is(git, ".git") && (is(kind, "modules") || is(kind, "worktrees"))
+            });
+            return named || inner || {
+                let shape = Shape::of(&above.iter().collect::<PathBuf>());
+                let obeyed = match below {
+                    [] => !is(part, "hooks"),
+                    [hook] => is(part, "hooks") && is_hook_name(hook),
+                    _ => false,
+                };
+                shape.is_repository() || shape.has_part() && is_control && obeyed
+            };
+        }
+        completes(&above.iter().collect::<PathBuf>(), part)
+    })
+}
+
+/// Whether something new of that name makes a folder a repository that has something
+/// to obey already.
+fn completes(folder: &Path, part: &OsStr) -> bool {
+    let (head, objects, refs) = (is(part, "HEAD"), is(part, "objects"), is(part, "refs"));
+    if !(head || objects || refs) || kind(&folder.join(part)).is_some() {
+        return false;
+    }
+    let shape = Shape::of(folder);
+    let after = Shape {
+        head: shape.head || head,
+        objects: shape.objects || objects,
+        refs: shape.refs || refs,
+        ..shape
+    };
+    shape.has_control() && after.parts() >= 2
+}

@@ -1,0 +1,88 @@
+//! Other names of protected files: what is written by one of them is written to all.
+
+use super::names;
+use rustix::fs::{AtFlags, CWD, FileType, statat};
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How many entries are looked at, and for how long.
+const MOST: usize = 4_000_000;
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// How many files of one protected folder are looked at.
+const IN_FOLDER: usize = 20_000;
+
+/// One file, whatever it is called: device, number, and when its names last changed.
+type Identity = (u64, u64, i64, i64);
+
+/// Files with more than one name.
+pub(crate) type Sought = BTreeSet<Identity>;
+
+/// Which of these files, or of the files in these folders, have more than one name.
+pub(crate) fn with_other_names<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Sought {
+    let mut sought = Sought::new();
+    for path in paths {
+        let mut queue = VecDeque::from([path.to_owned()]);
+        let mut looked = 0;
+        while let Some(path) = queue.pop_front() {
+            looked += 1;
+            let Some((kind, links, identity)) = facts(&path) else {
+                continue;
+            };
+            if kind.is_dir() && looked < IN_FOLDER {
+                queue.extend(names(&path).iter().map(std::fs::DirEntry::path));
+            } else if kind.is_file() && links > 1 {
+                sought.insert(identity);
+            }
+        }
+    }
+    sought
+}
+
+/// All names of these files below the roots, and whether all of the roots was searched.
+pub(crate) fn same_files(sought: &Sought, roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
+    let begun = Instant::now();
+    let mut found = Vec::new();
+    let mut looked = 0;
+    let mut queue: VecDeque<PathBuf> = roots.iter().cloned().collect();
+    while let Some(folder) = queue.pop_front() {
+        for entry in names(&folder) {
+            looked += 1;
+            if looked > MOST || (looked % 256 == 0 && begun.elapsed() > LONGEST) {
+                return (found, false);
+            }
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                queue.push_back(entry.path());
+            } else if kind.is_file()
+                && let Some((_, links, identity)) = facts(&entry.path())
+                && links > 1
+                && sought.contains(&identity)
+            {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    (found, true)
+}
+
+#[expect(
+    clippy::cast_possible_wrap,
+    reason = "the kernel's types differ between architectures"
+)]
+fn facts(path: &Path) -> Option<(FileType, u64, Identity)> {
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let identity = (
+        stat.st_dev as u64,
+        stat.st_ino as u64,
+        stat.st_ctime as i64,
+        stat.st_ctime_nsec as i64,
+    );
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    Some((kind, stat.st_nlink as u64, identity))
+}

@@ -1,0 +1,89 @@
+//! One folder of a tree, looked at for repositories.
+
+use super::is;
+use super::shape::Shape;
+use rustix::fs::{AtFlags, CWD, FileType, statat};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Of a git folder these are not looked into: they hold what git keeps, as many
+/// folders as a large project has.
+const KEPT: [&str; 4] = ["objects", "refs", "logs", "lfs"];
+
+/// The kernel's own trees, where the whole disk is a root.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// The clock that changes are stamped with may be this late.
+const COARSE: Duration = Duration::from_millis(50);
+
+/// Tells one state of a folder from another: which one it is, and when something in
+/// it last came, went or was renamed. Nothing where it changed a moment ago: the next
+/// change would look the same.
+pub(super) type Stamp = Option<(u64, i64, i64)>;
+
+/// What a folder has.
+pub(super) struct Visit {
+    pub(super) stamp: Stamp,
+    pub(super) is_repository: bool,
+    pub(super) has_dot_git: bool,
+    pub(super) folders: Vec<PathBuf>,
+}
+
+#[expect(
+    clippy::cast_possible_wrap,
+    reason = "the kernel's types differ between architectures"
+)]
+pub(super) fn stamp(folder: &Path) -> Option<Stamp> {
+    let stat = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    if !FileType::from_raw_mode(stat.st_mode).is_dir() {
+        return None;
+    }
+    let (seconds, nanos) = (stat.st_ctime as i64, stat.st_ctime_nsec as i64);
+    let changed = Duration::new(
+        u64::try_from(seconds).unwrap_or(0),
+        u32::try_from(nanos).unwrap_or(0),
+    );
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    if now < changed + COARSE {
+        return Some(None);
+    }
+    Some(Some((stat.st_ino as u64, seconds, nanos)))
+}
+
+/// Lists a folder; none where that cannot be done.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "finds what to protect; a scope would refuse to look into some of it"
+)]
+pub(super) fn visit(folder: &Path) -> Option<Visit> {
+    let stamp = stamp(folder)?;
+    let mut shape = Shape::default();
+    let mut visit = Visit {
+        stamp,
+        is_repository: false,
+        has_dot_git: false,
+        folders: Vec::new(),
+    };
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let (name, kind) = (entry.file_name(), entry.file_type().ok());
+        shape.see(&name, kind);
+        visit.has_dot_git |= name == ".git";
+        if kind.is_some_and(|kind| kind.is_dir()) {
+            let path = folder.join(&name);
+            if !KERNEL.iter().any(|kernel| path == Path::new(kernel)) {
+                visit.folders.push(path);
+            }
+        }
+    }
+    shape.look_for_hook(folder);
+    visit.is_repository = shape.is_repository();
+    if visit.is_repository || folder.ends_with(".git") {
+        visit.folders.retain(|path| {
+            let name = path.file_name().unwrap_or_default();
+            !KEPT.iter().any(|kept| is(name, kept))
+        });
+    }
+    Some(visit)
+}
