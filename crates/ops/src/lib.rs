@@ -12,6 +12,7 @@ pub mod exec;
 pub mod executor;
 pub mod glob;
 pub mod list;
+pub mod memory;
 pub mod messenger;
 pub mod picture;
 pub mod private;

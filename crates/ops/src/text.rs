@@ -8,6 +8,7 @@
 //! extra line.
 
 pub mod brace;
+pub mod brief;
 pub mod decode;
 pub mod diff;
 pub mod duration;
@@ -18,6 +19,7 @@ pub mod size;
 pub mod sniff;
 pub mod spelling;
 
+pub use brief::{brief, few};
 pub use duration::{seconds, short};
 pub use limit::{
     Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, middle, middle_of, truncate_head, truncate_tail,
