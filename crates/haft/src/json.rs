@@ -254,7 +254,11 @@ mod tests {
         for text in TEXTS {
             let expected: Option<Value> = serde_json::from_str(text).ok();
             let noted = parse_noting(text.as_bytes()).ok();
-            assert_eq!(noted, expected.clone().map(|value| (value, false)), "{text}");
+            assert_eq!(
+                noted,
+                expected.clone().map(|value| (value, false)),
+                "{text}"
+            );
             assert_eq!(parse_strict(text.as_bytes()).ok(), expected, "{text}");
         }
     }

@@ -530,7 +530,7 @@ impl Runtime {
         }
         if let Some(watch) = &self.session.watch {
             let seq = self.session.events.fetch_add(1, Ordering::Relaxed) + 1;
-            let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+            let time = haft_ops::text::moment::to_millis(SystemTime::now());
             watch(&Event {
                 kind,
                 session: self.session.id.clone(),

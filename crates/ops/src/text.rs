@@ -14,6 +14,7 @@ pub mod diff;
 pub mod duration;
 pub mod limit;
 pub mod lines;
+pub mod moment;
 pub mod nearest;
 pub mod size;
 pub mod sniff;
