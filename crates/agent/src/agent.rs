@@ -273,6 +273,6 @@ pub(crate) fn stamped(shared: &Shared, settings: &Settings, kind: EventKind) -> 
         session: shared.runtime.session().to_owned(),
         parent: settings.parent.clone(),
         seq: shared.next_seq(),
-        time: humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string(),
+        time: haft::ops::text::moment::to_millis(std::time::SystemTime::now()),
     }
 }

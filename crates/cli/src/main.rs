@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     {
         return haft_script::serve();
     }
+    haft::ops::memory::be_modest();
     // What this process holds, keys above all, is no business of the commands it
     // runs. Where it cannot be said, they are no worse off than before.
     #[cfg(target_os = "linux")]

@@ -157,8 +157,8 @@ impl Recorder {
     async fn session(&self) -> Result<&Session, &str> {
         let begin = || async {
             let begin = self.begin.clone();
-            let begun = tokio::task::spawn_blocking(|| begin.begin()).await;
-            let begun = begun.unwrap_or_else(|error| Err(error.to_string()));
+            let begun = haft::ops::blocking::on_a_thread(|| begin.begin()).await;
+            let begun = begun.unwrap_or_else(Err);
             if let (Err(reason), true) = (&begun, self.warns) {
                 output::note(&format!(
                     "warning: calls cannot be recorded: {reason}; those that change something are not made"

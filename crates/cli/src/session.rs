@@ -339,9 +339,10 @@ pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> Failure {
         .first()
         .map(|near| format!("; did you mean \"{near}\"?"))
         .unwrap_or_default();
+    let name = haft::ops::text::brief(name, 100);
     Failure::usage(format!("unknown tool \"{name}\"{meant}")).hint(format!(
         "toolset {} has: {}",
         runtime.toolset(),
-        names.join(", ")
+        haft::ops::text::few(&names, 60)
     ))
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGXFSZ, which kills by default. With a handler, writing beyond a file-size
@@ -39,10 +40,22 @@ impl Signals {
     }
 }
 
-/// Whether as many files can be open as tokio needs to start. It would panic
-/// where it cannot make the pair of sockets that tells it of signals.
+/// How many threads wait for disks at a time, at most. What is more waits for one of
+/// them: a hundred calls at once are not done sooner by a hundred threads.
+const THREADS: usize = 32;
+/// The same where the address space is limited, of which each thread takes a part.
+const FEW_THREADS: usize = 8;
+/// Threads stay for good: once there is one, work that blocks can always be done, even
+/// when the system has no more threads to give.
+const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Whether as many files can be open as tokio needs to start, and a thread can be
+/// started. It would panic where it cannot make the pair of sockets that tells it of
+/// signals, or its first thread.
 fn room_to_start() -> std::io::Result<()> {
     let pairs: std::io::Result<Vec<_>> = (0..4).map(|_| UnixStream::pair()).collect();
+    let thread = std::thread::Builder::new().spawn(|| ())?;
+    let _ = thread.join();
     pairs.map(drop)
 }
 
@@ -68,7 +81,17 @@ fn run<T>(
 ) -> Result<T, Failure> {
     let failed = |error| Failure::failed(format!("cannot start: {error}"));
     room_to_start().map_err(failed)?;
-    let runtime = runtime.enable_all().build().map_err(failed)?;
+    let threads = match haft::ops::memory::is_limited() {
+        true => FEW_THREADS,
+        false => THREADS,
+    };
+    let runtime = runtime
+        .enable_all()
+        .max_blocking_threads(threads)
+        .thread_keep_alive(FOR_GOOD)
+        .build()
+        .map_err(failed)?;
+    drop(runtime.spawn_blocking(|| ()));
     let result = runtime.block_on(work);
     runtime.shutdown_background();
     result

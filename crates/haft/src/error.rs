@@ -1,7 +1,11 @@
 //! Why a call failed. A toolset turns it into a reply in its own words.
 
+use haft_ops::text::brief::{FEW, NAME, brief, few};
 use std::fmt;
 use std::time::Duration;
+
+/// How many characters of a problem in words are kept.
+const WORDS: usize = 1_000;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +18,7 @@ pub enum Error {
     #[error("{0}")]
     Invalid(Invalid),
     /// No tool of that name.
-    #[error("unknown tool: {name}")]
+    #[error("unknown tool: {}", brief(name, NAME))]
     UnknownTool {
         /// The name that was called.
         name: String,
@@ -154,6 +158,41 @@ pub enum Problem {
     Other(String),
 }
 
+impl Problem {
+    /// The same with names that are short enough for a message, whoever made them up.
+    #[must_use]
+    pub(crate) fn shortened(self) -> Self {
+        let name = |name: String| brief(name, NAME);
+        let words = |words: String| brief(words, WORDS);
+        match self {
+            Self::Missing(missing) => Self::Missing(name(missing)),
+            Self::Unknown {
+                name: unknown,
+                similar,
+                known,
+            } => Self::Unknown {
+                name: name(unknown),
+                similar: similar.map(name),
+                known,
+            },
+            Self::Wrong {
+                name: wrong,
+                wanted,
+                got,
+            } => Self::Wrong {
+                name: name(wrong),
+                wanted: words(wanted),
+                got: words(got),
+            },
+            Self::Conflict { name: one, alias } => Self::Conflict {
+                name: name(one),
+                alias: name(alias),
+            },
+            Self::Other(said) => Self::Other(words(said)),
+        }
+    }
+}
+
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("validation error: ")?;
@@ -188,7 +227,7 @@ impl fmt::Display for Problem {
                 write!(
                     f,
                     "unknown parameter \"{name}\" (known: {})",
-                    known.join(", ")
+                    few(known, FEW)
                 )
             }
             Self::Wrong { name, wanted, got } => {

@@ -24,6 +24,7 @@ mod event;
 mod external;
 pub mod guest;
 mod journal;
+pub mod json;
 mod limit;
 mod policy;
 mod prompt;

@@ -65,6 +65,9 @@ use tokio::task::JoinHandle;
 /// it is dropped and the runtime answers for it.
 const GRACE: Duration = Duration::from_millis(1500);
 
+/// How many characters of the reason for a refusal an event has.
+const MOST_SAID: usize = 4_000;
+
 /// The most that is kept of one stream of a process: all of those that may run
 /// share what a session keeps.
 const LOG: u64 = spill::MAX_SESSION / (2 * MAX_ACTIVE as u64);
@@ -194,8 +197,8 @@ impl Runtime {
     /// Makes one call: exactly one reply, whatever happens.
     pub async fn run(&self, call: Call) -> Reply {
         self.ready_for(&call.tool).await;
-        let call = self.identified(call);
-        let admitted = self.admit(&call, None);
+        let mut call = self.identified(call);
+        let admitted = self.admit(&mut call, None);
         self.finish(&call, admitted).await
     }
 
@@ -215,8 +218,8 @@ impl Runtime {
         let calls: Vec<_> = calls
             .into_iter()
             .map(|call| {
-                let call = self.identified(call);
-                let admitted = self.admit(&call, None);
+                let mut call = self.identified(call);
+                let admitted = self.admit(&mut call, None);
                 (call, admitted)
             })
             .collect();
@@ -230,14 +233,16 @@ impl Runtime {
             .buffer_unordered(concurrency)
     }
 
-    /// Finds the tool, repairs and validates the arguments, asks the policy.
-    fn admit(&self, call: &Call, place: Option<Ticket>) -> Result<Admitted, Error> {
+    /// Finds the tool, repairs and validates the arguments, asks the policy. The
+    /// arguments are taken out of the call: they may be large.
+    fn admit(&self, call: &mut Call, place: Option<Ticket>) -> Result<Admitted, Error> {
         let session = &self.session;
         let entry = session
             .tools
             .entry(&call.tool)
             .ok_or_else(|| self.unknown_tool(&call.tool))?;
-        let (arguments, repairs) = entry.checker.prepare(call.arguments.clone())?;
+        let given = std::mem::take(&mut call.arguments);
+        let (arguments, repairs) = entry.checker.prepare(given)?;
         let resources = session.touches(&entry, &arguments);
         let refused = |error| Error::Refused(Box::new(error));
         let effect = entry.tool.effect();
@@ -278,7 +283,7 @@ impl Runtime {
                 call.arguments = merged(&admitted.arguments, changes)?;
                 call.answer = Some(Answer::Approve);
                 let place = admitted.ticket;
-                let mut admitted = self.admit(&call, Some(place))?;
+                let mut admitted = self.admit(&mut call, Some(place))?;
                 admitted.question = None;
                 let arguments = admitted.arguments.clone();
                 Ok((admitted, Some(arguments)))
@@ -478,7 +483,7 @@ impl Runtime {
             self.emit(call, || EventKind::ToolDenied {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
-                reason: error.to_string(),
+                reason: haft_ops::text::brief(error, MOST_SAID),
             });
         }
         self.failure(error)
@@ -525,7 +530,7 @@ impl Runtime {
         }
         if let Some(watch) = &self.session.watch {
             let seq = self.session.events.fetch_add(1, Ordering::Relaxed) + 1;
-            let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+            let time = haft_ops::text::moment::to_millis(SystemTime::now());
             watch(&Event {
                 kind,
                 session: self.session.id.clone(),

@@ -26,7 +26,7 @@ pub use shape::{Fit, Shape};
 
 pub(crate) use generate::{check, of};
 
-use crate::{Error, Invalid, Problem};
+use crate::{Error, Invalid};
 use notes::Notes;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -96,18 +96,9 @@ impl Checker {
         let validator = compiled.as_ref().map_err(|reason| {
             Error::Fault(format!("the tool's schema cannot be used: {reason}"))
         })?;
-        let Notes {
-            repairs,
-            mut problems,
-        } = notes;
-        problems.extend(validate::problems(validator, &arguments, &self.schema));
-        // Missing ones first: that line is what a caller reads.
-        problems.sort_by_key(|problem| !matches!(problem, Problem::Missing(_)));
-        if problems.is_empty() {
-            Ok((arguments, repairs))
-        } else {
-            Err(Error::Invalid(Invalid { problems }))
-        }
+        validate::problems(validator, &arguments, &self.schema, &mut notes);
+        let repairs = notes.into_repairs().map_err(Error::Invalid)?;
+        Ok((arguments, repairs))
     }
 }
 

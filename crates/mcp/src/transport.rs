@@ -19,6 +19,7 @@ use crate::turn::{Admission, Turns};
 use batch::{BatchId, Batches};
 use decode::{Decoded, Refusal, decode};
 use lines::LONGEST;
+use parse::{Parsed, Unread};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetExtensions,
     JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -126,16 +127,15 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
         let parsed = if text.starts_with(b"[") {
             self.read_batch(text)
         } else {
-            parse::parse(text).map(|value| self.sort(value, text.len(), None))
+            parse::parse(text).map(|Parsed { value, cost }| self.sort(value, cost, None))
         };
-        if let Err(error) = parsed {
-            let refusal = Refusal::new(ErrorCode::PARSE_ERROR, format!("parse error: {error}"));
-            let refusal = refusal.of(decode::id_of(text).as_ref());
+        if let Err(unread) = parsed {
+            let refusal = unread.refusal().of(decode::id_of(text).as_ref());
             self.push(refusal.to_bytes());
         }
     }
 
-    fn read_batch(&mut self, text: &[u8]) -> serde_json::Result<()> {
+    fn read_batch(&mut self, text: &[u8]) -> Result<(), Unread> {
         let refuse = |message: String| Refusal::new(ErrorCode::INVALID_REQUEST, message).to_bytes();
         if !self.link.batches() {
             // It is not kept, only looked at, to tell what is wrong with it.
@@ -145,7 +145,8 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
             ));
             return Ok(());
         }
-        let Value::Array(values) = parse::parse(text)? else {
+        let Parsed { value, cost } = parse::parse(text)?;
+        let Value::Array(values) = value else {
             return Ok(());
         };
         if values.is_empty() || values.len() > batch::MOST {
@@ -155,7 +156,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
             )));
             return Ok(());
         }
-        let bytes = text.len() / values.len();
+        let bytes = cost / values.len();
         let batch = self.batches.open(values.len());
         for value in values {
             self.sort(value, bytes, Some(batch));

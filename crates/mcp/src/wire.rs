@@ -103,13 +103,16 @@ fn structured(content: &[Content]) -> Option<Value> {
         .map(Value::Object)
 }
 
+/// How many tools an error names.
+const MOST_NAMED: usize = 60;
+
 /// Not a result: the model asked for nothing that the client was offered.
 pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> ErrorData {
     let known = runtime.tools().names();
     let similar = haft::ops::text::spelling::closest(name, known.iter().cloned(), 3);
     let shown: String = name.chars().take(100).collect();
     let hint = if similar.is_empty() {
-        format!("there are: {}", known.join(", "))
+        format!("there are: {}", haft::ops::text::few(&known, MOST_NAMED))
     } else {
         format!("did you mean {}?", similar.join(" or "))
     };

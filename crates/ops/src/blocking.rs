@@ -6,6 +6,7 @@
 //! are synced), and file systems that can hang because a network is behind them.
 
 use crate::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How long work can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,10 +27,26 @@ pub async fn run<T: Send + 'static>(
 ) -> Result<T> {
     match weight {
         Weight::Light => work(),
-        Weight::Heavy => tokio::task::spawn_blocking(work)
+        Weight::Heavy => on_a_thread(work)
             .await
-            .unwrap_or_else(|error| Err(Error::Fault(error.to_string()))),
+            .unwrap_or_else(|error| Err(Error::Fault(error))),
     }
+}
+
+/// Runs work on a thread that may wait.
+///
+/// # Errors
+/// Why nothing came of it: it panicked, or the system has no thread to give, where
+/// tokio would panic.
+pub async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::result::Result<T, String> {
+    let started = AssertUnwindSafe(|| tokio::task::spawn_blocking(work));
+    let task = catch_unwind(started).map_err(|_| {
+        "no thread can be started: the system's limit of threads or of memory is reached; try again later"
+            .to_owned()
+    })?;
+    task.await.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -142,6 +142,16 @@ pub enum Program {
     Direct(Vec<OsString>),
 }
 
+impl Program {
+    /// How long its longest word is, in bytes.
+    fn longest_word(&self) -> usize {
+        match self {
+            Self::Shell { script, .. } => script.len(),
+            Self::Direct(words) => words.iter().map(|word| word.len()).max().unwrap_or(0),
+        }
+    }
+}
+
 /// What a command reads from its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {

@@ -14,6 +14,7 @@ pub mod executor;
 mod git;
 pub mod glob;
 pub mod list;
+pub mod memory;
 pub mod messenger;
 pub mod picture;
 pub mod private;

@@ -8,16 +8,19 @@
 //! extra line.
 
 pub mod brace;
+pub mod brief;
 pub mod decode;
 pub mod diff;
 pub mod duration;
 pub mod limit;
 pub mod lines;
+pub mod moment;
 pub mod nearest;
 pub mod size;
 pub mod sniff;
 pub mod spelling;
 
+pub use brief::{brief, few};
 pub use duration::{seconds, short};
 pub use limit::{
     Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, middle, middle_of, truncate_head, truncate_tail,

@@ -5,6 +5,7 @@
 //! it without a thread, and only its holder competes with other processes.
 
 pub(crate) mod form;
+mod log;
 mod make;
 mod open;
 

@@ -52,6 +52,14 @@ pub enum Problem {
         /// The log's name.
         log: String,
     },
+    /// A log that cannot be read. SQLite would write over it.
+    #[error(
+        "has a damaged log, {log}: what was recorded last is only there, and may be missing from now on"
+    )]
+    DamagedLog {
+        /// The log's name.
+        log: String,
+    },
     /// Gone or replaced since it was opened.
     #[error("was moved, removed or replaced while it was in use")]
     Moved,
@@ -82,6 +90,9 @@ impl Problem {
             Self::Foreign | Self::OtherKind { .. } => "name another file",
             Self::Newer { .. } => "use the newer version, or name another file",
             Self::NotAFile { .. } => "name a regular file, or one that is not there yet",
+            Self::DamagedLog { .. } => {
+                "restore that log from a copy, or move it away to go on without what was recorded last"
+            }
             Self::Orphan { .. } => "put it back, or move that log away too",
             Self::Moved => "put it back, or start again to use what is there now",
             Self::ReadOnly { .. } => "change the permissions of the file or of its folder",

@@ -366,14 +366,21 @@ fn texts(entry: &mut Entry) -> impl Iterator<Item = &mut String> {
 }
 
 fn millis(time: SystemTime) -> i64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
+    let whole = |distance: Duration| i64::try_from(distance.as_millis()).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => whole(since),
+        Err(before) => -whole(before.duration()),
+    }
 }
 
 fn time(millis: i64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+    let distance = Duration::from_millis(millis.unsigned_abs());
+    let found = if millis >= 0 {
+        SystemTime::UNIX_EPOCH.checked_add(distance)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_sub(distance)
+    };
+    found.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// The beginning of the first text in a message, on one line.

@@ -301,3 +301,57 @@ fn what_may_not_be_written_is_told() {
     }
     chmod("folder", 0o755);
 }
+
+/// SQLite takes a log with such a header for an empty one, and writes over it.
+#[tokio::test]
+async fn a_log_with_a_damaged_header_is_told_and_kept() {
+    let temp = folder();
+    let first = store(&temp);
+    put(&first, "f", b"in the log").await.unwrap();
+    let whole = fs::read(temp.path().join("store.db-wal")).unwrap();
+    let crashed = |name: &str, log: &[u8]| {
+        let folder = temp.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::copy(temp.path().join("store.db"), folder.join("store.db")).unwrap();
+        fs::write(folder.join("store.db-wal"), log).unwrap();
+        folder.join("store.db")
+    };
+    let damaged = |at: usize| {
+        let mut log = whole.clone();
+        log[at] ^= 0x40;
+        log
+    };
+    let zeroed = [vec![0; 32], whole[32..].to_vec()].concat();
+    // The magic, the version, the size of a page, the salts, and both checksums.
+    let mut logs: Vec<_> = [0, 3, 6, 10, 17, 22, 25, 31].map(damaged).into();
+    logs.push(zeroed);
+    for (number, log) in logs.iter().enumerate() {
+        let file = crashed(&format!("damaged{number}"), log);
+        let problem = refused(&file);
+        assert!(
+            matches!(&problem, Problem::DamagedLog { log } if log == "store.db-wal"),
+            "{number} {problem:?}"
+        );
+        let left = fs::read(file.with_file_name("store.db-wal")).unwrap();
+        assert!(left == *log, "the log is kept");
+        // Who moves it away goes on with the rest.
+        fs::remove_file(file.with_file_name("store.db-wal")).unwrap();
+        Database::open(&file).unwrap();
+    }
+    // Nothing can have been lost in these.
+    for (number, log) in [&[][..], &whole[..20], &whole[..32], &[7; 100]]
+        .iter()
+        .enumerate()
+    {
+        Database::open(crashed(&format!("short{number}"), log)).unwrap();
+    }
+    let taken_up = Store::new(Database::open(crashed("whole", &whole)).unwrap(), "test");
+    assert_eq!(get(&taken_up, "f").await.unwrap(), b"in the log");
+    // One that is in use has a good one, also after it was begun anew.
+    for number in 0..400 {
+        put(&first, &format!("g{number}"), &[b'x'; 9000])
+            .await
+            .unwrap();
+    }
+    Database::open(temp.path().join("store.db")).unwrap();
+}

@@ -42,6 +42,21 @@ impl Record {
         }
     }
 
+    /// Events that are about to be told.
+    pub(crate) async fn note(&self, events: Vec<(u64, String)>) -> Result<(), NotRecorded> {
+        let batch = Batch {
+            events,
+            ..Batch::default()
+        };
+        match &self.session {
+            None => Ok(()),
+            Some(session) => session
+                .commit_lightly(batch)
+                .await
+                .map_err(|error| NotRecorded(error.to_string())),
+        }
+    }
+
     /// One transaction. The numbers are those of its messages.
     pub(crate) async fn commit(&self, batches: Vec<Batch>) -> Result<Vec<i64>, NotRecorded> {
         match &self.session {

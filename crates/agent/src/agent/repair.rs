@@ -224,7 +224,7 @@ impl Run {
         // File systems keep time less exactly than clocks.
         let since = open.since - std::time::Duration::from_secs(1);
         let changes = self.shared.runtime.changed_since(since, NAMED).await;
-        let when = humantime::format_rfc3339_seconds(open.since);
+        let when = haft::ops::text::moment::to_seconds(open.since);
         let looked = match changes.is_complete {
             true => "",
             false => " (not all files could be looked at)",

@@ -148,11 +148,13 @@ impl Run {
             Begin::Prompt(text) => text,
             Begin::Compact => {
                 self.teller.send(start);
+                self.commit(self.batch()).await?;
                 self.compact().await?;
                 return Ok(Some(End::Done));
             }
             Begin::Resume(resumed) => {
                 self.teller.send(start);
+                self.commit(self.batch()).await?;
                 if let Some(end) = self.take_up(&resumed).await? {
                     return Ok(Some(end));
                 }
@@ -338,8 +340,15 @@ impl Run {
             batch.state = Some(Value::Object(state.snapshot()).to_string());
         }
         let (message, first) = unsaid.map(|unsaid| (unsaid.message, unsaid.batch)).unzip();
-        let batches = first.into_iter().chain([batch]).collect();
-        let mut ids = record.commit(batches).await?;
+        let batches: Vec<Batch> = first.into_iter().chain([batch]).collect();
+        let events = batches.iter().flat_map(|batch| &batch.events);
+        let events: Vec<u64> = events.map(|(number, _)| *number).collect();
+        let committed = record.commit(batches).await;
+        let mut ids = committed.inspect_err(|_| self.teller.not_recorded())?;
+        self.teller.recorded(events);
+        if message.is_some() {
+            self.teller.awaits(false);
+        }
         self.remembered.store(changes, Ordering::Relaxed);
         if let Some(kept) = kept {
             kept.recorded();

@@ -31,7 +31,10 @@ impl Run {
         if calls.is_empty() {
             return self.last_answer(answer).await;
         }
-        let prepared = self.prepare(calls).await;
+        let prepared = match unmade(answer.stop) {
+            None => self.prepare(calls).await,
+            Some(why) => calls.into_iter().map(|call| not_made(call, why)).collect(),
+        };
         let message = Message::Assistant(answer);
         let batch = Batch {
             messages: vec![recorded(&message)],
@@ -44,6 +47,7 @@ impl Run {
             self.begun(&prepared);
             None
         } else {
+            self.teller.awaits(true);
             Some(Unsaid { message, batch })
         };
         let made = self.make(&prepared, unsaid).await;
@@ -254,6 +258,26 @@ impl Run {
             self.teller.send(event);
         }
         Ok(next)
+    }
+}
+
+/// Why the calls of an answer are not made: it is not complete, so nobody knows what else
+/// it would have said.
+fn unmade(stop: Stop) -> Option<&'static str> {
+    match stop {
+        Stop::End | Stop::Calls => None,
+        Stop::Length => Some(
+            "the answer reached the most tokens that one may have and was cut; make the call again, with less at once",
+        ),
+        Stop::Refusal => Some("the provider withheld the rest of the answer"),
+        Stop::Interrupted => Some("the answer was interrupted"),
+    }
+}
+
+fn not_made(call: ToolCall, why: &str) -> Prepared {
+    Prepared {
+        instead: Some(Reply::error(format!("the call was not made: {why}"))),
+        ..Prepared::new(call)
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod reply;
 mod transport;
+mod watch;
 mod words;
 
 use super::address::Endpoint;
@@ -35,6 +36,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use transport::Outgoing;
+use watch::Written;
 
 /// What an answer of an unknown model of Anthropic's may have.
 const DEFAULT_OUTPUT: u64 = 8192;
@@ -266,9 +268,12 @@ impl Model for Speaker {
         let stream = self.protocol().stream(words::nothing(), outgoing.clone());
         let mut stream = stream.map_err(|error| self.impossible(&error))?;
         let mut next = async || poll_fn(|cx| outgoing.read(|| stream.poll_next_unpin(cx))).await;
+        let mut written = Written::default();
         while let Some(item) = next().await {
             match item {
                 Ok(Item::Event(event)) => {
+                    let heard = written.hear(&event);
+                    heard.map_err(|what| self.blamed.error(Trouble::Malformed, &what))?;
                     if let Some(piece) = piece(event) {
                         show(piece);
                     }
@@ -281,7 +286,7 @@ impl Model for Speaker {
         let response = poll_fn(|cx| outgoing.read_all(|| response.as_mut().poll(cx))).await;
         let response = response.map_err(|error| self.failed(&error, &outgoing))?;
         outgoing.drain().await;
-        self.read(response)
+        self.read(response, &written, &outgoing.watch())
     }
 }
 

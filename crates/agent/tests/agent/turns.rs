@@ -433,3 +433,29 @@ async fn too_long_for_the_model_is_made_shorter_once() {
     assert_eq!(of(&events, "compaction").len(), 1);
     assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
 }
+
+/// What else such an answer would have said nobody knows.
+#[tokio::test]
+async fn the_calls_of_an_answer_that_was_cut_are_not_made() {
+    for (stop, why) in [
+        (Stop::Length, "most tokens"),
+        (Stop::Refusal, "withheld"),
+        (Stop::Interrupted, "interrupted"),
+    ] {
+        let bed = Bed::new();
+        let write = json!({ "path": "made.txt", "content": "x" });
+        let Next::Says(answer) = calls([("1", "write", write)]) else {
+            panic!("an answer");
+        };
+        let cut = Next::Says(Answer { stop, ..answer });
+        let model = Scripted::new([cut, text("I see.")]);
+        let events = run(&bed.agent(&model), "Go").await;
+        assert_eq!(events.last().unwrap()["text"], "I see.", "{events:#?}");
+        assert_eq!(of(&events, "tool_start").len(), 0);
+        assert!(!bed.folder.path().join("made.txt").exists(), "{stop:?}");
+        let results = results(&model.last());
+        assert!(results[0].is_error);
+        let text = said(&results[0]);
+        assert!(text.contains("not made") && text.contains(why), "{text}");
+    }
+}

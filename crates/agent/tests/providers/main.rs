@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod caching;
 #[cfg(test)]
+mod calls;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod faults;

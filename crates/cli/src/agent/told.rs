@@ -30,7 +30,7 @@ pub(super) async fn told(settings: &Settings, model: &model::Model, runtime: &Ru
     let config = settings.folders.config.as_deref();
     let wanted = instructions(&settings.work_dir, config).await;
     note(settings, &wanted.warnings);
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let now = haft::ops::text::moment::to_seconds(SystemTime::now());
     let date = now.split('T').next().unwrap_or_default();
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let guidance = runtime.guidance();

@@ -59,7 +59,8 @@ pub(crate) fn prompt(words: Option<&str>) -> Result<String, Failure> {
         return Ok(prompt);
     }
     let (done, waits) = std::sync::mpsc::channel::<()>();
-    let hint = std::thread::spawn(move || {
+    // It only tells; where no thread is to be had nothing is told.
+    let hint = std::thread::Builder::new().spawn(move || {
         if waits.recv_timeout(Duration::from_secs(3))
             == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
         {
@@ -69,7 +70,7 @@ pub(crate) fn prompt(words: Option<&str>) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = stdin.lock().take(MOST + 1).read_to_end(&mut bytes);
     drop(done);
-    let _ = hint.join();
+    let _ = hint.map(std::thread::JoinHandle::join);
     read.map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
     if bytes.len() as u64 > MOST {
         return Err(Failure::usage(

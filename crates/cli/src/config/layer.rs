@@ -7,6 +7,7 @@ use super::redact;
 use super::value;
 use super::yaml::{self, Content, Node, Place};
 use crate::exit::Failure;
+use haft::ops::text::brief;
 use haft::ops::text::decode::visible;
 use haft::ops::text::spelling::closest;
 use std::path::{Path, PathBuf};
@@ -156,7 +157,10 @@ impl Layer {
         let within = section
             .map(|section| format!(" in {section}"))
             .unwrap_or_default();
-        let mut message = format!("unknown key \"{}\"{within}", visible(&name.text));
+        let mut message = format!(
+            "unknown key \"{}\"{within}",
+            visible(&brief(&name.text, 100))
+        );
         let near = closest(&name.text, keys::names_in(section), 1);
         // The right name at the wrong depth is as common as a slip.
         let elsewhere = keys::KEYS

@@ -6,6 +6,7 @@ use crate::interrupts::ends_within;
 use haft_testing::model::{Says, Turn};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 /// How many kills there are, in all threads together.
@@ -221,6 +222,63 @@ fn a_session_survives_any_kill() {
         unknown > 0,
         "no kill came while a call ran: the test proves nothing"
     );
+}
+
+/// Whoever has read a line of `--json` finds its event in the record, however soon after
+/// that haft was killed.
+#[test]
+fn what_was_printed_before_a_kill_is_recorded() {
+    let turns = || {
+        let look = json!({ "path": "notes.txt" });
+        let change = json!({ "command": "echo done >> log" });
+        vec![
+            Says::calling("c1", "read", &look).into(),
+            Says::calling("c2", "bash", &change).into(),
+            Says::text("Both.")
+                .call("c3", "read", &look)
+                .call("c4", "bash", &change)
+                .into(),
+            Turn::text("All done."),
+        ]
+    };
+    let (mut starts, mut is_over) = (0, false);
+    for killed_at in 0.. {
+        let bed = Bed::new(turns());
+        std::fs::write(bed.work("notes.txt"), "a note\n").unwrap();
+        let mut child = bed.command(&["run", "Go", "--json"]).spawn().unwrap();
+        let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut seen: Vec<Value> = Vec::new();
+        while seen.len() <= killed_at {
+            let Some(line) = printed.next() else {
+                is_over = true;
+                break;
+            };
+            let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let kind = event["type"].as_str().unwrap();
+            if !matches!(kind, "message_update" | "tool_update") {
+                seen.push(event);
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let session = seen[0]["session"].as_str().unwrap();
+        let exported = lines(&bed.says(&["sessions", "export", session]));
+        for event in &seen {
+            let kind = event["type"].as_str().unwrap();
+            starts += usize::from(matches!(kind, "turn_start" | "tool_start"));
+            let is_recorded = exported.iter().any(|line| {
+                line["seq"] == event["seq"] && line.to_string().contains(&format!("\"{kind}\""))
+            });
+            assert!(
+                is_recorded,
+                "killed at {killed_at}: {event} is not in {exported:#?}"
+            );
+        }
+        if is_over {
+            break;
+        }
+    }
+    assert!(starts > 20, "{starts}");
 }
 
 /// A command that was left alone may write until it is ended: that is told too.

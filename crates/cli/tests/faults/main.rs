@@ -6,6 +6,7 @@
     reason = "tests make trouble themselves, and fail by panicking"
 )]
 
+mod bounds;
 mod edges;
 mod kills;
 mod races;

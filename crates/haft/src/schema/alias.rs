@@ -5,6 +5,10 @@ use super::notes::Notes;
 use crate::Problem;
 use serde_json::{Map, Value};
 
+/// Who sends more names that the tool does not have means none of its parameters by
+/// them: they are told which are unknown.
+const MOST_UNKNOWN: usize = 100;
+
 /// What a name that the tool does not have stands for.
 enum Meant {
     This(String),
@@ -22,8 +26,12 @@ pub(super) fn rename(arguments: &mut Map<String, Value>, schema: &Value, notes: 
     let unknown: Vec<String> = arguments
         .keys()
         .filter(|name| !known.contains_key(*name))
+        .take(MOST_UNKNOWN + 1)
         .cloned()
         .collect();
+    if unknown.len() > MOST_UNKNOWN {
+        return;
+    }
     for name in unknown {
         let Some(given) = arguments.get(&name).cloned() else {
             continue;
@@ -41,7 +49,7 @@ pub(super) fn rename(arguments: &mut Map<String, Value>, schema: &Value, notes: 
             },
             Meant::Misfit(near) => {
                 arguments.remove(&name);
-                notes.problems.push(misfit(&name, &near, known));
+                notes.problem(misfit(&name, &near, known));
                 continue;
             }
             Meant::Nothing => continue,

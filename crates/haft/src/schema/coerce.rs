@@ -33,7 +33,7 @@ pub(super) fn arguments(
         }
         let is_blank = ranges == Ranges::Clamp && is_blank(value, schema);
         if is_blank {
-            notes.repair(name, format!("{value} taken as not given"));
+            notes.repair(name, format!("{} taken as not given", brief(value)));
         }
         !is_blank
     });
@@ -263,10 +263,5 @@ fn shortest(value: &Value, schema: &Value, name: &str) -> Option<Value> {
 
 /// A value, short enough for a list of repairs.
 fn brief(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= 40 {
-        text
-    } else {
-        format!("{}…", text.chars().take(40).collect::<String>())
-    }
+    haft_ops::text::brief(value, 40)
 }

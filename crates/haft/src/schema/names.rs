@@ -274,9 +274,15 @@ pub(super) const ON_IN_SEARCH: &[&str] = &["n", "linenumbers", "showlinenumbers"
 /// The one thing some models put all the others into.
 pub(super) const WRAPPERS: &[&str] = &["arguments", "args", "parameters", "params", "input"];
 
+/// No name that says something is longer.
+const LONGEST: usize = 1_000;
+
 /// Letters and digits only, lower case: `filePath`, `file-path` and `file_path`
-/// are one name.
+/// are one name. What is too long for one becomes something that no name is.
 pub(super) fn fold(name: &str) -> String {
+    if name.len() > LONGEST {
+        return "\0".to_owned();
+    }
     name.chars()
         .filter(|c| c.is_alphanumeric())
         .flat_map(char::to_lowercase)

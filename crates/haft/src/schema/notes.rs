@@ -3,21 +3,75 @@
 use super::Repair;
 use super::coerce::integer;
 use super::names::{IDS, fold};
-use crate::Problem;
+use crate::{Invalid, Problem};
+use haft_ops::text::brief::{NAME, brief};
 use serde_json::{Map, Value};
 
+/// More problems than this help nobody.
+pub(super) const MOST_PROBLEMS: usize = 10;
+/// Nor does anybody read more repairs.
+const MOST_REPAIRS: usize = 50;
+/// How many characters of a repair are kept.
+const REPAIR: usize = 300;
+
+/// However much there is to say about the arguments, only so much of it is kept; the
+/// rest is counted.
 #[derive(Default)]
 pub(super) struct Notes {
-    pub(super) repairs: Vec<Repair>,
-    pub(super) problems: Vec<Problem>,
+    repairs: Vec<Repair>,
+    more_repairs: usize,
+    problems: Vec<Problem>,
+    more_problems: usize,
 }
 
 impl Notes {
-    pub(super) fn repair(&mut self, parameter: &str, change: impl Into<String>) {
+    pub(super) fn repair(&mut self, parameter: &str, change: impl AsRef<str>) {
+        if self.repairs.len() >= MOST_REPAIRS {
+            self.more_repairs += 1;
+            return;
+        }
         self.repairs.push(Repair {
-            parameter: parameter.to_owned(),
-            change: change.into(),
+            parameter: brief(parameter, NAME),
+            change: brief(change.as_ref(), REPAIR),
         });
+    }
+
+    pub(super) fn problem(&mut self, problem: Problem) {
+        if self.problems.len() >= MOST_PROBLEMS {
+            self.more_problems += 1;
+            return;
+        }
+        self.problems.push(problem.shortened());
+    }
+
+    /// Counts problems that nobody looked at.
+    pub(super) fn more_problems(&mut self, more: usize) {
+        self.more_problems += more;
+    }
+
+    /// The repairs, if nothing is wrong.
+    pub(super) fn into_repairs(self) -> Result<Vec<Repair>, Invalid> {
+        let Self {
+            mut repairs,
+            more_repairs,
+            mut problems,
+            more_problems,
+        } = self;
+        if !problems.is_empty() {
+            // Missing ones first: that line is what a caller reads.
+            problems.sort_by_key(|problem| !matches!(problem, Problem::Missing(_)));
+            if more_problems > 0 {
+                problems.push(Problem::Other(format!("and {more_problems} more problems")));
+            }
+            return Err(Invalid { problems });
+        }
+        if more_repairs > 0 {
+            repairs.push(Repair {
+                parameter: String::new(),
+                change: format!("and {more_repairs} more repairs"),
+            });
+        }
+        Ok(repairs)
     }
 
     /// Gives a parameter the value that came under another name. Who says both
@@ -46,7 +100,7 @@ impl Notes {
             Some(same) if *same == value || is_same_number(same, &value) => {
                 self.repair(name, format!("\"{alias}\" said the same and was dropped"));
             }
-            Some(_) => self.problems.push(Problem::Conflict {
+            Some(_) => self.problem(Problem::Conflict {
                 name: name.to_owned(),
                 alias: alias.to_owned(),
             }),
@@ -63,14 +117,17 @@ impl Notes {
         {
             self.repair(&within(&field), change);
         }
-        let problems = inner.problems.into_iter().map(|problem| match problem {
-            Problem::Conflict { name, alias } => Problem::Conflict {
-                name: within(&name),
-                alias: within(&alias),
-            },
-            other => other,
-        });
-        self.problems.extend(problems);
+        for problem in inner.problems {
+            self.problem(match problem {
+                Problem::Conflict { name, alias } => Problem::Conflict {
+                    name: within(&name),
+                    alias: within(&alias),
+                },
+                other => other,
+            });
+        }
+        self.more_repairs += inner.more_repairs;
+        self.more_problems += inner.more_problems;
     }
 }
 

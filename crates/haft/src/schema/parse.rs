@@ -1,11 +1,9 @@
 //! JSON as models write it.
 
 use super::mend::mended;
-use crate::{Invalid, Problem};
-use serde::Deserialize;
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use crate::{Invalid, Problem, json};
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use std::fmt;
 
 /// How often arguments may be text that holds them: more is no slip any more.
 const MAX_ENCODED: usize = 3;
@@ -16,8 +14,8 @@ const MAX_ENCODED: usize = 3;
 /// words of Python.
 ///
 /// # Errors
-/// When it is not JSON, with the place where it stops to be, or when a name
-/// stands twice in one object.
+/// When it is not JSON, with the place where it stops to be, when a name stands twice
+/// in one object, or when it has more values than is reasonable ([`json::MOST_VALUES`]).
 pub fn parse_arguments(text: &str) -> Result<Value, Invalid> {
     parse(text).map(|(value, _)| value)
 }
@@ -45,89 +43,38 @@ fn decoded(text: &str, depth: usize, repairs: &mut Vec<String>) -> Result<Value,
     if text.is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    let first = match serde_json::from_str::<Unique>(text) {
-        Ok(Unique(Value::Null)) => return Ok(Value::Object(serde_json::Map::new())),
+    let first = match parsed(text)? {
+        Ok(Value::Null) => return Ok(Value::Object(serde_json::Map::new())),
         // A string that holds JSON again: some models encode twice.
-        Ok(Unique(Value::String(inner)))
+        Ok(Value::String(inner))
             if depth < MAX_ENCODED
                 && (inner.trim().is_empty() || inner.trim_start().starts_with(['{', '"', '`'])) =>
         {
             repairs.push("the arguments were encoded twice".to_owned());
             return decoded(&inner, depth + 1, repairs);
         }
-        Ok(Unique(value)) => return Ok(value),
+        Ok(value) => return Ok(value),
         Err(error) => error,
     };
     let mended = mended(text);
-    let Unique(value) = serde_json::from_str(&mended.text).map_err(|_| invalid(&first))?;
+    let value = parsed(&mended.text)?.map_err(|_| invalid(&first))?;
     repairs.push(format!("the JSON was mended: {}", mended.found.join(", ")));
     Ok(value)
 }
 
-/// JSON in which no name stands twice in one object: the last one would win,
-/// and nobody can know that it was meant.
-struct Unique(Value);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor).map(Self)
-    }
-}
-
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut object = serde_json::Map::new();
-        while let Some((name, Unique(value))) = entries.next_entry::<String, Unique>()? {
-            if object.contains_key(&name) {
-                return Err(A::Error::custom(format!("\"{name}\" is given twice")));
-            }
-            object.insert(name, value);
-        }
-        Ok(Value::Object(object))
+/// Parses a text, unless that would cost too much. What only looks as if it would is no
+/// JSON, and may still be mended.
+fn parsed(text: &str) -> Result<Result<Value, serde_json::Error>, Invalid> {
+    let Some(why) = json::excess(text.as_bytes()) else {
+        return Ok(json::parse_strict(text.as_bytes()));
+    };
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(IgnoredAny) => Err(Invalid {
+            problems: vec![Problem::Other(format!(
+                "the arguments are too large: they have {why}; send less at once, or large data as one string"
+            ))],
+        }),
+        Err(error) => Ok(Err(error)),
     }
 }
 

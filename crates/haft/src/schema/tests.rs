@@ -442,3 +442,62 @@ proptest! {
         let _ = parse_arguments(&text);
     }
 }
+
+#[test]
+fn however_much_is_wrong_little_is_said() {
+    let unknown: Map<String, Value> = (0..50_000)
+        .map(|number| (format!("k{number}"), json!(1)))
+        .collect();
+    let said = refused(Value::Object(unknown));
+    assert!(
+        said.contains("missing required parameter \"city\""),
+        "{said}"
+    );
+    assert!(said.contains("unknown parameter \"k0\""), "{said}");
+    assert!(
+        said.contains("more problems") && said.len() < 4_000,
+        "{said}"
+    );
+
+    let long = "x".repeat(1 << 20);
+    let mut with_long = Map::new();
+    with_long.insert(long.clone(), json!(1));
+    for arguments in [
+        Value::Object(with_long),
+        json!({ "city": [], "units": long }),
+        json!({ "city": "a", "days": long }),
+        json!({ "city": "a", "tags": vec![1.5; 10_000] }),
+        Value::String(format!("{{\"{long}\": 1, \"{long}\": 2}}")),
+        Value::String(format!("[{}1]", "1,".repeat(200_000))),
+    ] {
+        let said = refused(arguments);
+        assert!(said.len() < 4_000, "{} {said:.300}", said.len());
+    }
+    // Conflicts and repairs are counted too.
+    let same: Map<String, Value> = (0..5_000)
+        .map(|number| (format!("ci{}ty", "_".repeat(number % 90)), json!(number)))
+        .chain([("city".to_owned(), json!("x"))])
+        .collect();
+    assert!(refused(Value::Object(same)).len() < 4_000);
+    let tags = json!({ "city": "a", "tags": vec![true; 5_000] });
+    let (_, repairs) = prepared(tags);
+    assert_eq!(repairs.len(), 51);
+    assert_eq!(repairs[50], ": and 4950 more repairs");
+}
+
+#[test]
+fn somebody_elses_schema_says_little_about_a_long_value() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "a": { "type": "string", "pattern": "^b", "maxLength": 3 } },
+    });
+    let checker = Checker::new(&schema, Ranges::Refuse);
+    let error = checker
+        .prepare(json!({ "a": "x".repeat(1 << 20) }))
+        .unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("parameter \"a\"") && said.len() < 2_000,
+        "{said:.300}"
+    );
+}

@@ -1,24 +1,30 @@
 //! Validation errors as sentences about parameters.
 
+use super::notes::{MOST_PROBLEMS, Notes};
 use crate::Problem;
+use haft_ops::text::brief::{FEW, brief, few};
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
-/// More problems than this help nobody.
-const MAX_PROBLEMS: usize = 10;
+/// What the validator says about a value, in characters at most. It repeats the value.
+const SAID: usize = 300;
 
-pub(super) fn problems(validator: &Validator, arguments: &Value, schema: &Value) -> Vec<Problem> {
+pub(super) fn problems(
+    validator: &Validator,
+    arguments: &Value,
+    schema: &Value,
+    notes: &mut Notes,
+) {
     if validator.is_valid(arguments) {
-        return Vec::new();
+        return;
     }
     let known: Vec<String> = schema
         .get("properties")
         .and_then(Value::as_object)
         .map(|properties| properties.keys().cloned().collect())
         .unwrap_or_default();
-    let mut problems: Vec<Problem> = Vec::new();
-    for error in validator.iter_errors(arguments).take(MAX_PROBLEMS) {
+    for error in validator.iter_errors(arguments).take(MOST_PROBLEMS) {
         let name = parameter(error.instance_path().as_str());
         let got = shown(error.instance());
         match error.kind() {
@@ -26,24 +32,25 @@ pub(super) fn problems(validator: &Validator, arguments: &Value, schema: &Value)
                 let property = property
                     .as_str()
                     .map_or_else(|| property.to_string(), str::to_owned);
-                problems.push(Problem::Missing(if name.is_empty() {
+                notes.problem(Problem::Missing(if name.is_empty() {
                     property
                 } else {
                     format!("{name}.{property}")
                 }));
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
-                for extra in unexpected {
+                notes.more_problems(unexpected.len().saturating_sub(MOST_PROBLEMS));
+                for extra in unexpected.iter().take(MOST_PROBLEMS) {
                     let similar =
                         haft_ops::text::spelling::closest(extra, known.iter().cloned(), 1).pop();
-                    problems.push(Problem::Unknown {
+                    notes.problem(Problem::Unknown {
                         name: extra.clone(),
                         similar,
                         known: known.clone(),
                     });
                 }
             }
-            ValidationErrorKind::Type { kind } => problems.push(Problem::Wrong {
+            ValidationErrorKind::Type { kind } => notes.problem(Problem::Wrong {
                 name,
                 wanted: wanted(kind),
                 got,
@@ -53,27 +60,29 @@ pub(super) fn problems(validator: &Validator, arguments: &Value, schema: &Value)
                     .as_array()
                     .map(|options| options.iter().map(Value::to_string).collect())
                     .unwrap_or_default();
-                problems.push(Problem::Wrong {
+                notes.problem(Problem::Wrong {
                     name,
-                    wanted: format!("one of {}", options.join(", ")),
+                    wanted: format!("one of {}", few(&options, FEW)),
                     got,
                 });
             }
-            ValidationErrorKind::Minimum { limit } => problems.push(Problem::Wrong {
+            ValidationErrorKind::Minimum { limit } => notes.problem(Problem::Wrong {
                 name,
                 wanted: format!("at least {limit}"),
                 got,
             }),
-            ValidationErrorKind::Maximum { limit } => problems.push(Problem::Wrong {
+            ValidationErrorKind::Maximum { limit } => notes.problem(Problem::Wrong {
                 name,
                 wanted: format!("at most {limit}"),
                 got,
             }),
-            _ if name.is_empty() => problems.push(Problem::Other(error.to_string())),
-            _ => problems.push(Problem::Other(format!("parameter \"{name}\": {error}"))),
+            _ if name.is_empty() => notes.problem(Problem::Other(brief(error, SAID))),
+            _ => {
+                let said = brief(error, SAID);
+                notes.problem(Problem::Other(format!("parameter \"{name}\": {said}")));
+            }
         }
     }
-    problems
 }
 
 /// `/edits/0/old` as `edits[0].old`.

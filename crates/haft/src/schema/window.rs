@@ -85,7 +85,7 @@ pub(super) fn rename(
         _ => None,
     };
     if let Some((line, least)) = wrong {
-        notes.problems.push(Problem::Wrong {
+        notes.problem(Problem::Wrong {
             name: line.name.clone(),
             wanted: format!("at least {least}"),
             got: line.number.to_string(),
@@ -161,7 +161,7 @@ fn asked(
             } else {
                 "an integer"
             };
-            notes.problems.push(Problem::Wrong {
+            notes.problem(Problem::Wrong {
                 name,
                 wanted: wanted.to_owned(),
                 got: shown(&value),
@@ -180,7 +180,7 @@ fn asked(
 
 fn put(line: &mut Option<Line>, name: &str, number: i64, notes: &mut Notes) {
     match line {
-        Some(other) if other.number != number => notes.problems.push(Problem::Conflict {
+        Some(other) if other.number != number => notes.problem(Problem::Conflict {
             name: other.name.clone(),
             alias: name.to_owned(),
         }),

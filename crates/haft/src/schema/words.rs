@@ -7,7 +7,7 @@ use serde_json::Value;
 /// that is a test, and a shell knows it.
 pub(super) fn listed(line: &str) -> Option<Value> {
     let line = line.trim();
-    if !line.starts_with("[\"") {
+    if !line.starts_with("[\"") || crate::json::excess(line.as_bytes()).is_some() {
         return None;
     }
     let words: Vec<String> = serde_json::from_str(line).ok()?;

@@ -2,6 +2,9 @@
 
 use haft_ops::executor::Refusal;
 
+/// How many tools a message names: a session may have hundreds from other servers.
+const MOST_TOOLS: usize = 60;
+
 /// Said of a path in `/tmp` that is not there.
 pub(super) const PRIVATE_TEMP: &str = "In the sandbox /tmp is a private folder of this work folder, shared with its commands; the machine's own is not seen.";
 
@@ -13,7 +16,7 @@ pub(super) fn other_tools(similar: &[String], known: &[String]) -> String {
     format!(
         "{}Available tools: {}.",
         meant.unwrap_or_default(),
-        known.join(", ")
+        haft_ops::text::few(known, MOST_TOOLS)
     )
 }
 

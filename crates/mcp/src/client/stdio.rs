@@ -1,13 +1,13 @@
 //! A server that is a program: one JSON message a line, over its streams.
 
 use super::desk::Over;
+use crate::transport::decode::id_of;
 use crate::transport::{Line, Lines};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
     ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::service::RoleClient;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -170,23 +170,21 @@ impl Sieve {
 /// read is an answer all the same, so that nobody waits for it.
 pub(super) fn messages(text: &[u8]) -> impl Iterator<Item = ServerJsonRpcMessage> {
     let text = String::from_utf8_lossy(text);
-    let many = match serde_json::from_str(&text) {
-        Ok(Value::Array(many)) => many,
-        Ok(one @ Value::Object(_)) => vec![one],
-        Ok(_) => Vec::new(),
-        // What is nested too deeply to be read may still be somebody's answer.
-        Err(_) => serde_json::from_str(&text)
-            .map(|envelope: Envelope| json!({ "id": envelope.id }))
+    let parsed = match haft::json::excess(text.as_bytes()) {
+        None => serde_json::from_str(&text).ok(),
+        Some(_) => None,
+    };
+    let many = match parsed {
+        Some(Value::Array(many)) => many,
+        Some(one @ Value::Object(_)) => vec![one],
+        Some(_) => Vec::new(),
+        // What is too deep or too much to be read may still be somebody's answer.
+        None => id_of(text.as_bytes())
+            .map(|id| json!({ "id": id }))
             .into_iter()
             .collect(),
     };
     many.into_iter().filter_map(message)
-}
-
-/// As much of a message as can always be read.
-#[derive(Deserialize)]
-struct Envelope {
-    id: Value,
 }
 
 fn message(value: Value) -> Option<ServerJsonRpcMessage> {

@@ -8,7 +8,7 @@ use super::reply::{self, Payload, bare, json, later, refused, said};
 use super::session::{Incoming, Session};
 use super::standard;
 use crate::transport::decode::{Decoded, Refusal, decode, id_of};
-use crate::transport::parse::parse;
+use crate::transport::parse::{Parsed, parse};
 use crate::transport::{BOM, batch};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
@@ -65,12 +65,12 @@ pub(super) async fn post<B: Body>(shared: &Arc<Shared>, parts: Parts, body: B) -
     };
     let text = bytes.strip_prefix(BOM).unwrap_or(&bytes).trim_ascii();
     match parse(text) {
-        Ok(Value::Array(messages)) => many(shared, headers, messages, text.len(), room).await,
-        Ok(message) => one(shared, headers, message, text.len(), room).await,
-        Err(error) => {
-            let refusal = Refusal::new(ErrorCode::PARSE_ERROR, format!("parse error: {error}"));
-            refused(&refusal.of(id_of(text).as_ref()))
-        }
+        Ok(Parsed {
+            value: Value::Array(messages),
+            cost,
+        }) => many(shared, headers, messages, cost, room).await,
+        Ok(Parsed { value, cost }) => one(shared, headers, value, cost, room).await,
+        Err(unread) => refused(&unread.refusal().of(id_of(text).as_ref())),
     }
 }
 

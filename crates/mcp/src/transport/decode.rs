@@ -6,7 +6,11 @@ use rmcp::model::{
     ClientRequest, ErrorCode, JsonObject, RequestId, RequestMetaObject,
 };
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+
+/// The longest id that is repeated to whoever sent what cannot be read.
+const LONGEST_ID: usize = 1_024;
 
 /// What a value turned out to be.
 #[derive(Debug)]
@@ -68,11 +72,14 @@ fn unfit(id: Option<&Value>, message: &str) -> Decoded {
 /// has half a character in it still belongs to a call that somebody waits for.
 pub(crate) fn id_of(text: &[u8]) -> Option<Value> {
     #[derive(Deserialize)]
-    struct Envelope {
-        id: Value,
+    struct Envelope<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
     }
-    let envelope: Envelope = serde_json::from_slice(text).ok()?;
-    Some(envelope.id)
+    let envelope: Envelope<'_> = serde_json::from_slice(text).ok()?;
+    let id = envelope.id.get();
+    let is_id = id.len() <= LONGEST_ID && !id.starts_with(['[', '{']);
+    is_id.then(|| serde_json::from_str(id).ok())?
 }
 
 /// Decodes one message.
@@ -200,5 +207,8 @@ mod tests {
         assert!(serde_json::from_slice::<Value>(half).is_err());
         assert_eq!(id_of(half), Some(json!("x")));
         assert_eq!(id_of(b"{\"id\":7"), None);
+        let long = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
+        assert_eq!(id_of(long.as_bytes()), None);
+        assert_eq!(id_of(b"{\"id\":[[1]]}"), None);
     }
 }

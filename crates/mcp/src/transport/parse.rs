@@ -3,21 +3,63 @@
 //! has to hear of, so such arguments stay the text that came: whoever takes the call
 //! reads it as it reads text, and says what is wrong with it.
 
+use super::decode::Refusal;
+use haft::json::{self, Shape};
+use rmcp::model::ErrorCode;
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::map::Entry;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use std::cell::Cell;
-use std::fmt;
 
-/// Parses a message, or an array of them.
-pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Value> {
-    let repeated = Cell::new(false);
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let mut value = Noting(&repeated).deserialize(&mut json)?;
-    json.end()?;
-    if repeated.get() {
+/// A message, or an array of them.
+pub(crate) struct Parsed {
+    pub(crate) value: Value,
+    /// What it costs to hold, in bytes: its text and its values.
+    pub(crate) cost: usize,
+}
+
+/// A text that was not read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// It is not JSON.
+    NoJson(serde_json::Error),
+    /// It has too much of something.
+    TooMuch(&'static str),
+}
+
+impl From<serde_json::Error> for Unread {
+    fn from(error: serde_json::Error) -> Self {
+        Self::NoJson(error)
+    }
+}
+
+impl Unread {
+    /// What is answered to it.
+    pub(crate) fn refusal(&self) -> Refusal {
+        match self {
+            Self::NoJson(error) => {
+                Refusal::new(ErrorCode::PARSE_ERROR, format!("parse error: {error}"))
+            }
+            Self::TooMuch(why) => Refusal::new(
+                ErrorCode::INVALID_REQUEST,
+                format!(
+                    "message too large: it has {why}; send less at once, or large data as one string"
+                ),
+            ),
+        }
+    }
+}
+
+/// Parses a message, or an array of them. What would cost too much is not read at all.
+pub(crate) fn parse(text: &[u8]) -> Result<Parsed, Unread> {
+    let shape = Shape::of(text);
+    if let Some(why) = shape.excess() {
+        // Who sent something that is no JSON has to know that first.
+        serde_json::from_slice::<IgnoredAny>(text)?;
+        return Err(Unread::TooMuch(why));
+    }
+    let (mut value, is_repeated) = json::parse_noting(text)?;
+    if is_repeated {
         match &mut value {
             Value::Array(messages) => {
                 let texts: Vec<&RawValue> = serde_json::from_slice(text)?;
@@ -28,7 +70,10 @@ pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Value> {
             message => keep_text(text, message),
         }
     }
-    Ok(value)
+    Ok(Parsed {
+        value,
+        cost: text.len() + shape.memory(),
+    })
 }
 
 /// Puts the text of the arguments where they are, if a name stands twice in them.
@@ -53,101 +98,13 @@ fn keep_text(text: &[u8], message: &mut Value) {
     }
 }
 
-/// Builds a value, and notes that a name stood twice in an object of it.
-#[derive(Clone, Copy)]
-struct Noting<'a>(&'a Cell<bool>);
-
-impl<'de> DeserializeSeed<'de> for Noting<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Noting<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self)? {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(self)?;
-            match object.entry(name) {
-                Entry::Vacant(place) => {
-                    place.insert(value);
-                }
-                Entry::Occupied(mut place) => {
-                    self.0.set(true);
-                    place.insert(value);
-                }
-            }
-        }
-        Ok(Value::Object(object))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn arguments(call: &str) -> Value {
-        let value = parse(call.as_bytes()).expect("it is JSON");
-        value["params"]["arguments"].clone()
-    }
-
-    #[test]
-    fn a_value_is_the_one_that_the_library_builds() {
-        for text in [
-            "null",
-            "[1, -2, 3.5, 1e400, 18446744073709551615, true, \"a\\u00e9\"]",
-            "{\"a\":{\"b\":[{}]},\"c\":\"\"}",
-            "{\"id\":1,\"id\":2}",
-            "{\"a\":1} x",
-            "{\"a\"",
-        ] {
-            let expected: Option<Value> = serde_json::from_str(text).ok();
-            assert_eq!(parse(text.as_bytes()).ok(), expected, "{text}");
-        }
+        let parsed = parse(call.as_bytes()).expect("it is JSON");
+        parsed.value["params"]["arguments"].clone()
     }
 
     #[test]
@@ -159,8 +116,32 @@ mod tests {
             let call = format!(r#"{{"method":"tools/call","params":{{"arguments":{written}}}}}"#);
             assert_eq!(arguments(&call), written);
             let batch = parse(format!("[{{}},{call}]").as_bytes()).expect("it is JSON");
-            assert_eq!(batch[1]["params"]["arguments"], written);
+            assert_eq!(batch.value[1]["params"]["arguments"], written);
         }
+    }
+
+    #[test]
+    fn what_costs_too_much_is_not_read() {
+        let many = "1,".repeat(160_000);
+        let call = |arguments: &str| {
+            format!(r#"{{"method":"tools/call","params":{{"arguments":{arguments}}},"id":1}}"#)
+        };
+        let read = |text: &str| parse(text.as_bytes());
+        assert!(matches!(
+            read(&call(&format!("[{many}1]"))),
+            Err(Unread::TooMuch(_))
+        ));
+        assert!(matches!(
+            read(&call(&format!("[{many}"))),
+            Err(Unread::NoJson(_))
+        ));
+        // As text it is one value, and a long one is not dear.
+        let text = Value::from(many).to_string();
+        let whole = call(&format!("{{\"content\":{text}}}"));
+        let parsed = read(&whole).expect("it is read");
+        assert!(parsed.cost < whole.len() + 10_000, "{}", parsed.cost);
+        let dear = read(&call(&format!("[{}1]", "1,".repeat(100_000)))).expect("it is read");
+        assert!(dear.cost > 5_000_000, "{}", dear.cost);
     }
 
     #[test]

@@ -47,6 +47,9 @@ struct Spare {
 /// How long a spare supervisor waits.
 const WAITS: Duration = Duration::from_secs(2);
 
+/// No system takes a longer word of a command than Linux does.
+const LONGEST_WORD: usize = (128 << 10) - 1;
+
 impl std::fmt::Debug for Local {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Local")
@@ -138,6 +141,11 @@ impl Local {
         input: Option<OwnedFd>,
     ) -> Result<(Drive, Option<Receiver>)> {
         let begun = Instant::now();
+        if launch.program.longest_word() > LONGEST_WORD {
+            // The system would refuse it, after it has been copied several times.
+            let detail = "a word of the command is longer than 128 KiB".to_owned();
+            return Err(job::cannot_run(&launch.program, Refusal::TooLong, detail));
+        }
         let takes_output = input.is_some() && launch.input == Input::Nothing;
         let surface = launch.confinement.as_ref().map(Confinement::surface);
         let spare = self.take(surface);

@@ -2,6 +2,9 @@
 
 /// Below this two names have little in common.
 const ALIKE: f64 = 0.6;
+/// A longer name is nobody's slip, and comparing it would take memory and time by the
+/// product of both lengths.
+const LONGEST: usize = 256;
 
 /// The candidates most like `wanted`, best first, at most `most` of them. Case
 /// and separators do not count; a name that contains the other does.
@@ -10,12 +13,16 @@ pub fn closest(
     candidates: impl IntoIterator<Item = String>,
     most: usize,
 ) -> Vec<String> {
+    if wanted.len() > LONGEST {
+        return Vec::new();
+    }
     let folded = fold(wanted);
     if folded.is_empty() {
         return Vec::new();
     }
     let mut scored: Vec<(f64, String)> = candidates
         .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST)
         .filter_map(|candidate| {
             let other = fold(&candidate);
             let contains = folded.len() >= 3
@@ -58,6 +65,13 @@ mod tests {
         assert_eq!(among("pth"), ["path"]);
         assert_eq!(among("ofset"), ["offset"]);
         assert_eq!(among("cargo.tml"), ["Cargo.toml"]);
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_to_be_a_slip_is_not_compared() {
+        let long = "path".repeat(1 << 20);
+        assert!(among(&long).is_empty());
+        assert!(closest("path", [long], 1).is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The database is looked at through SQLite alone. Opening it as a plain file as
 //! well would, on closing, drop the locks of every connection of this process.
 
-use super::{Database, Form, Identity, PATIENCE, connect, form, make};
+use super::{Database, Form, Identity, PATIENCE, connect, form, log, make};
 use crate::problem::Problem;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, statat};
@@ -30,6 +30,7 @@ pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Proble
         None => make::database(&path, form)?,
     };
     writable(&path)?;
+    log::check(&path)?;
     // Open until the other is: a log would be taken up twice.
     let _recognized = recognize(&path, form)?;
     let writer = connect(&path)?;

@@ -50,7 +50,7 @@ pub enum Error {
         given: String,
     },
     /// A process that is still running writes to it.
-    #[error("session {id} is in use by process {pid} (since {})", humantime::format_rfc3339_seconds(*since))]
+    #[error("session {id} is in use by process {pid} (since {})", haft_ops::text::moment::to_seconds(*since))]
     InUse {
         /// The session.
         id: String,

@@ -119,8 +119,21 @@ impl Session {
     /// # Errors
     /// As [`Session::commit`].
     pub async fn commit_all(&self, batches: Vec<Batch>) -> Result<Vec<i64>, Error> {
+        self.commit_with(Haste::Now, batches).await
+    }
+
+    /// Records a batch that outlives the end of this process, but perhaps not the end of
+    /// the power: for what is only told, and not relied on. That takes much less time.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub async fn commit_lightly(&self, batch: Batch) -> Result<(), Error> {
+        self.commit_with(Haste::Light, vec![batch]).await.map(drop)
+    }
+
+    async fn commit_with(&self, haste: Haste, batches: Vec<Batch>) -> Result<Vec<i64>, Error> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        self.hand_in(batches, move |result| {
+        self.hand_in(haste, batches, move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -133,7 +146,7 @@ impl Session {
     /// As [`Session::commit`].
     pub fn commit_blocking(&self, batch: Batch) -> Result<Vec<i64>, Error> {
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        self.hand_in(vec![batch], move |result| {
+        self.hand_in(Haste::Now, vec![batch], move |result| {
             let _ = answer.send(result);
         });
         let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
@@ -191,6 +204,7 @@ impl Session {
 
     fn hand_in(
         &self,
+        haste: Haste,
         mut batches: Vec<Batch>,
         answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
     ) {
@@ -198,7 +212,7 @@ impl Session {
         // What is handed in later comes later.
         let mut gathering = lock(&self.held.gathering);
         *gathering = None;
-        self.work(Haste::Now, move |add| add(&batches), answer);
+        self.work(haste, move |add| add(&batches), answer);
     }
 
     fn clean(&self, batch: &mut Batch) {

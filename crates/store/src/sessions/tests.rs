@@ -86,3 +86,21 @@ fn a_title_is_a_line() {
         assert_eq!(title_of(none), None);
     }
 }
+
+#[test]
+fn a_moment_is_kept_whatever_the_clock_says() {
+    let epoch = SystemTime::UNIX_EPOCH;
+    for wanted in [
+        epoch,
+        epoch + Duration::from_millis(1_794_717_367_005),
+        epoch - Duration::from_millis(1),
+        epoch - Duration::from_secs(3_000_000_000),
+        epoch + Duration::from_secs(1 << 45),
+    ] {
+        assert_eq!(time(millis(wanted)), wanted);
+    }
+    // The ends of what a number can hold are moments as well, and no panic.
+    for number in [i64::MIN, i64::MAX] {
+        let _ = time(number);
+    }
+}

@@ -1,17 +1,24 @@
 //! A whole answer, in our words.
 
 use super::Speaker;
+use super::watch::{Watch, Written};
+use crate::provider::Provider;
 use crate::provider::failure::cut;
 use crate::{Answer, ModelError, Part, Stop, ToolCall, Trouble, Usage};
 use haft::ops::text::decode::visible;
 use rig_core::completion::{CompletionResponse, FinishReason, Usage as RigUsage};
-use rig_core::message::{AssistantContent, CallId};
+use rig_core::message::{AssistantContent, CallId, ToolCall as RigCall};
 use serde_json::Value;
 use std::collections::HashSet;
 
 impl Speaker {
     /// An answer, or why it is none.
-    pub(super) fn read(&self, response: CompletionResponse) -> Result<Answer, ModelError> {
+    pub(super) fn read(
+        &self,
+        response: CompletionResponse,
+        written: &Written,
+        watch: &Watch,
+    ) -> Result<Answer, ModelError> {
         let finish = response.finish_reason();
         let refused = matches!(finish, Some(FinishReason::ContentFilter));
         let error = response.error.clone();
@@ -20,9 +27,25 @@ impl Speaker {
             return Err(self.blamed.error(Trouble::Cut, &what));
         }
         let usage = usage(&response.usage);
-        let content = distinct(response.choice);
-        let mut parts: Vec<Part> = content.iter().filter_map(part).collect();
+        let content = distinct(response.choice, |call| {
+            let wrong = written.wrong(&call.id.wire());
+            wrong
+                .or_else(|| watch.repeated(&call.function.arguments))
+                .map(str::to_owned)
+        });
+        let (content, texts): (Vec<_>, Vec<_>) = content.into_iter().unzip();
+        let parts = content.iter().zip(texts);
+        let mut parts: Vec<Part> = parts
+            .filter_map(|(block, text)| part(block, text))
+            .collect();
         let has_calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
+        if let (Some(FinishReason::Other(reason)), true) = (&finish, has_calls)
+            && self.settings.provider != Provider::OpenaiCompletions
+        {
+            // Others that speak Chat Completions have words of their own for a good end.
+            let what = format!("broke off with calls in its answer: {}", cut(reason));
+            return Err(self.blamed.error(Trouble::Cut, &what));
+        }
         let stop = match finish {
             Some(FinishReason::ContentFilter) => Stop::Refusal,
             Some(FinishReason::Length) => Stop::Length,
@@ -62,15 +85,19 @@ impl Speaker {
     }
 }
 
-/// The blocks of an answer with calls that have ids, each its own. What the provider
-/// sent for a call stays with it whatever its id becomes.
-fn distinct(choice: Vec<AssistantContent>) -> Vec<AssistantContent> {
+/// The blocks of an answer with calls that have ids, each its own, and what `text` says
+/// of a call. What the provider sent for a call stays with it whatever its id becomes.
+fn distinct(
+    choice: Vec<AssistantContent>,
+    text: impl Fn(&RigCall) -> Option<String>,
+) -> Vec<(AssistantContent, Option<String>)> {
     let mut taken = HashSet::new();
     let blocks = choice.into_iter().map(|block| {
         let native = block.native_item().cloned();
         let AssistantContent::ToolCall(mut call) = block else {
-            return block;
+            return (block, None);
         };
+        let text = text(&call);
         let mut id = call.id.wire().into_owned();
         let mut count = 1;
         while id.trim().is_empty() || !taken.insert(id.clone()) {
@@ -79,15 +106,18 @@ fn distinct(choice: Vec<AssistantContent>) -> Vec<AssistantContent> {
         }
         call.id = CallId::from_wire(id);
         let block = AssistantContent::ToolCall(call).canonical();
-        match native {
+        let block = match native {
             Some(native) => block.with_native(native),
             None => block,
-        }
+        };
+        (block, text)
     });
     blocks.collect()
 }
 
-fn part(block: &AssistantContent) -> Option<Part> {
+/// A block in our words. `text` is what the arguments of a call were written as, where
+/// that says something else than what was read.
+fn part(block: &AssistantContent, text: Option<String>) -> Option<Part> {
     match block {
         AssistantContent::Text(text) if !text.text.is_empty() => Some(Part::Text {
             text: text.text.clone(),
@@ -100,8 +130,8 @@ fn part(block: &AssistantContent) -> Option<Part> {
         AssistantContent::ToolCall(call) => Some(Part::Call(ToolCall {
             id: call.id.wire().into_owned(),
             name: call.function.name.as_str().to_owned(),
-            arguments: match &call.function.invalid_arguments {
-                Some(text) => Value::String(text.clone()),
+            arguments: match call.function.invalid_arguments.clone().or(text) {
+                Some(text) => Value::String(text),
                 None => Value::Object(call.function.arguments.clone()),
             },
         })),

@@ -1,17 +1,18 @@
 //! What carries rig's requests: our own bytes, to our own address, with our key.
 
-use crate::ModelError;
+use super::watch::Watch;
 use crate::provider::address::Endpoint;
 use crate::provider::failure::Blamed;
 use crate::provider::frames::Framing;
 use crate::provider::http::{self, Chain, Incoming, Patience};
+use crate::{ModelError, Trouble};
 use ::http::{HeaderMap, header};
 use futures::stream;
 use rig_core::ProviderError;
 use rig_core::driver::{Exchange, Opened, Opening, Transport};
 use rig_core::wire::{Encoded, Framing as RigFraming, Wire, WireFrame};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One request, and what becomes of it.
 #[derive(Clone)]
@@ -27,6 +28,7 @@ struct Inner {
     failure: Mutex<Option<ModelError>>,
     /// Something came that has the key in it.
     has_key: AtomicBool,
+    watch: Mutex<Watch>,
 }
 
 impl Outgoing {
@@ -35,6 +37,7 @@ impl Outgoing {
             endpoint,
             body: Mutex::new(Some(body)),
             patience,
+            watch: Mutex::new(Watch::new(blamed.provider)),
             blamed,
             incoming: tokio::sync::Mutex::default(),
             failure: Mutex::default(),
@@ -56,6 +59,11 @@ impl Outgoing {
         let has_key = self.0.blamed.key.is_some();
         self.0.has_key.fetch_or(has_key, Ordering::Relaxed);
         self.read(work)
+    }
+
+    /// What was noticed in the frames.
+    pub(super) fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.0.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why it failed, if it did on the way.
@@ -107,6 +115,10 @@ impl Outgoing {
         if frame.as_ref().is_some_and(repeats) && !self.0.has_key.swap(true, Ordering::Relaxed) {
             // What is polled now is logged still.
             tokio::task::yield_now().await;
+        }
+        if let Some(frame) = &frame {
+            let looked = self.watch().look(frame);
+            looked.map_err(|what| self.fail(self.0.blamed.error(Trouble::Malformed, &what)))?;
         }
         Ok(frame.map(WireFrame::Text))
     }

@@ -32,7 +32,7 @@ pub(super) enum Piece {
 
 /// A moment, as it is written.
 pub(super) fn moment(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time).to_string()
+    haft::ops::text::moment::to_millis(time)
 }
 
 /// Shows a session, and those of its agents, piece by piece.

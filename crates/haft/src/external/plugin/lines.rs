@@ -3,19 +3,13 @@
 
 use super::mend::mended;
 use super::whose::Whose;
+use crate::json::Shape;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// No message is longer.
 pub const LONGEST: usize = 16 << 20;
-
-/// Nor has one more values: each costs many times the bytes that it is written with, a
-/// list the double of that and an object five times as much.
-const MOST_VALUES: usize = 150_000;
-
-/// Nor has one more others inside each other than can be read.
-const DEEPEST: usize = 120;
 
 /// How much of a line that is no message is told.
 const TOLD: usize = 300;
@@ -147,8 +141,7 @@ impl Assembler {
         if !line.starts_with(b"{") {
             return Some(Arrived::Noise(told(&line)));
         }
-        self.shape = Shape::default();
-        self.shape.read(&line);
+        self.shape = Shape::of(&line);
         if self.shape.is_open() && self.shape.excess().is_none() && is_beginning(&line) {
             self.begun = line;
             return None;
@@ -162,8 +155,7 @@ impl Assembler {
         if !line.starts_with(b"{") || !line.ends_with(b"}") {
             return None;
         }
-        let mut shape = Shape::default();
-        shape.read(line);
+        let shape = Shape::of(line);
         if shape.is_open() || shape.excess().is_some() {
             return None;
         }
@@ -179,7 +171,7 @@ impl Assembler {
             return match serde_json::from_slice::<Whose>(&text) {
                 Ok(Whose { call_id }) => Arrived::Refused { call_id, why },
                 // Nothing says that it is noise, and somebody may wait for it.
-                Err(_) if self.shape.deepest > DEEPEST => Arrived::Refused { call_id: None, why },
+                Err(_) if self.shape.is_too_deep() => Arrived::Refused { call_id: None, why },
                 Err(_) => Arrived::Noise(told(&text)),
             };
         }
@@ -193,74 +185,6 @@ impl Assembler {
         match mended.and_then(|text| serde_json::from_str(&text).ok()) {
             Some(message) => Arrived::Message(message),
             None => Arrived::Noise(told),
-        }
-    }
-}
-
-/// How far a text in JSON is from its end, and what it would cost to read.
-#[derive(Debug, Default)]
-struct Shape {
-    depth: usize,
-    deepest: usize,
-    /// A bit for each of the innermost that are open: whether it is a list.
-    lists: u128,
-    values: usize,
-    in_string: bool,
-    is_escaped: bool,
-}
-
-impl Shape {
-    fn read(&mut self, text: &[u8]) {
-        let mut rest = text;
-        while let Some((byte, after)) = rest.split_first() {
-            rest = after;
-            if self.in_string {
-                match byte {
-                    _ if self.is_escaped => self.is_escaped = false,
-                    b'\\' => self.is_escaped = true,
-                    b'"' => self.in_string = false,
-                    _ => {
-                        let plain = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-                        rest = rest.get(plain..).unwrap_or_default();
-                    }
-                }
-                continue;
-            }
-            match byte {
-                b'"' => self.in_string = true,
-                b'{' | b'[' => {
-                    let is_list = *byte == b'[';
-                    self.depth += 1;
-                    self.deepest = self.deepest.max(self.depth);
-                    self.lists = (self.lists << 1) | u128::from(is_list);
-                    self.values += if is_list { 2 } else { 5 };
-                }
-                b'}' | b']' => {
-                    self.depth = self.depth.saturating_sub(1);
-                    self.lists >>= 1;
-                }
-                b',' => self.values += 1,
-                _ => {}
-            }
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        self.in_string || self.depth > 0
-    }
-
-    fn is_in_list(&self) -> bool {
-        !self.in_string && self.depth > 0 && self.lists & 1 == 1
-    }
-
-    /// What of it is too much to be read.
-    fn excess(&self) -> Option<&'static str> {
-        if self.deepest > DEEPEST {
-            Some("more than 120 levels")
-        } else if self.values > MOST_VALUES {
-            Some("more than 150,000 values")
-        } else {
-            None
         }
     }
 }

@@ -44,6 +44,20 @@ pub(super) async fn followed(
 
 /// `2025-01-15T10:30:00+00:00`.
 fn time(time: SystemTime) -> String {
-    let zulu = humantime::format_rfc3339_seconds(time).to_string();
+    let zulu = haft_ops::text::moment::to_seconds(time);
     zulu.replace('Z', "+00:00")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_file_may_be_older_than_1970_or_of_the_far_future() {
+        let epoch = SystemTime::UNIX_EPOCH;
+        let day = Duration::from_secs(86_400);
+        assert_eq!(time(epoch - day), "1969-12-31T00:00:00+00:00");
+        assert_eq!(time(epoch + day * 4_000_000), "9999-12-31T23:59:59+00:00");
+    }
 }

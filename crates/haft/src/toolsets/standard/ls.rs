@@ -116,7 +116,7 @@ fn minutes(time: SystemTime) -> String {
     {
         return "-".to_owned();
     }
-    let text = humantime::format_rfc3339_seconds(time).to_string();
+    let text = haft_ops::text::moment::to_seconds(time);
     text.replace('T', " ").chars().take(16).collect()
 }
 

@@ -52,7 +52,7 @@ pub(super) fn all(all: &[Status], cx: &Context) -> Value {
 
 /// `2026-11-15T04:36:07Z`.
 fn time(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time).to_string()
+    haft_ops::text::moment::to_seconds(time)
 }
 
 /// Why it is no success that it ended.

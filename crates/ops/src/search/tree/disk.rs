@@ -67,19 +67,28 @@ pub(crate) fn walk<V: Opener>(
         handles: Arc::new(AtomicUsize::new(0)),
         most_handles: most_handles(),
     };
+    let work = || {
+        let leave = Leave(&walk.pool);
+        Worker::new(&walk, make()).run();
+        std::mem::forget(leave);
+    };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let leave = Leave(&walk.pool);
-                Worker::new(&walk, make()).run();
-                std::mem::forget(leave);
-            });
+        // This thread is one of them. Where the system has no more to give, fewer do
+        // the same work.
+        for _ in 1..threads {
+            if std::thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .is_err()
+            {
+                walk.pool.abandon();
+            }
         }
+        work();
     });
     Ok(())
 }
 
-/// Lets the other threads end when one ends by a panic.
+/// Lets the other threads end when one ends by a panic, or never began.
 struct Leave<'a>(&'a Pool<Unit>);
 
 impl Drop for Leave<'_> {

@@ -81,7 +81,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// A thread leaves by panic: the others must not wait for it.
+    /// A thread leaves by panic, or never came: the others must not wait for it.
     pub(super) fn abandon(&self) {
         let _shared = self.lock();
         self.waiting.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Ending early: cancelled, or out of time.
 
-use crate::{Error, Result};
+use crate::Result;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -110,9 +110,7 @@ pub(crate) async fn supervise(
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Error::Fault(error.to_string())))
+    crate::blocking::run(crate::blocking::Weight::Heavy, work).await
 }
 
 /// A place among the walks that go on at a time. Each has threads of its own, so
