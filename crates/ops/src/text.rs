@@ -14,6 +14,7 @@ pub mod duration;
 pub mod limit;
 pub mod lines;
 pub mod nearest;
+pub mod secrets;
 pub mod size;
 pub mod sniff;
 pub mod spelling;

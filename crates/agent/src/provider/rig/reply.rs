@@ -58,6 +58,7 @@ impl Speaker {
             usage,
             model: self.id.model.clone(),
             native,
+            left_out: Vec::new(),
         })
     }
 }
