@@ -195,9 +195,9 @@ fn where_a_server_sends_people_is_its_word_and_guarded() {
 #[test]
 fn an_address_that_is_no_page_is_not_offered() {
     for (named, why) in [
-        ("javascript:alert(1)//", "no address of a web page"),
-        ("file:///etc/passwd?x=", "no address of a web page"),
-        ("vscode://open/", "no https address"),
+        ("javascript:alert(1)//", "not the address of a web page"),
+        ("file:///etc/passwd?x=", "not the address of a web page"),
+        ("vscode://open/", "not an https address"),
         ("http://auth.example.org", "not encrypted"),
         ("https://me:hunter2hunter2@auth.example.org", "a password"),
         ("https://auth.example.org/\\u202e", "characters"),

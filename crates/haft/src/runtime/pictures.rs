@@ -69,15 +69,15 @@ fn decode(data: String, said: &str) -> Result<(Content, Option<String>), String>
     let length = bytes.len();
     let Some(media_type) = image_type(&bytes) else {
         let said: String = said.escape_default().take(60).collect();
-        let kind = kind_name(&bytes).unwrap_or("no picture that can be read");
+        let kind = kind_name(&bytes).unwrap_or("not a picture haft can read");
         return Err(format!(
-            "it came as \"{said}\" with {} and is {kind}; models see PNG, JPEG, GIF and WebP",
+            "it came as \"{said}\" with {} and is {kind}; models can see PNG, JPEG, GIF and WebP",
             size(length as u64)
         ));
     };
     let broken = |_| {
         let length = size(length as u64);
-        format!("this {media_type} of {length} is damaged, or too large to be decoded")
+        format!("this {media_type} of {length} is damaged or too large to decode")
     };
     let Picture {
         bytes,
@@ -125,7 +125,8 @@ mod tests {
                 std::slice::from_ref(&good)
             );
         }
-        let lines = format!("{}\r\n{}\n", &PNG[..40], &PNG[40..]);
+        let (first, second) = PNG.split_at(40);
+        let lines = format!("{first}\r\n{second}\n");
         assert_eq!(checked(&[image(&lines, "image/png")]).await, [good]);
     }
 
@@ -140,11 +141,11 @@ mod tests {
         let svg = STANDARD.encode("<svg xmlns='http://www.w3.org/2000/svg'/>");
         for (data, why) in [
             ("!!!", "not Base64"),
-            ("", "no picture"),
-            ("QQ==", "no picture"),
+            ("", "not a picture"),
+            ("QQ==", "not a picture"),
             (&*cut, "damaged"),
             (&flipped, "damaged"),
-            (&svg, "models see PNG, JPEG, GIF and WebP"),
+            (&svg, "models can see PNG, JPEG, GIF and WebP"),
             (&STANDARD.encode(b"%PDF-1.7 hello"), "PDF"),
         ] {
             let all = [

@@ -47,16 +47,16 @@ fn one(what: &str, address: &str, own: &Url) -> Result<(), SignInError> {
 /// expect into something else: what was checked would not be what the text says.
 fn written(address: &str) -> Result<Url, &'static str> {
     if !address.bytes().all(|byte| byte.is_ascii_graphic()) || address.contains('\\') {
-        return Err("it has characters that no address has");
+        return Err("it has characters that do not belong in an address");
     }
-    Url::parse(address).map_err(|_| "it is no address")
+    Url::parse(address).map_err(|_| "it is not an address")
 }
 
 /// Whether a sign-in may lead to an address: to https on the open internet or on the host
 /// that the person named, and to plain http where both are on this machine.
 pub(super) fn allowed(url: &Url, own: &Url) -> Result<(), &'static str> {
     let Some(host) = url.host() else {
-        return Err("it is no address of a web page");
+        return Err("it is not the address of a web page");
     };
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it has a user name or a password in it");
@@ -66,7 +66,7 @@ pub(super) fn allowed(url: &Url, own: &Url) -> Result<(), &'static str> {
         "https" => {}
         "http" if is_here(url) && is_here(own) => {}
         "http" => return Err("it is not encrypted"),
-        _ => return Err("it is no https address"),
+        _ => return Err("it is not an https address"),
     }
     let refused = match &host {
         Host::Domain(name) => guard::refusal_of_name(name),

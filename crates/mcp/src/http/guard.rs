@@ -42,7 +42,7 @@ impl Guard {
             return Some(said(
                 StatusCode::FORBIDDEN,
                 "forbidden: this server does not answer pages of that Origin; \
-                 open the page from http://localhost, or send no Origin if you are no browser",
+                 open the page from http://localhost, or send no Origin if the client is not a browser",
             ));
         }
         if let Some(token) = &self.token

@@ -93,11 +93,12 @@ impl Redactor {
                 text = Cow::Owned(cleaned);
             }
         }
-        if memchr::memchr2(b'\\', b'%', text.as_bytes()).is_some() {
-            for secret in &self.spelled {
-                if let Some(cleaned) = secret.cut_from(&text, REDACTED) {
-                    text = Cow::Owned(cleaned);
-                }
+        let may_escape = memchr::memchr2(b'\\', b'%', text.as_bytes()).is_some();
+        for secret in &self.spelled {
+            if (may_escape || secret.has_space())
+                && let Some(cleaned) = secret.cut_from(&text, REDACTED)
+            {
+                text = Cow::Owned(cleaned);
             }
         }
         text

@@ -26,7 +26,16 @@ impl Spelled {
     /// Looks for this.
     #[must_use]
     pub fn new(secret: &str) -> Self {
-        Self(secret.chars().collect())
+        // Whoever shows a text on one line writes white space in another way.
+        let words: Vec<&str> = secret.split_whitespace().collect();
+        Self(words.join(" ").chars().collect())
+    }
+
+    /// Whether it may be there in a text that has nothing escaped in it, and be another
+    /// text than the secret itself.
+    #[must_use]
+    pub fn has_space(&self) -> bool {
+        self.0.contains(&' ')
     }
 
     /// The text with a mark in its place, if it is there.
@@ -71,6 +80,10 @@ impl Spelled {
         here.push(start);
         for (number, wanted) in self.0.iter().enumerate() {
             for at in here.drain(..) {
+                if *wanted == ' ' {
+                    next.extend(spaces(bytes, at));
+                    continue;
+                }
                 next.extend(character(bytes, at, *wanted, number == 0));
                 match wanted {
                     // Each stands for itself, or is doubled, again and again.
@@ -98,6 +111,20 @@ impl Spelled {
 fn run(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     rest.iter().take_while(|byte| **byte == b'\\').count()
+}
+
+/// Where white space ends that is spelled in some way at `at`: after each piece of it.
+fn spaces(bytes: &[u8], at: usize) -> Vec<usize> {
+    let one = |at: usize| {
+        [' ', '\n', '\t', '\r'].into_iter().find_map(|space| {
+            let encoded = (0..=DEEPEST).find_map(|depth| {
+                each(bytes, at, space, |bytes, at| percent(bytes, at, depth))
+            });
+            character(bytes, at, space, true).or(encoded)
+        })
+    };
+    let ends = std::iter::successors(one(at), |at| one(*at));
+    ends.take(LONGEST_RUN).collect()
 }
 
 /// Where a character ends that is spelled in some way at `at`.

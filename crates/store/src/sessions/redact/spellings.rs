@@ -81,6 +81,28 @@ fn a_secret_goes_however_it_is_written() {
 }
 
 #[test]
+fn white_space_is_white_space() {
+    let key = "-----BEGIN KEY-----\nMIIEcanary\n  second\tline\r\n-----END KEY-----\n";
+    let redactor = Redactor::new([key.to_owned()]);
+    let key = key.trim();
+    let one_line = key.split_whitespace().collect::<Vec<_>>().join(" ");
+    for written in [
+        key.to_owned(),
+        one_line.clone(),
+        one_line.replace(' ', "\n"),
+        one_line.replace(' ', "+"),
+        one_line.replace(' ', "%0A"),
+        one_line.replace(' ', "\\n"),
+        key.replace('\r', ""),
+        Value::from(key).to_string(),
+    ] {
+        let cleaned = redactor.clean(&written);
+        let left = cleaned.replace('"', "");
+        assert_eq!(left, "[redacted]", "{written}");
+    }
+}
+
+#[test]
 fn a_secret_goes_in_base64_wherever_it_stands() {
     let secret = "hunter2-canary";
     let redactor = Redactor::new([secret.to_owned()]);
