@@ -117,9 +117,8 @@ fn run(bytes: &[u8], at: usize) -> usize {
 fn spaces(bytes: &[u8], at: usize) -> Vec<usize> {
     let one = |at: usize| {
         [' ', '\n', '\t', '\r'].into_iter().find_map(|space| {
-            let encoded = (0..=DEEPEST).find_map(|depth| {
-                each(bytes, at, space, |bytes, at| percent(bytes, at, depth))
-            });
+            let encoded = (0..=DEEPEST)
+                .find_map(|depth| each(bytes, at, space, |bytes, at| percent(bytes, at, depth)));
             character(bytes, at, space, true).or(encoded)
         })
     };
