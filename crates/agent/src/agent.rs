@@ -8,6 +8,7 @@ mod hide;
 mod keeper;
 mod limits;
 mod load;
+mod pictures;
 mod record;
 mod repair;
 mod run;

@@ -82,6 +82,17 @@ pub enum AgentEvent {
         /// Tokens after, estimated.
         after: u64,
     },
+    /// A picture is not sent any more, because the provider refused the conversation with
+    /// it. Words stand in its place.
+    PictureLeftOut {
+        /// The call whose result it was in, if it was in one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
+        /// What it was: `[image image/png, 12KB]`.
+        picture: String,
+        /// What the provider said.
+        reason: String,
+    },
     /// The provider failed and is asked again.
     Retry {
         /// The number of this try, from 1.

@@ -23,7 +23,7 @@ pub use event::{
 };
 pub use hooks::{Hooks, NoHooks};
 pub use instructions::{Instructions, instructions};
-pub use message::{Answer, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
+pub use message::{Answer, LeftOut, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
 pub use prompt::{Prompt, system_prompt};
 pub use skills::{Skill, SkillFolder, Skills};

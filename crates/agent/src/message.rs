@@ -60,6 +60,22 @@ pub struct Answer {
     /// of that provider reads. Another provider goes by the parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<Value>,
+    /// The pictures that the model was not sent, because its provider refused the
+    /// conversation with them. They stay out from here on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A picture of a recorded conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The number of the message in the record.
+    pub message: i64,
+    /// The number of the result in it, if it is one of a tool's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<usize>,
+    /// The number of the block in that.
+    pub block: usize,
 }
 
 impl Answer {

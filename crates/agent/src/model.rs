@@ -100,6 +100,8 @@ pub enum Trouble {
     Malformed,
     /// The conversation is longer than the model can take.
     TooLong,
+    /// The request has more bytes than the provider takes.
+    TooLarge,
     /// It cannot work, whatever is tried: no key, no such model, an encoding that is
     /// not possible, a recording that is over.
     Hopeless,
@@ -121,7 +123,7 @@ impl ModelError {
         match self.trouble {
             Trouble::Network | Trouble::Cut | Trouble::Empty | Trouble::Malformed => true,
             Trouble::Status(code) => code == 408 || code == 429 || code >= 500,
-            Trouble::TooLong | Trouble::Hopeless => false,
+            Trouble::TooLong | Trouble::TooLarge | Trouble::Hopeless => false,
         }
     }
 }

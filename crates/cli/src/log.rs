@@ -1,6 +1,7 @@
 //! Logs: lines on stderr, at the level that was asked for.
 
 use crate::env;
+use haft_store::sessions::Redactor;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -58,7 +59,9 @@ fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer({
-                let secrets = Arc::new(Secrets::new(env::secrets(), secrets));
+                let known = env::secrets().into_iter();
+                let secrets = known.chain(secrets.iter().cloned());
+                let secrets = Arc::new(Redactor::new(secrets));
                 let place = place.clone();
                 move || Quiet(Arc::clone(&secrets), place.clone())
             })
@@ -83,40 +86,25 @@ fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
 /// Keeps one more text out of the log, that was not known when it began.
 pub(crate) fn keep_out(secret: &str) {
     let mut late = LATE.write().unwrap_or_else(PoisonError::into_inner);
-    late.push(secret.to_owned());
+    late.get_or_insert_default().add([secret.to_owned()]);
 }
 
-static LATE: RwLock<Vec<String>> = RwLock::new(Vec::new());
-
-/// What a log does not say. A short one would be everywhere.
-struct Secrets(Vec<String>);
-
-impl Secrets {
-    const SHORTEST: usize = 8;
-
-    fn new(known: Vec<String>, more: &[String]) -> Self {
-        let all = known.into_iter().chain(more.iter().cloned());
-        let mut all: Vec<_> = all.filter(|one| one.len() >= Self::SHORTEST).collect();
-        // One may be a part of another.
-        all.sort_by_key(|one| std::cmp::Reverse(one.len()));
-        Self(all)
-    }
-}
+static LATE: RwLock<Option<Redactor>> = RwLock::new(None);
 
 /// A place without them. An entry of the log comes as a whole. One that cannot be written
-/// is lost without a word: there is nobody left to tell, and whoever is told of an error
-/// here would say so on stderr, which may be what is gone.
-struct Quiet(Arc<Secrets>, Place);
+/// is dropped without a word: reporting the error would write to stderr, which may be what
+/// is gone.
+struct Quiet(Arc<Redactor>, Place);
 
 impl Write for Quiet {
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
-        let mut text = String::from_utf8_lossy(entry).into_owned();
+        let text = String::from_utf8_lossy(entry);
         let late = LATE.read().unwrap_or_else(PoisonError::into_inner);
-        for secret in self.0.0.iter().chain(&*late) {
-            if text.contains(secret.as_str()) {
-                text = text.replace(secret.as_str(), "[redacted]");
-            }
-        }
+        let text = match &*late {
+            Some(late) => late.clean(&text).into_owned(),
+            None => text.into_owned(),
+        };
+        let text = self.0.scrub(&text);
         let _ = match &self.1 {
             Place::Stderr => io::stderr().write_all(text.as_bytes()),
             Place::File(file) => (&**file).write_all(text.as_bytes()),

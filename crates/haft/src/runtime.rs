@@ -12,6 +12,7 @@ mod kept;
 mod look;
 mod meet;
 mod narrow;
+mod pictures;
 mod sibling;
 #[cfg(test)]
 mod tests;
@@ -340,6 +341,9 @@ impl Runtime {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
+        if !entry.is_ours() {
+            pictures::check(&mut reply, &call.cancel).await;
+        }
         if let Some(changed) = changed {
             let name = "changed_arguments".to_owned();
             reply.details.insert(name, changed);

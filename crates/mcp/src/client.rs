@@ -31,6 +31,7 @@ mod handler;
 mod host;
 mod http;
 mod listed;
+mod offered;
 mod remote;
 mod report;
 mod sign_in;

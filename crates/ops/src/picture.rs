@@ -102,10 +102,16 @@ fn encode(picture: &DynamicImage, was: &str) -> image::ImageResult<(Vec<u8>, &'s
         if bytes.len() <= MAX_BYTES {
             return Ok((bytes, "image/png"));
         }
-        bytes.clear();
     }
-    let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, 85);
-    picture.to_rgb8().write_with_encoder(encoder)?;
+    let picture = picture.to_rgb8();
+    for quality in [85, 60, 30] {
+        bytes.clear();
+        let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, quality);
+        picture.write_with_encoder(encoder)?;
+        if bytes.len() <= MAX_BYTES {
+            break;
+        }
+    }
     Ok((bytes, "image/jpeg"))
 }
 
@@ -154,6 +160,20 @@ mod tests {
                 "{length}"
             );
         }
+    }
+
+    #[test]
+    fn noise_becomes_small_enough_too() {
+        let mut seed = 1_u32;
+        let noise = image::RgbImage::from_fn(1600, 1600, |_, _| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let [a, b, c, _] = seed.to_be_bytes();
+            image::Rgb([a, b, c])
+        });
+        let picture = DynamicImage::ImageRgb8(noise);
+        let (bytes, media_type) = encode(&picture, "image/jpeg").unwrap();
+        assert_eq!(media_type, "image/jpeg");
+        assert!(bytes.len() <= MAX_BYTES, "{}", bytes.len());
     }
 
     #[test]

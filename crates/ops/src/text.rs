@@ -16,6 +16,7 @@ pub mod limit;
 pub mod lines;
 pub mod moment;
 pub mod nearest;
+pub mod secrets;
 pub mod size;
 pub mod sniff;
 pub mod spelling;

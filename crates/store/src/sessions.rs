@@ -141,7 +141,8 @@ impl Sessions {
     }
 
     /// From now on, [`REDACTED`] is recorded and shown by [`Sessions::walk`] wherever one
-    /// of these values would be. Values of fewer than 8 characters are left.
+    /// of these values would be. Values of fewer than 8 characters are left. The user name
+    /// and the password of an address are never recorded, whatever they are.
     pub fn redact(&self, secrets: impl IntoIterator<Item = String>) {
         let redactor = Arc::new(Redactor::new(secrets));
         let mut known = self

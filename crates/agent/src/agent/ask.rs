@@ -88,7 +88,7 @@ impl Run {
                 Some(Ok(_)) => ModelError::new(Trouble::Empty, "the model's answer was empty"),
                 Some(Err(error)) => error,
             };
-            if error.trouble == Trouble::TooLong {
+            if matches!(error.trouble, Trouble::TooLong | Trouble::TooLarge) {
                 return Err(NoAnswer::TooLong(error));
             }
             attempt += 1;

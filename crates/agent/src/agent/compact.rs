@@ -2,6 +2,7 @@
 //! word for word, and the record keeps all of it.
 
 use super::ask::{NoAnswer, Question};
+use super::pictures::{Trial, without_any};
 use super::run::{End, Run, recorded};
 use crate::{AgentEvent, Message, Origin, Said};
 use haft_store::sessions::{Batch, NewMessage};
@@ -97,7 +98,19 @@ impl Run {
             tools: &[],
             history: &asked,
         };
-        match self.ask_quietly(&question).await {
+        let mut asked_for = self.ask_quietly(&question).await;
+        // A picture that the provider refuses is no reason to lose the rest.
+        if let Err(NoAnswer::Failed(error) | NoAnswer::TooLong(error)) = &asked_for
+            && Trial::is_for(error)
+            && let Some(history) = &without_any(&asked)
+        {
+            let question = Question {
+                history,
+                ..question
+            };
+            asked_for = self.ask_quietly(&question).await;
+        }
+        match asked_for {
             Ok(answer) => {
                 self.count(&answer.usage);
                 let text = answer.text();

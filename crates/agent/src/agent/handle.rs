@@ -87,6 +87,9 @@ pub(crate) struct Conversation {
     pub(crate) answers_within: Vec<(String, haft::Answer)>,
     /// The ids of all calls there ever were, also of those that only the record has.
     pub(crate) call_ids: HashSet<String>,
+    /// It comes from a record that has marks where secrets were. The model cannot know
+    /// what they stand for, and may repeat them.
+    pub(crate) has_marks: bool,
 }
 
 impl Conversation {

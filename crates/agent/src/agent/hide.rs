@@ -8,24 +8,29 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Takes them out of an event.
+/// Takes something out of a text.
+type Clean<'a> = &'a dyn for<'t> Fn(&'t str) -> Cow<'t, str>;
+
+/// Takes them out of an event. Where haft speaks for itself, and in the arguments of a call,
+/// the passwords of addresses go too. The words of a model and what a tool said are as they
+/// are but for keys: they are what the person asked for.
 pub(super) fn from(kind: &mut EventKind, hidden: &Redactor) {
-    if hidden.is_empty() {
-        return;
-    }
+    let keys: Clean<'_> = &|text| hidden.clean(text);
+    let all: Clean<'_> = &|text| hidden.scrub(text);
     match kind {
-        EventKind::Agent(event) => from_agent(event, hidden),
-        EventKind::Tool(event) => from_tool(event, hidden),
+        EventKind::Agent(event) => from_agent(event, keys, all),
+        EventKind::Tool(event) => from_tool(event, keys, all),
     }
 }
 
-fn from_agent(event: &mut AgentEvent, hidden: &Redactor) {
+fn from_agent(event: &mut AgentEvent, keys: Clean<'_>, all: Clean<'_>) {
     match event {
         AgentEvent::MessageUpdate { delta: text, .. }
-        | AgentEvent::Retry { reason: text, .. }
         | AgentEvent::Steering { text }
-        | AgentEvent::AgentEnd { text, .. }
-        | AgentEvent::Error { message: text } => from_text(text, hidden),
+        | AgentEvent::AgentEnd { text, .. } => from_text(text, keys),
+        AgentEvent::Retry { reason: text, .. }
+        | AgentEvent::PictureLeftOut { reason: text, .. }
+        | AgentEvent::Error { message: text } => from_text(text, all),
         AgentEvent::AgentStart { .. }
         | AgentEvent::TurnStart { .. }
         | AgentEvent::Compaction { .. }
@@ -34,13 +39,13 @@ fn from_agent(event: &mut AgentEvent, hidden: &Redactor) {
     }
 }
 
-fn from_tool(event: &mut haft::EventKind, hidden: &Redactor) {
+fn from_tool(event: &mut haft::EventKind, keys: Clean<'_>, all: Clean<'_>) {
     match event {
         haft::EventKind::ToolStart {
             tool, arguments, ..
         } => {
-            from_text(tool, hidden);
-            from_value(arguments, hidden);
+            from_text(tool, keys);
+            from_value(arguments, all);
         }
         haft::EventKind::ApprovalNeeded {
             tool,
@@ -48,13 +53,13 @@ fn from_tool(event: &mut haft::EventKind, hidden: &Redactor) {
             question,
             ..
         } => {
-            from_text(tool, hidden);
-            from_value(arguments, hidden);
-            question.iter_mut().for_each(|text| from_text(text, hidden));
+            from_text(tool, keys);
+            from_value(arguments, all);
+            question.iter_mut().for_each(|text| from_text(text, all));
         }
         haft::EventKind::ToolUpdate { tool, content, .. } => {
-            from_text(tool, hidden);
-            from_content(content, hidden);
+            from_text(tool, keys);
+            from_content(content, keys);
         }
         haft::EventKind::ToolEnd {
             tool,
@@ -62,62 +67,62 @@ fn from_tool(event: &mut haft::EventKind, hidden: &Redactor) {
             content,
             ..
         } => {
-            from_text(tool, hidden);
-            from_map(details, hidden);
-            if content.iter().any(|block| has(block, hidden)) {
+            from_text(tool, keys);
+            from_map(details, all);
+            if content.iter().any(|block| has(block, keys)) {
                 let content: &mut Vec<Content> = Arc::make_mut(content);
-                from_content(content, hidden);
+                from_content(content, keys);
             }
         }
         haft::EventKind::ToolDenied { tool, reason, .. } => {
-            from_text(tool, hidden);
-            from_text(reason, hidden);
+            from_text(tool, keys);
+            from_text(reason, all);
         }
         _ => {}
     }
 }
 
-fn from_text(text: &mut String, hidden: &Redactor) {
-    if let Cow::Owned(cleaned) = hidden.clean(text) {
+fn from_text(text: &mut String, clean: Clean<'_>) {
+    if let Cow::Owned(cleaned) = clean(text) {
         *text = cleaned;
     }
 }
 
-fn from_content(content: &mut [Content], hidden: &Redactor) {
+fn from_content(content: &mut [Content], clean: Clean<'_>) {
     for block in content {
         if let Content::Text { text } = block {
-            from_text(text, hidden);
+            from_text(text, clean);
         }
     }
 }
 
-fn has(block: &Content, hidden: &Redactor) -> bool {
+fn has(block: &Content, clean: Clean<'_>) -> bool {
     match block {
-        Content::Text { text } => matches!(hidden.clean(text), Cow::Owned(_)),
+        Content::Text { text } => matches!(clean(text), Cow::Owned(_)),
         _ => false,
     }
 }
 
-fn from_value(value: &mut Value, hidden: &Redactor) {
+fn from_value(value: &mut Value, clean: Clean<'_>) {
     match value {
-        Value::String(text) => from_text(text, hidden),
-        Value::Array(items) => items.iter_mut().for_each(|item| from_value(item, hidden)),
-        Value::Object(fields) => from_map(fields, hidden),
+        Value::String(text) => from_text(text, clean),
+        Value::Array(items) => items.iter_mut().for_each(|item| from_value(item, clean)),
+        Value::Object(fields) => from_map(fields, clean),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn from_map(fields: &mut Map<String, Value>, hidden: &Redactor) {
-    let is_named = |name: &String| matches!(hidden.clean(name), Cow::Owned(_));
+fn from_map(fields: &mut Map<String, Value>, clean: Clean<'_>) {
+    let is_named = |name: &String| matches!(clean(name), Cow::Owned(_));
     if fields.keys().any(is_named) {
         let all = std::mem::take(fields).into_iter();
         *fields = all
-            .map(|(name, value)| (hidden.clean(&name).into_owned(), value))
+            .map(|(name, value)| (clean(&name).into_owned(), value))
             .collect();
     }
     fields
         .values_mut()
-        .for_each(|value| from_value(value, hidden));
+        .for_each(|value| from_value(value, clean));
 }
 
 /// Pieces of one answer, which may have a key in several of them: an end that may be the
@@ -192,6 +197,50 @@ mod tests {
         }
         let letters: Vec<_> = key.chars().map(|one| text(&one.to_string())).collect();
         assert_eq!(shown(key, &letters), [text("[redacted]")]);
+    }
+
+    #[test]
+    fn passwords_of_addresses_go_where_haft_speaks_and_in_arguments() {
+        let url = "https://me:hunter2@host";
+        let text = || url.to_owned();
+        let arguments = serde_json::json!({ url: ["x", { "a": url }] });
+        let details = Map::from_iter([("changed_arguments".to_owned(), arguments.clone())]);
+        let id = || "c".to_owned();
+        let cleaned = [
+            EventKind::Tool(haft::EventKind::ToolStart {
+                call_id: id(),
+                tool: "t".to_owned(),
+                arguments,
+            }),
+            EventKind::Tool(haft::EventKind::ToolDenied {
+                call_id: id(),
+                tool: "t".to_owned(),
+                reason: text(),
+            }),
+            EventKind::Agent(AgentEvent::Error { message: text() }),
+            EventKind::Tool(haft::EventKind::ToolEnd {
+                call_id: id(),
+                tool: "t".to_owned(),
+                is_error: false,
+                details,
+                duration_ms: 0,
+                bytes: 0,
+                truncated: false,
+                content: Arc::default(),
+            }),
+        ];
+        for mut kind in cleaned {
+            from(&mut kind, &Redactor::default());
+            let shown = serde_json::to_string(&kind).unwrap();
+            assert!(shown.contains("[redacted]@host"), "{shown}");
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+        let mut words = EventKind::Agent(AgentEvent::MessageUpdate {
+            kind: "text",
+            delta: text(),
+        });
+        from(&mut words, &Redactor::default());
+        assert!(serde_json::to_string(&words).unwrap().contains(url));
     }
 
     #[test]

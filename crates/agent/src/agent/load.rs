@@ -3,10 +3,11 @@
 use super::Agent;
 use super::calls::heard;
 use super::handle::{Open, Waiting};
+use super::pictures::take_out_again;
 use super::record::Record;
 use crate::{Answer, Message, Said, ToolCall};
 use haft::Content;
-use haft_store::sessions::{Loaded, Session, Stored};
+use haft_store::sessions::{Loaded, REDACTED, Session, Stored};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -97,6 +98,7 @@ impl Agent {
                 total.add(&answer.usage);
                 last = answer.usage.total();
                 call_ids.extend(answer.calls().map(|call| call.id.clone()));
+                take_out_again(&mut history, &ids, answer);
             }
             history.push(Said::new(message));
             ids.push(Some(stored.id));
@@ -125,6 +127,8 @@ impl Agent {
             conversation.last = last;
             conversation.open = open;
             conversation.call_ids = call_ids;
+            let has_mark = |stored: &Stored| stored.body.contains(REDACTED);
+            conversation.has_marks = loaded.messages.iter().any(has_mark);
         }
         self.shared.record(Record::new(Some(session)));
         Ok(self)

@@ -242,7 +242,7 @@ impl Run {
         )
     }
 
-    fn may_change(&self, call: &ToolCall) -> bool {
+    pub(super) fn may_change(&self, call: &ToolCall) -> bool {
         let effect = self.shared.runtime.effect_of(&call.name);
         !matches!(effect, None | Some(Effect::Read | Effect::Pure))
     }

@@ -7,11 +7,12 @@ use super::limits::{self, Circle};
 use super::record::NotRecorded;
 use super::repair::Resumed;
 use super::tell::Teller;
-use crate::{AgentEvent, Event, EventKind, Limit, Message, Origin, Said, Usage};
+use crate::{AgentEvent, Answer, Event, EventKind, Limit, Message, Origin, Said, Usage};
 use futures::FutureExt;
-use haft_store::sessions::{Batch, NewMessage};
+use haft_store::sessions::{Batch, NewMessage, Redactor};
 use serde_json::Value;
 use std::any::Any;
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -408,7 +409,22 @@ pub(super) fn recorded(message: &Message) -> NewMessage {
     };
     NewMessage {
         role: role.to_owned(),
-        body: serde_json::to_string(message).unwrap_or_default(),
+        body: serde_json::to_string(&verbatim(message)).unwrap_or_default(),
         usage,
     }
+}
+
+/// What a provider wants to see again verbatim is of no use to it once the password of an
+/// address is cut out: it may have signed it. The parts say the same.
+fn verbatim(message: &Message) -> Cow<'_, Message> {
+    if let Message::Assistant(answer) = message
+        && let Some(native) = &answer.native
+        && let Cow::Owned(_) = Redactor::default().scrub(&native.to_string())
+    {
+        return Cow::Owned(Message::Assistant(Answer {
+            native: None,
+            ..answer.clone()
+        }));
+    }
+    Cow::Borrowed(message)
 }

@@ -4,16 +4,23 @@ use super::ask::{NoAnswer, Question};
 use super::calls::{Made, Prepared};
 use super::handle::{Open, Waiting};
 use super::limits::Round;
+use super::pictures::Trial;
 use super::record::NotRecorded;
 use super::run::{End, Next, Run, Unsaid, fell_over, not_recorded, recorded};
 use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
 use futures::FutureExt;
 use haft::{Effect, Reply};
-use haft_store::sessions::{Approval, Batch, Call};
+use haft_store::sessions::{Approval, Batch, Call, REDACTED};
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
+
+/// The reply to a call with a mark in the place of a secret.
+const MARKED: &str = "[not made: its arguments have the mark `[redacted]` in them. It stands \
+for a secret that this session's record does not have, and is not the text that was there. Leave \
+that part as it is in the file, read the value from a variable or a file, or ask the person for \
+it; if the mark itself is meant, a new session takes it.]";
 
 impl Run {
     pub(super) async fn turn(&mut self) -> Result<Next, NotRecorded> {
@@ -55,11 +62,14 @@ impl Run {
         self.results(&calls, made, &usage).await
     }
 
-    /// Asks the model, and once more with a shorter conversation if that was too long.
+    /// Asks the model; again with fewer pictures if it may have refused one, and once more
+    /// with a shorter conversation if that was too long.
     async fn answer(&mut self) -> Result<Answer, End> {
         let mut has_shortened = false;
+        let mut trial = Trial::default();
         loop {
-            let history = Arc::clone(&self.shared.lock().history);
+            let whole = Arc::clone(&self.shared.lock().history);
+            let history = trial.of(Arc::clone(&whole));
             let changed = self.settings.hooks.transform_context(&history).await;
             let history = changed.map_or(history, Arc::new);
             let tools = self.shared.runtime.definitions();
@@ -69,18 +79,27 @@ impl Run {
                 history: &history,
             };
             match self.ask(&question).await {
-                Ok(answer) => return Ok(self.distinct(answer)),
-                Err(NoAnswer::Failed(error)) => return Err(End::Failed(error.message)),
+                Ok(mut answer) => {
+                    self.keep_out(&trial, &mut answer);
+                    return Ok(self.distinct(answer));
+                }
+                Err(NoAnswer::Failed(error) | NoAnswer::TooLong(error))
+                    if (Trial::is_for(&error) || has_shortened && Trial::is_for_short(&error))
+                        && self.ask_with_fewer(&mut trial, &whole, &error) => {}
+                Err(NoAnswer::Failed(error)) => {
+                    return Err(End::Failed(trial.error(error).message));
+                }
                 Err(NoAnswer::Stopped(partial)) => {
                     self.keep_partial(partial).await?;
                     return Err(End::Interrupted);
                 }
                 Err(NoAnswer::TooLong(error)) => {
                     if has_shortened || history.len() < 3 {
-                        return Err(End::Failed(error.message));
+                        return Err(End::Failed(trial.error(error).message));
                     }
                     has_shortened = true;
                     self.compact().await?;
+                    trial.start_over();
                 }
             }
         }
@@ -181,12 +200,20 @@ impl Run {
                 Some(Reply::error(format!("the call was not made: {text}")))
             });
             call.id = id;
+            let instead = instead.or_else(|| self.repeats_a_mark(&call));
             prepared.push(Prepared {
                 instead,
                 ..Prepared::new(call)
             });
         }
         prepared
+    }
+
+    /// Refuses a call that would put the mark of a secret where the secret belongs.
+    fn repeats_a_mark(&self, call: &ToolCall) -> Option<Reply> {
+        let has_mark = call.arguments.to_string().contains(REDACTED);
+        let is_refused = has_mark && self.shared.lock().has_marks && self.may_change(call);
+        is_refused.then(|| Reply::error(MARKED))
     }
 
     fn intent(&self, one: &Prepared) -> Call {

@@ -99,9 +99,14 @@ impl Blamed {
         } else {
             format!(": {}", cut(words))
         };
-        if matches!(status, 400 | 413 | 422 | 500) && is_too_long(status, words) {
+        let trouble = match status {
+            400 | 413 | 422 | 500 if is_too_long(words) => Some(Trouble::TooLong),
+            413 => Some(Trouble::TooLarge),
+            _ => None,
+        };
+        if let Some(trouble) = trouble {
             let what = format!("says that the conversation is too long{said}");
-            return self.error(Trouble::TooLong, &what);
+            return self.error(trouble, &what);
         }
         let advice = match status {
             401 | 403 => self.about_the_key(),
@@ -188,7 +193,7 @@ fn named(code: &str) -> Option<u16> {
 }
 
 /// Whether a refusal is about the length of the conversation.
-fn is_too_long(status: u16, words: &str) -> bool {
+fn is_too_long(words: &str) -> bool {
     let words = words.to_lowercase();
     let says = |phrase: &&str| words.contains(phrase);
     let phrases = [
@@ -204,7 +209,7 @@ fn is_too_long(status: u16, words: &str) -> bool {
         "exceed_context_size",
         "reduce the length of the messages",
     ];
-    status == 413 || phrases.iter().any(says)
+    phrases.iter().any(says)
 }
 
 /// When the provider wants to be asked again: by header, or in Google's own words.

@@ -1,6 +1,13 @@
 //! Keys.
 
+use haft::ops::text::secrets::{Spelled, without_userinfo};
 use std::fmt;
+
+/// Stands where a key was.
+const MARK: &str = "***";
+
+/// Shorter ones are looked for as they are, and in no other spelling.
+const SHORTEST: usize = 6;
 
 /// A key. It cannot be printed by accident: its `Debug` is `***`, and it has no
 /// `Display`.
@@ -23,7 +30,13 @@ impl Secret {
         if self.0.is_empty() {
             return text.to_owned();
         }
-        text.replace(&self.0, "***")
+        let text = text.replace(&self.0, MARK);
+        // A provider may say it as it stood in what was sent.
+        let text = match self.0.len() {
+            ..SHORTEST => text,
+            _ => Spelled::new(&self.0).cut_from(&text, MARK).unwrap_or(text),
+        };
+        without_userinfo(&text, MARK).into_owned()
     }
 }
 

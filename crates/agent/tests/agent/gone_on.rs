@@ -8,7 +8,7 @@ use haft_store::sessions::{Kind, New, Session, Sessions, new_id};
 use serde_json::json;
 use std::sync::Arc;
 
-fn begun(bed: &Bed, sessions: &Sessions) -> (String, Session) {
+pub(crate) fn begun(bed: &Bed, sessions: &Sessions) -> (String, Session) {
     let id = new_id();
     let session = sessions.begin(New {
         id: Some(id.clone()),

@@ -9,6 +9,7 @@
 mod approvals;
 mod bed;
 mod gone_on;
+mod pictures;
 mod recorded;
 mod schema;
 mod scripted;

@@ -157,7 +157,11 @@ async fn a_conversation_that_is_too_long_is_told_as_that() {
     ];
     for (provider, status, words) in cases {
         let error = failing(provider, Turn::status(status, words)).await;
-        assert_eq!(error.trouble, Trouble::TooLong, "{words}");
+        let trouble = match status {
+            413 => Trouble::TooLarge,
+            _ => Trouble::TooLong,
+        };
+        assert_eq!(error.trouble, trouble, "{words}");
         assert!(!error.may_pass());
     }
     let error = failing(

@@ -50,6 +50,11 @@ fn agent(event: &AgentEvent) -> Option<String> {
         AgentEvent::Compaction { before, after } => Some(format!(
             "the conversation was made shorter: about {before} tokens, now {after}"
         )),
+        AgentEvent::PictureLeftOut {
+            picture, reason, ..
+        } => Some(format!(
+            "{picture} is left out from now on, the provider refused it: {reason}"
+        )),
         AgentEvent::TurnLimitReached { reason } => {
             let name = serde_json::to_value(reason).unwrap_or_default();
             Some(match name.as_str().unwrap_or_default() {

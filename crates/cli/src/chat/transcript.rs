@@ -199,6 +199,13 @@ impl Transcript {
                 out.extend(self.note(&words, Style::YELLOW));
                 self.waiting = Some("waiting to try again".to_owned());
             }
+            AgentEvent::PictureLeftOut {
+                picture, reason, ..
+            } => {
+                let words =
+                    format!("{picture} is left out from now on, the provider refused it: {reason}");
+                out.extend(self.note(&words, Style::YELLOW));
+            }
             AgentEvent::Steering { text } => out.extend(self.said(text)),
             AgentEvent::TurnLimitReached { reason } => {
                 let words = match reason {

@@ -7,18 +7,25 @@ use std::path::Path;
 
 /// Every file below a folder that holds the key.
 fn with_the_key(folder: &Path, found: &mut Vec<String>) {
+    found.extend(files_with(folder, KEY));
+}
+
+/// Every file below a folder that holds a text.
+fn files_with(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            with_the_key(&path, found);
+            found.extend(files_with(&path, text));
         } else if std::fs::read(&path)
             .unwrap()
-            .windows(KEY.len())
-            .any(|window| window == KEY.as_bytes())
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
         {
             found.push(path.display().to_string());
         }
     }
+    found
 }
 
 #[test]
@@ -98,4 +105,91 @@ fn a_key_is_one_wherever_it_stands() {
     assert!(found.is_empty(), "{found:?}");
     // What was asked to be written was written.
     assert_eq!(bed.read("a.txt"), format!("x {KEY} y"));
+}
+
+/// Nobody has to name the password of an address for it to stay out of records and logs.
+#[test]
+fn the_password_of_an_address_is_not_written_down() {
+    const PASSWORD: &str = "hunter2-canary";
+    let url = format!("https://me:{PASSWORD}@host.invalid/x");
+    for provider in ["anthropic", "openai-responses", "google"] {
+        let turns = vec![
+            Says::text("Looking.")
+                .reasoning(format!("I will try {url}."), "c2ln")
+                .call(
+                    "c1",
+                    "bash",
+                    &json!({ "command": format!("printf %s '{url}' > seen; cat seen") }),
+                )
+                .call("c2", "web_fetch", &json!({ "url": url }))
+                .call("c3", "no_such_tool", &json!({ "url": url }))
+                .into(),
+            Turn::text("Done."),
+            Says::calling(
+                "c4",
+                "write",
+                &json!({ "path": "again", "content": "https://[redacted]@host.invalid/x" }),
+            )
+            .into(),
+            Turn::text("I could not."),
+        ];
+        let bed = Bed::of(provider, turns);
+        let prompt = format!("Fetch {url}");
+        let ended = bed.haft(&["run", &prompt, "--json", "--log", "trace"]);
+        assert_eq!(ended.code, Some(0), "{provider}: {ended:?}");
+        // The call got what the model wrote.
+        assert_eq!(bed.read("seen"), url, "{provider}");
+        let starts = ended.out.lines().filter(|line| line.contains("tool_start"));
+        assert!(!starts.clone().any(|line| line.contains(PASSWORD)));
+        assert!(
+            starts
+                .clone()
+                .any(|line| line.contains("https://[redacted]@host"))
+        );
+        let logged: Vec<_> = ended
+            .err
+            .lines()
+            .filter(|line| line.contains(PASSWORD))
+            .collect();
+        assert!(logged.is_empty(), "{provider}: {logged:?}");
+        let found = files_with(&bed.state(""), PASSWORD);
+        assert!(found.is_empty(), "{provider}: {found:?}");
+        let id = bed.newest();
+        for format in ["jsonl", "md", "html"] {
+            let exported = bed.says(&["sessions", "export", &id, "--format", format]);
+            assert!(!exported.contains(PASSWORD), "{provider} {format}");
+        }
+        // Whoever goes on with it does not take the mark for what was there.
+        let resumed = bed.haft(&["resume", &id, "Write it down"]);
+        assert_eq!(resumed.code, Some(0), "{provider}: {resumed:?}");
+        assert!(!bed.work("again").exists(), "{provider}");
+        let messages = format!("{:?}", bed.messages());
+        assert!(messages.contains("have the mark"), "{provider}");
+    }
+}
+
+/// What a log shows is escaped, and so are the secrets in it.
+#[test]
+fn a_secret_with_quotes_is_not_in_the_log_either() {
+    let secret = "canary\"one\\two/three\tfour";
+    let turns = vec![
+        Says::text(format!("It is {secret}."))
+            .call("c1", "write", &json!({ "path": "a", "content": secret }))
+            .into(),
+        Turn::status(400, &format!("no {secret}")),
+    ];
+    let bed = Bed::new(turns);
+    let mut command = bed.command(&["run", "Go", "--log", "trace"]);
+    let said = ended(command.env("DB_PASSWORD", secret));
+    assert_eq!(bed.read("a"), secret, "{said:?}");
+    assert!(said.err.contains("[redacted]"), "{}", said.err);
+    let logged: Vec<_> = said
+        .err
+        .lines()
+        // The person is shown which call is made, and what the provider said.
+        .filter(|line| !line.starts_with("> ") && !line.starts_with("error"))
+        .filter(|line| line.contains("canary"))
+        .collect();
+    assert!(logged.is_empty(), "{logged:?}");
+    assert!(files_with(&bed.state(""), "canary").is_empty());
 }

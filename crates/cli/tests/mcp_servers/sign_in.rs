@@ -193,6 +193,33 @@ fn where_a_server_sends_people_is_its_word_and_guarded() {
 }
 
 #[test]
+fn an_address_that_is_no_page_is_not_offered() {
+    for (named, why) in [
+        ("javascript:alert(1)//", "not the address of a web page"),
+        ("file:///etc/passwd?x=", "not the address of a web page"),
+        ("vscode://open/", "not an https address"),
+        ("http://auth.example.org", "not encrypted"),
+        ("https://me:hunter2hunter2@auth.example.org", "a password"),
+        ("https://auth.example.org/\\u202e", "characters"),
+        ("https://192.168.0.1", "private network"),
+    ] {
+        let names = |field: &str| {
+            let good = format!("\"{field}\": here +");
+            let evil = format!("\"{field}\": \"{named}\" +");
+            GUARDED.replace("ISSUER", "None").replace(&good, &evil)
+        };
+        let web = Web::start(&names("authorization_endpoint"));
+        let bed = with(&web.url("/mcp"));
+        let (code, shown) = Terminal::run(&bed, "mcp test web").wait();
+        assert_eq!(code, Some(1), "{named}: {shown}");
+        assert!(shown.contains(why), "{named}: {shown}");
+        assert!(!shown.contains("Open this address"), "{named}: {shown}");
+        let registered = |heard: &Value| heard["registered"].is_object();
+        assert!(!web.heard().iter().any(registered), "{named}");
+    }
+}
+
+#[test]
 fn haft_may_be_known_to_a_server_that_registers_nobody() {
     let web = Web::start(&GUARDED.replace("ISSUER", "None"));
     let bed = Bed::new();

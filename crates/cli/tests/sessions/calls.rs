@@ -208,3 +208,23 @@ fn secrets_are_not_written_down() {
             .contains("x [redacted] y")
     );
 }
+
+#[test]
+fn the_password_of_an_address_is_not_written_down() {
+    let bed = Bed::new();
+    let url = "https://me:hunter2-canary@host/x";
+    let command = format!("command=printf %s {url} > seen; cat seen");
+    let said = bed.says(&["call", "bash", &command]);
+    assert_eq!(said.trim_end(), url, "whoever asked gets what was there");
+    assert_eq!(std::fs::read_to_string(bed.work("seen")).unwrap(), url);
+    for entry in std::fs::read_dir(bed.state("")).unwrap().flatten() {
+        if entry.path().is_file() {
+            let bytes = std::fs::read(entry.path()).unwrap();
+            let found = bytes.windows(6).any(|window| window == b"canary");
+            assert!(!found, "{}", entry.path().display());
+        }
+    }
+    let id = bed.listed()[0]["id"].as_str().unwrap().to_owned();
+    let shown = bed.says(&["sessions", "show", &id]);
+    assert!(shown.contains("https://[redacted]@host/x"), "{shown}");
+}

@@ -60,7 +60,7 @@ impl Tool for Obedient {
                     text: Some("line\n".repeat(100_000)),
                     blob: None,
                 };
-                let reply = Reply::from("before").and_image(b"x", "image/png");
+                let reply = Reply::from("before").and_image(PNG, "image/png");
                 return Ok(reply.and(Content::Resource { resource }));
             }
             "document" => return Ok(Reply::json(&json!({ "text": "line\n".repeat(100_000) }))),
@@ -72,6 +72,9 @@ impl Tool for Obedient {
         Ok(Reply::from(args.what).detail("call", cx.call_id()))
     }
 }
+
+/// One grey pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDATx\xdac\x68\0\0\0\x82\0\x81\xda\x45\x08\x3b\0\0\0\0IEND\xaeB`\x82";
 
 struct Bench {
     runtime: Runtime,

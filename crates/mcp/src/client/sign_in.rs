@@ -1,8 +1,10 @@
 //! Signing in to a server that wants it (OAuth), through haft's own guarded client.
 //!
 //! Where a server sends us to sign in is its word, not the person's: only the host that
-//! was configured may be anywhere, all others must be on the open internet.
+//! was configured may be anywhere, all others must be on the open internet. [`offered`]
+//! says which addresses a person is shown at all.
 
+use super::offered;
 use async_trait::async_trait;
 use haft_web::client::{Header, Method, Origin, Redirects, Url};
 use haft_web::{Client, Request, Secret};
@@ -146,6 +148,7 @@ impl SignIn {
             Some("") | None => manager.resolve_metadata().await?,
             words => manager.resolve_metadata_from_challenge(words).await?,
         };
+        offered::check(&resolved.metadata, &self.url)?;
         manager.set_metadata(resolved.metadata);
         let mut request = AuthorizationRequest::new(redirect)
             .with_client_name("haft")
@@ -160,9 +163,13 @@ impl SignIn {
         if let Some(url) = &self.identity.metadata_url {
             request = request.with_client_metadata_url(url);
         }
-        AuthorizationSession::new(manager, request)
+        let session = AuthorizationSession::new(manager, request)
             .await
-            .map_err(|(_, error)| error.into())
+            .map_err(|(_, error)| SignInError::from(error))?;
+        // The library builds on the address that was checked; what is shown is looked at too.
+        let shown = session.get_authorization_url();
+        offered::page(shown, &self.url)?;
+        Ok(session)
     }
 
     /// Takes the answer: from now on it is shown to the server.
@@ -261,6 +268,11 @@ impl OAuthHttpClient for Guarded {
                 "POST" => Method::Post,
                 _ => return Err(failed("a method that no sign-in needs")),
             };
+            // What the server itself says of signing in is read wherever the person named it.
+            let is_read = method == Method::Get && url.origin() == self.own.origin();
+            if !is_read {
+                offered::allowed(&url, &self.own).map_err(failed)?;
+            }
             let mut headers = Vec::new();
             for (name, value) in &parts.headers {
                 let value = Secret::new(value.to_str()?);

@@ -84,6 +84,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
         .timer(TokioTimer::new())
         .header_read_timeout(head)
         .max_buf_size(HEAD)
+        .max_header_size(HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {

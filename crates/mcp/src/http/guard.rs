@@ -5,9 +5,8 @@ use super::Token;
 use super::reply::{Payload, said};
 use http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use subtle::ConstantTimeEq;
 
 /// The one path there is.
@@ -20,25 +19,30 @@ pub(super) struct Guard {
     pub(super) hosts: Vec<String>,
     /// Whether only this machine can reach it.
     pub(super) is_local: bool,
+    /// The port it listens on.
+    pub(super) port: u16,
 }
 
 impl Guard {
     /// The refusal, if there is one.
     pub(super) fn refuses(&self, parts: &Parts) -> Option<Response<Payload>> {
-        let is_host = hosts(&parts.uri, &parts.headers)
-            .is_some_and(|hosts| hosts.iter().all(|host| self.answers_to(host)));
-        if !is_host {
+        if !self.is_called_by_name(&parts.uri, &parts.headers) {
             tracing::debug!("a request for another host was refused");
+            let port = self.port;
             return Some(said(
                 StatusCode::FORBIDDEN,
-                "forbidden: this server does not answer to that Host; call it localhost or by its address",
+                &format!(
+                    "forbidden: this server does not answer to that Host; \
+                     call it localhost:{port} or by its address and port"
+                ),
             ));
         }
-        if !parts.headers.get_all(ORIGIN).iter().all(is_local_origin) {
+        if !is_from_here(&parts.headers) {
             tracing::debug!("a request from another origin was refused");
             return Some(said(
                 StatusCode::FORBIDDEN,
-                "forbidden: this server does not answer pages of that Origin",
+                "forbidden: this server does not answer pages of that Origin; \
+                 open the page from http://localhost, or send no Origin if the client is not a browser",
             ));
         }
         if let Some(token) = &self.token
@@ -59,64 +63,119 @@ impl Guard {
         None
     }
 
-    /// A name can be made to lead here by whoever owns it; an address cannot.
-    fn answers_to(&self, host: &str) -> bool {
-        let host = host.trim_end_matches('.');
-        if host.eq_ignore_ascii_case("localhost") {
-            return true;
-        }
-        match address(host) {
-            Some(address) => !self.is_local || address.is_loopback(),
-            None => self
-                .hosts
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(host)),
+    /// Whether a request names this server: in its one `Host` header, and in its first
+    /// line where that has a host too.
+    fn is_called_by_name(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let Some(Ok(host)) = only(headers, &HOST).map(HeaderValue::to_str) else {
+            return false;
+        };
+        let line = uri.authority().map(http::uri::Authority::as_str);
+        [Some(host), line]
+            .into_iter()
+            .flatten()
+            .all(|named| Place::parse(named).is_some_and(|place| self.answers_to(&place)))
+    }
+
+    /// A name can be made to lead here by whoever owns it; an address cannot. Behind an
+    /// address that others reach there may be another port in front of ours.
+    fn answers_to(&self, place: &Place<'_>) -> bool {
+        let is_port = !self.is_local || place.port.unwrap_or(80) == self.port;
+        match place.host {
+            Host::Address(address) => is_port && (!self.is_local || address.is_loopback()),
+            Host::Name(name) => {
+                let is = |known: &str| known.eq_ignore_ascii_case(name);
+                (is("localhost") && is_port) || self.hosts.iter().any(|known| is(known))
+            }
         }
     }
 }
 
-/// The hosts that a request names: in its first line, and in its header.
-fn hosts(uri: &Uri, headers: &HeaderMap) -> Option<Vec<String>> {
-    let mut named = headers.get_all(HOST).iter();
-    let (Some(header), None) = (named.next(), named.next()) else {
-        return None;
-    };
-    let header: Authority = header.to_str().ok()?.parse().ok()?;
-    let hosts = [Some(&header), uri.authority()];
-    let hosts = hosts.into_iter().flatten();
-    Some(hosts.map(|authority| authority.host().to_owned()).collect())
+/// The value of a header that comes once.
+fn only<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    }
 }
 
-fn address(host: &str) -> Option<IpAddr> {
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    bare.unwrap_or(host).parse().ok()
+/// Pages of this machine may ask, whatever port they are from; others, and those that hide
+/// where they are from, may not. What is no page says nothing.
+fn is_from_here(headers: &HeaderMap) -> bool {
+    if !headers.contains_key(ORIGIN) {
+        return true;
+    }
+    let Some(Ok(origin)) = only(headers, &ORIGIN).map(HeaderValue::to_str) else {
+        return false;
+    };
+    let place = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    match place.and_then(Place::parse).map(|place| place.host) {
+        Some(Host::Address(address)) => address.is_loopback(),
+        Some(Host::Name(name)) => name.eq_ignore_ascii_case("localhost"),
+        None => false,
+    }
 }
 
-/// Pages of this machine may ask; others, and those that hide where they are from, not.
-fn is_local_origin(origin: &HeaderValue) -> bool {
-    let Ok(origin) = origin.to_str() else {
-        return false;
+/// A host and a port, and nothing else: `NAME`, `127.0.0.1:80` or `[::1]:80`. Parsers of
+/// whole addresses take more than that, and leave out what they do not understand.
+struct Place<'a> {
+    host: Host<'a>,
+    port: Option<u16>,
+}
+
+enum Host<'a> {
+    Address(IpAddr),
+    /// Letters, digits, `-`, `_` and dots within. A dot at the end is another spelling of the
+    /// same name, which no client needs; it is refused like all others.
+    Name(&'a str),
+}
+
+impl<'a> Place<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        if let Some(rest) = text.strip_prefix('[') {
+            let (address, rest) = rest.split_once(']')?;
+            let port = match rest {
+                "" => None,
+                rest => Some(port(rest.strip_prefix(':')?)?),
+            };
+            let host = Host::Address(address.parse::<Ipv6Addr>().ok()?.into());
+            return Some(Self { host, port });
+        }
+        let (host, port) = match text.split_once(':') {
+            Some((host, digits)) => (host, Some(port(digits)?)),
+            None => (text, None),
+        };
+        let host = match host.parse::<Ipv4Addr>() {
+            Ok(address) => Host::Address(address.into()),
+            Err(_) => Host::Name(name(host)?),
+        };
+        Some(Self { host, port })
+    }
+}
+
+fn port(digits: &str) -> Option<u16> {
+    let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit()) && !digits.starts_with('0');
+    digits.parse().ok().filter(|_| is_plain)
+}
+
+/// A name of a host. One whose last part begins with a digit is a way to write an address
+/// (`127.1`, `0x7f.1`), and only the usual way is taken.
+fn name(text: &str) -> Option<&str> {
+    let is_part = |part: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !part.is_empty() && part.bytes().all(is_plain)
     };
-    let Ok(origin) = origin.parse::<Uri>() else {
-        return false;
-    };
-    let is_web = matches!(origin.scheme_str(), Some("http" | "https"));
-    is_web
-        && origin.host().is_some_and(|host| {
-            host.eq_ignore_ascii_case("localhost")
-                || address(host).is_some_and(|address| address.is_loopback())
-        })
+    let last = text.rsplit('.').next()?;
+    let is_number = last.starts_with(|first: char| first.is_ascii_digit());
+    (text.split('.').all(is_part) && !is_number).then_some(text)
 }
 
 /// Whether a request brings the token. How long it takes says nothing about it.
 fn bears(headers: &HeaderMap, token: &Token) -> bool {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else {
-        return false;
-    };
-    let Some((scheme, given)) = value.to_str().ok().and_then(|value| value.split_once(' ')) else {
+    let value = only(headers, &AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, given)) = value.and_then(|value| value.split_once(' ')) else {
         return false;
     };
     let is_same: bool = given.trim().as_bytes().ct_eq(token.0.as_bytes()).into();
@@ -124,116 +183,4 @@ fn bears(headers: &HeaderMap, token: &Token) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn guard(is_local: bool) -> Guard {
-        Guard {
-            token: Some(Token::new("secret-secret")),
-            hosts: vec!["tools.example".to_owned()],
-            is_local,
-        }
-    }
-
-    fn status(guard: &Guard, uri: &str, headers: &[(&str, &str)]) -> u16 {
-        let mut request = http::Request::builder().uri(uri);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let (parts, ()) = request.body(()).expect("a request").into_parts();
-        guard
-            .refuses(&parts)
-            .map_or(200, |response| response.status().as_u16())
-    }
-
-    const TOKEN: (&str, &str) = ("authorization", "Bearer secret-secret");
-
-    #[test]
-    fn a_name_that_leads_here_is_no_way_in() {
-        let host =
-            |is_local: bool, host: &str| status(&guard(is_local), "/mcp", &[("host", host), TOKEN]);
-        for good in [
-            "localhost",
-            "LOCALHOST:80",
-            "127.0.0.1:1",
-            "[::1]:9",
-            "tools.example:1",
-        ] {
-            assert_eq!(host(true, good), 200, "{good}");
-            assert_eq!(host(false, good), 200, "{good}");
-        }
-        for evil in [
-            "evil.example",
-            "127.0.0.1.evil.example",
-            "localhost.evil",
-            "",
-            "a b",
-        ] {
-            assert_eq!(host(true, evil), 403, "{evil}");
-            assert_eq!(host(false, evil), 403, "{evil}");
-        }
-        assert_eq!(host(true, "192.0.2.1"), 403);
-        assert_eq!(host(false, "192.0.2.1"), 200);
-        assert_eq!(status(&guard(true), "/mcp", &[TOKEN]), 403, "no Host");
-        let two = [("host", "localhost"), ("host", "evil.example"), TOKEN];
-        assert_eq!(status(&guard(true), "/mcp", &two), 403);
-        let line = status(
-            &guard(true),
-            "http://evil.example/mcp",
-            &[("host", "localhost"), TOKEN],
-        );
-        assert_eq!(line, 403);
-    }
-
-    #[test]
-    fn pages_of_other_places_are_refused() {
-        let origin = |origin: &str| {
-            let headers = [("host", "localhost"), ("origin", origin), TOKEN];
-            status(&guard(true), "/mcp", &headers)
-        };
-        for good in [
-            "http://localhost:3000",
-            "https://127.0.0.1",
-            "http://[::1]:1",
-        ] {
-            assert_eq!(origin(good), 200, "{good}");
-        }
-        for evil in [
-            "http://evil.example",
-            "null",
-            "http://localhost.evil",
-            "file://localhost",
-            "",
-        ] {
-            assert_eq!(origin(evil), 403, "{evil}");
-        }
-    }
-
-    #[test]
-    fn the_token_is_asked_for_everywhere_and_comes_in_one_header() {
-        let with = |uri: &str, headers: &[(&str, &str)]| {
-            let headers = [&[("host", "localhost")], headers].concat();
-            status(&guard(true), uri, &headers)
-        };
-        assert_eq!(with("/mcp", &[TOKEN]), 200);
-        assert_eq!(
-            with("/mcp", &[("authorization", "bearer secret-secret")]),
-            200
-        );
-        for (uri, headers) in [
-            ("/mcp", &[] as &[(&str, &str)]),
-            ("/other", &[]),
-            ("/mcp?token=secret-secret", &[]),
-            ("/mcp", &[("authorization", "Bearer secret-secret2")]),
-            ("/mcp", &[("authorization", "Bearer secret-secre")]),
-            ("/mcp", &[("authorization", "Bearer")]),
-            ("/mcp", &[("authorization", "Basic secret-secret")]),
-            ("/mcp", &[TOKEN, TOKEN]),
-        ] {
-            assert_eq!(with(uri, headers), 401, "{uri} {headers:?}");
-        }
-        assert_eq!(with("/", &[TOKEN]), 404);
-        assert_eq!(with("/mcp/", &[TOKEN]), 404);
-        assert_eq!(with("/mcp/../mcp", &[TOKEN]), 404);
-    }
-}
+mod tests;

@@ -71,6 +71,10 @@ async fn files_are_written_and_read_through_the_runtime() {
     assert!(text.contains("one\ntwo"), "{text}");
 }
 
+/// One grey pixel.
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
+
 #[tokio::test]
 async fn pictures_are_blocks_of_their_own() {
     let bench = Bench::new();
@@ -81,7 +85,7 @@ async fn pictures_are_blocks_of_their_own() {
         answer["result"]["content"],
         json!([
             { "type": "text", "text": "look:" },
-            { "type": "image", "data": "iVBORw==", "mimeType": "image/png" },
+            { "type": "image", "data": PIXEL, "mimeType": "image/png" },
         ])
     );
     assert_eq!(answer["result"].get("structuredContent"), None);

@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 
+/// One grey pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDATx\xdac\x68\0\0\0\x82\0\x81\xda\x45\x08\x3b\0\0\0\0IEND\xaeB`\x82";
+
 /// A runtime with the standard tools and a few of ours.
 pub(crate) struct Bench {
     pub(crate) runtime: Runtime,
@@ -97,7 +100,7 @@ impl Bench {
             ))
         });
         let picture = tool("picture", Effect::Read, |_, _| async move {
-            Ok(Reply::from("look:").and_image(b"\x89PNG", "image/png"))
+            Ok(Reply::from("look:").and_image(PNG, "image/jpeg"))
         });
         let updates = tool("updates", Effect::Pure, |_, cx| async move {
             cx.update("one");

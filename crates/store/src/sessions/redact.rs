@@ -1,5 +1,6 @@
 //! Secrets stay out of what is recorded.
 
+use haft_ops::text::secrets::{Spelled, in_base64, without_userinfo};
 use memchr::memmem::Finder;
 use std::borrow::Cow;
 
@@ -14,6 +15,10 @@ const SHORTEST: usize = 8;
 pub struct Redactor {
     /// The longest first, so that none is left in part.
     secrets: Vec<Finder<'static>>,
+    /// What Base64 makes of them.
+    encoded: Vec<Finder<'static>>,
+    /// The same for those whose characters are escaped in other ways.
+    spelled: Vec<Spelled>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -44,11 +49,15 @@ impl Redactor {
             // Inside JSON, and inside JSON that is a text in JSON.
             let once = quoted(secret);
             spellings.extend([quoted(&once), once, secret.to_owned()]);
+            let encoded = in_base64(secret).into_iter();
+            self.encoded.extend(encoded.map(finder));
+            self.spelled.push(Spelled::new(secret));
         }
         spellings.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         spellings.dedup();
-        let finder = |secret: String| Finder::new(secret.as_bytes()).into_owned();
         self.secrets = spellings.into_iter().map(finder).collect();
+        self.spelled.sort_by(|a, b| b.cmp(a));
+        self.spelled.dedup();
     }
 
     /// Whether there is nothing to look for.
@@ -79,20 +88,45 @@ impl Redactor {
     #[must_use]
     pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
-        for secret in &self.secrets {
+        for secret in self.secrets.iter().chain(&self.encoded) {
             if let Some(cleaned) = without(&text, secret) {
+                text = Cow::Owned(cleaned);
+            }
+        }
+        let may_escape = memchr::memchr2(b'\\', b'%', text.as_bytes()).is_some();
+        for secret in &self.spelled {
+            if (may_escape || secret.has_space())
+                && let Some(cleaned) = secret.cut_from(&text, REDACTED)
+            {
                 text = Cow::Owned(cleaned);
             }
         }
         text
     }
 
+    /// The same for what is written down: without user names and passwords in addresses
+    /// too, which nobody had to name.
+    #[must_use]
+    pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.clean(text) {
+            Cow::Borrowed(text) => without_userinfo(text, REDACTED),
+            Cow::Owned(cleaned) => match without_userinfo(&cleaned, REDACTED) {
+                Cow::Borrowed(_) => Cow::Owned(cleaned),
+                Cow::Owned(cleaned) => Cow::Owned(cleaned),
+            },
+        }
+    }
+
     /// The same, in place.
     pub(super) fn wash(&self, text: &mut String) {
-        if let Cow::Owned(cleaned) = self.clean(text) {
+        if let Cow::Owned(cleaned) = self.scrub(text) {
             *text = cleaned;
         }
     }
+}
+
+fn finder(secret: String) -> Finder<'static> {
+    Finder::new(secret.as_bytes()).into_owned()
 }
 
 fn without(text: &str, secret: &Finder<'_>) -> Option<String> {
@@ -119,6 +153,8 @@ fn quoted(text: &str) -> String {
     inner.unwrap_or(&json).to_owned()
 }
 
+#[cfg(test)]
+mod spellings;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +183,16 @@ mod tests {
             Cow::Borrowed("short é")
         ));
         assert_eq!(redactor.clean("ésk-canary-1é"), "é[redacted]é");
+    }
+
+    #[test]
+    fn addresses_are_cleaned_where_something_is_written_down() {
+        let redactor = Redactor::new(["sk-canary-1".to_owned()]);
+        let text = "sk-canary-1 https://me:hunter2@host";
+        assert_eq!(redactor.clean(text), "[redacted] https://me:hunter2@host");
+        let cleaned = "[redacted] https://[redacted]@host";
+        assert_eq!(redactor.scrub(text), cleaned);
+        assert_eq!(Redactor::default().scrub("x://a:b1@c"), "x://[redacted]@c");
+        assert!(matches!(redactor.scrub("plain"), Cow::Borrowed("plain")));
     }
 }

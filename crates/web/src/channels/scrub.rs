@@ -1,9 +1,16 @@
 //! What others say, before it is repeated.
 
 use haft_ops::text::decode::is_deceptive;
+use haft_ops::text::secrets::{Spelled, in_base64, without_userinfo};
 
 /// How much of an answer is repeated.
 const MOST: usize = 300;
+
+/// Stands where a secret was.
+const MARK: &str = "***";
+
+/// Shorter ones are looked for as they are, and in no other spelling.
+const SHORTEST: usize = 6;
 
 /// Knows what must not be repeated.
 pub(super) struct Scrub(Vec<String>);
@@ -30,9 +37,17 @@ impl Scrub {
         let mut text = bare.split_whitespace().collect::<Vec<_>>().join(" ");
         for secret in &self.0 {
             if text.contains(secret.as_str()) {
-                text = text.replace(secret.as_str(), "***");
+                text = text.replace(secret.as_str(), MARK);
+            }
+            // A service may say it as it stood in what was sent.
+            if secret.len() >= SHORTEST {
+                text = Spelled::new(secret).cut_from(&text, MARK).unwrap_or(text);
+                for base64 in in_base64(secret) {
+                    text = text.replace(&base64, MARK);
+                }
             }
         }
+        text = without_userinfo(&text, MARK).into_owned();
         match text.char_indices().nth(MOST - 1) {
             Some((at, _)) if text.chars().count() > MOST => {
                 text.truncate(at);
@@ -53,6 +68,9 @@ mod tests {
         let scrub = Scrub::new(["to".to_owned(), "token-1".to_owned(), String::new()]);
         assert_eq!(scrub.text("bad token-1\r\n\x1b[31mred"), "bad *** [31mred");
         assert_eq!(scrub.text("tok\u{200b}en-1"), "***");
+        assert_eq!(scrub.text(r"a \u0074oken-1"), "a ***");
+        assert_eq!(scrub.text("a token%2D1"), "a ***");
+        assert_eq!(scrub.text("http://a:b1c2@host"), "http://***@host");
         let long = scrub.text(&"é".repeat(1000));
         assert_eq!(long.chars().count(), MOST);
         assert!(long.ends_with('…'));

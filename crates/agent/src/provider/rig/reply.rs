@@ -81,6 +81,7 @@ impl Speaker {
             usage,
             model: self.id.model.clone(),
             native,
+            left_out: Vec::new(),
         })
     }
 }

@@ -231,7 +231,7 @@ pub(super) fn blocks(content: Value) -> Vec<Content> {
     blocks
 }
 
-/// A picture, if it can be one: who is sent another would refuse the whole reply.
+/// A picture, if it can be one. The runtime decodes it before anybody keeps it.
 fn image(data: String, media_type: &str) -> Option<Content> {
     use base64::Engine;
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -245,7 +245,13 @@ fn image(data: String, media_type: &str) -> Option<Content> {
         data
     };
     let bytes = base64::engine::general_purpose::STANDARD.decode(&data);
-    if is_image && bytes.is_ok_and(|bytes| !bytes.is_empty()) {
+    let bytes = bytes.unwrap_or_default();
+    let known = match is_image {
+        true => Some(media_type).filter(|_| !bytes.is_empty()),
+        // Whatever it was called, it may be one.
+        false => haft_ops::text::sniff::image_type(&bytes),
+    };
+    if let Some(media_type) = known {
         let media_type = media_type.to_owned();
         return Some(Content::Image { data, media_type });
     }

@@ -45,6 +45,55 @@ fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
 }
 
 #[test]
+fn a_head_that_is_too_long_is_refused_however_it_comes() {
+    let bed = Bed::new();
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
+    let (client, _) = bed.client.initialize("2025-06-18", json!({}));
+    let status = |head: &str| {
+        let mut stream = client.connect();
+        // A server may answer before it has read everything.
+        let _ = stream.write_all((head.to_owned() + &ping).as_bytes());
+        Answer::read(stream).status
+    };
+    let length = client
+        .with("x-long", "")
+        .head("POST", "/mcp", Some(ping.len()))
+        .len();
+    let long = |bytes: usize| {
+        let value = "x".repeat(bytes - length);
+        let client = client.with("x-long", &value);
+        client.head("POST", "/mcp", Some(ping.len()))
+    };
+    assert_eq!(long(32 << 10).len(), 32 << 10);
+    assert_eq!(status(&long(32 << 10)), 200);
+    for bytes in [(32 << 10) + 1, 33 << 10, 48 << 10, 64 << 10, 100 << 10] {
+        assert_eq!(status(&long(bytes)), 431, "{bytes} bytes in one header");
+    }
+    let many = (0..60).fold(client.clone(), |client, number| {
+        client.with(&format!("x-{number}"), &"x".repeat(700))
+    });
+    assert_eq!(status(&many.head("POST", "/mcp", Some(ping.len()))), 431);
+    let path = format!("/mcp?{}", "x".repeat(33 << 10));
+    assert_eq!(status(&client.head("POST", &path, Some(ping.len()))), 431);
+    // In pieces, on a connection that was good until then.
+    let mut stream = client.connect();
+    let good = client.head("POST", "/mcp", Some(ping.len())) + &ping;
+    stream.write_all(good.as_bytes()).expect("it listens");
+    let mut first = [0; 12];
+    std::io::Read::read_exact(&mut stream, &mut first).expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    for piece in long(64 << 10).as_bytes().chunks(1000) {
+        if stream.write_all(piece).is_err() {
+            break;
+        }
+    }
+    let mut rest = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(rest.contains("HTTP/1.1 431"), "{rest}");
+}
+
+#[test]
 fn slow_clients_are_closed_and_in_nobodys_way() {
     let bed = Bed::within(|limits| {
         limits.head = Duration::from_millis(700);

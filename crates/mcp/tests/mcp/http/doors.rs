@@ -68,11 +68,42 @@ fn a_refusal_does_not_wait_for_the_body() {
 #[test]
 fn another_host_or_origin_is_refused() {
     let bed = Bed::new();
-    for host in ["evil.example", "localhost.evil.example", "192.0.2.7"] {
-        let client = bed.client.with("host", host);
-        assert_eq!(client.send("POST", "/mcp", Some(&hello())).status, 403);
+    let port = bed.client.address.port();
+    for host in [
+        "evil.example".to_owned(),
+        "localhost.evil.example".to_owned(),
+        "192.0.2.7".to_owned(),
+        format!("localhost.:{port}"),
+        format!("[::1].evil.example:{port}"),
+        format!("localhost:{port}@evil.example"),
+        format!("localhost:{}", port ^ 1),
+    ] {
+        let client = bed.client.with("host", &host);
+        let answer = client.send("POST", "/mcp", Some(&hello()));
+        assert_eq!(answer.status, 403, "{host}");
     }
-    for origin in ["http://evil.example", "null", "https://localhost.evil"] {
+    for host in [format!("localhost:{port}"), format!("[::1]:{port}")] {
+        let client = bed.client.with("host", &host);
+        let answer = client.send("POST", "/mcp", Some(&hello()));
+        assert_eq!(answer.status, 200, "{host}");
+    }
+    let mut twice = bed.client.clone();
+    twice
+        .headers
+        .push(("Host".to_owned(), "evil.example".to_owned()));
+    assert_ne!(twice.send("POST", "/mcp", Some(&hello())).status, 200);
+    let line = bed
+        .client
+        .send("POST", "http://evil.example/mcp", Some(&hello()));
+    assert_eq!(line.status, 403);
+    for origin in [
+        "http://evil.example",
+        "null",
+        "https://localhost.evil",
+        "http://localhost.:5173",
+        "http://[::1].evil.example",
+        "http://localhost:5173/",
+    ] {
         let client = bed.client.with("origin", origin);
         let answer = client.send("POST", "/mcp", Some(&hello()));
         assert_eq!(answer.status, 403, "{origin}");

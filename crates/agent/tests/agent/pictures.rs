@@ -1,0 +1,200 @@
+//! Pictures that a provider refuses do not end a conversation.
+
+use crate::bed::{Bed, all, of, run};
+use crate::gone_on::begun;
+use crate::scripted::{Next, Scripted, calls, text};
+use haft::Content;
+use haft_agent::{Agent, Message, ModelError, Trouble};
+use haft_store::sessions::Sessions;
+use serde_json::json;
+use std::sync::Arc;
+
+/// One grey pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDATx\xdac\x68\0\0\0\x82\0\x81\xda\x45\x08\x3b\0\0\0\0IEND\xaeB`\x82";
+
+fn refused(status: u16, words: &str) -> Next {
+    Next::Fails(ModelError::new(Trouble::Status(status), words))
+}
+
+fn bed(pictures: usize) -> Bed {
+    let bed = Bed::new();
+    for number in 1..=pictures {
+        std::fs::write(bed.folder.path().join(format!("{number}.png")), PNG).unwrap();
+    }
+    bed
+}
+
+/// Looks at so many pictures, one after the other.
+fn looks(pictures: usize) -> Vec<Next> {
+    (1..=pictures)
+        .map(|number| {
+            let id = Box::leak(format!("look-{number}").into_boxed_str());
+            calls([(id, "read", json!({ "path": format!("{number}.png") }))])
+        })
+        .collect()
+}
+
+/// The calls whose results have a picture, and those whose results say that it is left out.
+fn seen(messages: &[Message]) -> (Vec<String>, Vec<String>) {
+    let (mut shown, mut left_out) = (Vec::new(), Vec::new());
+    for message in messages {
+        let Message::Tool { results } = message else {
+            continue;
+        };
+        for result in results {
+            for block in &result.content {
+                match block {
+                    Content::Image { .. } => shown.push(result.call_id.clone()),
+                    Content::Text { text } if text.contains("was left out here") => {
+                        left_out.push(result.call_id.clone());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    (shown, left_out)
+}
+
+fn names(all: &[&str]) -> Vec<String> {
+    all.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_newest_is_left_out_for_good_and_that_is_said() {
+    for status in [400, 422] {
+        let bed = bed(2);
+        let sessions = Sessions::open(bed.folder.path().join("sessions.db")).unwrap();
+        let (id, session) = begun(&bed, &sessions);
+        let mut script = looks(2);
+        script.push(refused(status, "could not process image"));
+        script.extend([text("One."), text("Two.")]);
+        let model = Scripted::new(script);
+        let agent = bed.agent(&model).recorded(session);
+        let events = run(&agent, "Look").await;
+        assert_eq!(events.last().unwrap()["text"], "One.", "{events:?}");
+        let told = of(&events, "picture_left_out");
+        assert_eq!(told.len(), 1, "{events:?}");
+        assert_eq!(told[0]["call_id"], "look-2");
+        assert_eq!(told[0]["reason"], "could not process image");
+        assert_eq!(of(&events, "retry").len(), 1);
+        let expected = (names(&["look-1"]), names(&["look-2"]));
+        assert_eq!(seen(&model.last()), expected);
+        // It is not tried again.
+        let events = run(&agent, "And now?").await;
+        assert_eq!(events.last().unwrap()["text"], "Two.");
+        assert_eq!(of(&events, "picture_left_out").len(), 0);
+        assert_eq!(seen(&model.last()), expected);
+        assert_eq!(model.requests(), 5);
+        drop(agent);
+
+        let (session, loaded) = sessions.take(&id).unwrap();
+        let again = Scripted::new([text("Three.")]);
+        let runtime = bed.runtime(|builder| builder.session(&id));
+        let agent = Agent::new(again.clone(), runtime);
+        let agent = agent.resuming(session, &loaded).unwrap();
+        let events = run(&agent, "Still there?").await;
+        assert_eq!(events.last().unwrap()["text"], "Three.");
+        assert_eq!(seen(&again.last()), expected);
+    }
+}
+
+#[tokio::test]
+async fn the_next_newest_follows_and_the_last_attempt_has_none() {
+    let bed = bed(5);
+    for refusals in 1..=3 {
+        let mut script = looks(5);
+        for number in 0..refusals {
+            script.push(refused(400, &format!("no {number}")));
+        }
+        script.push(text("Done."));
+        let model = Scripted::new(script);
+        let events = run(&bed.agent(&model), "Look").await;
+        assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
+        let (shown, left_out) = seen(&model.last());
+        let gone = [1, 2, 5][refusals - 1];
+        assert_eq!((shown.len(), left_out.len()), (5 - gone, gone));
+        let told = of(&events, "picture_left_out");
+        assert_eq!(told.len(), gone);
+        assert!(told.iter().all(|event| event["reason"] == "no 0"));
+        assert_eq!(told[0]["call_id"], "look-5", "the newest first");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_help_is_not_done_and_the_first_error_is_told() {
+    let bed = bed(5);
+    let mut script = looks(5);
+    script.extend((0..9).map(|number| refused(400, &format!("bad request {number}"))));
+    let model = Scripted::new(script);
+    let agent = bed.agent(&model);
+    let events = run(&agent, "Look").await;
+    assert_eq!(events.last().unwrap()["reason"], "failed");
+    assert_eq!(of(&events, "error")[0]["message"], "bad request 0");
+    assert_eq!(model.requests(), 5 + 1 + 3);
+    assert_eq!(of(&events, "picture_left_out").len(), 0);
+    let history: Vec<Message> = agent
+        .history()
+        .iter()
+        .map(|said| said.message.clone())
+        .collect();
+    assert_eq!(seen(&history).0.len(), 5, "all are still there");
+}
+
+#[tokio::test]
+async fn other_refusals_and_other_conversations_are_none_of_it() {
+    // No picture.
+    let model = Scripted::new([refused(400, "bad request"), text("Done.")]);
+    let events = run(&bed(0).agent(&model), "Go").await;
+    assert_eq!(events.last().unwrap()["reason"], "failed");
+    assert_eq!(model.requests(), 1);
+    // A picture, and a refusal that is about something else.
+    for status in [401, 403, 404] {
+        let mut script = looks(1);
+        script.extend([refused(status, "no"), text("Done.")]);
+        let model = Scripted::new(script);
+        let events = run(&bed(1).agent(&model), "Look").await;
+        assert_eq!(events.last().unwrap()["reason"], "failed", "{status}");
+        assert_eq!(model.requests(), 2, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_too_many_bytes_loses_pictures_before_words() {
+    let mut script = looks(1);
+    script.push(Next::Fails(ModelError::new(Trouble::TooLarge, "413")));
+    script.push(text("Done."));
+    let model = Scripted::new(script);
+    let events = run(&bed(1).agent(&model), "Look").await;
+    assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
+    assert_eq!(of(&events, "compaction").len(), 0);
+    assert_eq!(of(&events, "picture_left_out").len(), 1);
+    // Without a picture it is made shorter, as ever.
+    let bed = Bed::new();
+    bed.file("a.txt", "x");
+    let too_large = || Next::Fails(ModelError::new(Trouble::TooLarge, "413"));
+    let read = calls([("c", "read", json!({ "path": "a.txt" }))]);
+    let model = Scripted::new([read, too_large(), text("In short."), text("Done.")]);
+    let events = run(&bed.agent(&model), "Do it").await;
+    assert_eq!(of(&events, "compaction").len(), 1);
+    assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
+}
+
+#[tokio::test]
+async fn a_summary_is_not_lost_to_a_picture() {
+    let bed = bed(1);
+    let mut script = looks(1);
+    script.extend([
+        text("One."),
+        refused(400, "could not process image"),
+        text("In short."),
+        text("Two."),
+    ]);
+    let model: Arc<Scripted> = Scripted::new(script);
+    let agent = bed.agent(&model);
+    run(&agent, "Look").await;
+    all(agent.compact().await.unwrap()).await;
+    assert!(seen(&model.last()).0.is_empty());
+    run(&agent, "Go on").await;
+    assert!(format!("{:?}", model.last()).contains("In short."));
+}

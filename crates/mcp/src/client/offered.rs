@@ -1,0 +1,203 @@
+//! Addresses for a sign-in, which are a server's word: which of them a person is asked to
+//! open, and which a key is sent to.
+
+use super::sign_in::SignInError;
+use haft_web::client::Url;
+use haft_web::guard;
+use rmcp::transport::auth::AuthorizationMetadata;
+use std::net::IpAddr;
+use url::Host;
+
+/// How much of an address is repeated when it is refused.
+const SHOWN: usize = 200;
+
+/// Checks everything that a sign-in would open or send something to.
+pub(super) fn check(metadata: &AuthorizationMetadata, own: &Url) -> Result<(), SignInError> {
+    let register = metadata.registration_endpoint.as_deref();
+    for (what, address) in [
+        ("page to sign in", Some(&*metadata.authorization_endpoint)),
+        ("token endpoint", Some(&*metadata.token_endpoint)),
+        ("registration endpoint", register),
+    ] {
+        if let Some(address) = address {
+            one(what, address, own)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the address that a person is asked to open, as they will see it.
+pub(super) fn page(address: &str, own: &Url) -> Result<(), SignInError> {
+    one("page to sign in", address, own)
+}
+
+fn one(what: &str, address: &str, own: &Url) -> Result<(), SignInError> {
+    let why = match written(address).and_then(|url| allowed(&url, own)) {
+        Ok(()) => return Ok(()),
+        Err(why) => why,
+    };
+    let shown: String = address.escape_default().take(SHOWN).collect();
+    Err(SignInError(format!(
+        "the server names a {what} that haft does not use: {why}: \"{shown}\"; \
+         if you trust this server, ask its operator for an https address"
+    )))
+}
+
+/// An address as it is written. A parser leaves out white space and turns what it does not
+/// expect into something else: what was checked would not be what the text says.
+fn written(address: &str) -> Result<Url, &'static str> {
+    if !address.bytes().all(|byte| byte.is_ascii_graphic()) || address.contains('\\') {
+        return Err("it has characters that do not belong in an address");
+    }
+    Url::parse(address).map_err(|_| "it is not an address")
+}
+
+/// Whether a sign-in may lead to an address: to https on the open internet or on the host
+/// that the person named, and to plain http where both are on this machine.
+pub(super) fn allowed(url: &Url, own: &Url) -> Result<(), &'static str> {
+    let Some(host) = url.host() else {
+        return Err("it is not the address of a web page");
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it has a user name or a password in it");
+    }
+    let is_here = |url: &Url| url.host().is_some_and(|host| is_loopback(&host));
+    match url.scheme() {
+        "https" => {}
+        "http" if is_here(url) && is_here(own) => {}
+        "http" => return Err("it is not encrypted"),
+        _ => return Err("it is not an https address"),
+    }
+    let refused = match &host {
+        Host::Domain(name) => guard::refusal_of_name(name),
+        Host::Ipv4(address) => guard::refusal(IpAddr::from(*address)),
+        Host::Ipv6(address) => guard::refusal(IpAddr::from(*address)),
+    };
+    if refused.is_some() && own.host() != Some(host) {
+        return Err("it is in a private network, on another host than the server");
+    }
+    Ok(())
+}
+
+fn is_loopback(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(address: &str, own: &str) -> Result<(), String> {
+        let own = Url::parse(own).expect("an address");
+        let good = "https://auth.example.org/x".to_owned();
+        let of = |authorize: &str, token: &str, register: &str| {
+            let mut metadata = AuthorizationMetadata::default();
+            authorize.clone_into(&mut metadata.authorization_endpoint);
+            token.clone_into(&mut metadata.token_endpoint);
+            metadata.registration_endpoint = Some(register.to_owned());
+            metadata
+        };
+        let all = [
+            of(address, &good, &good),
+            of(&good, address, &good),
+            of(&good, &good, address),
+        ];
+        let each = all.map(|metadata| check(&metadata, &own).map_err(|error| error.to_string()));
+        assert!(
+            each.iter().all(Result::is_ok) || each.iter().all(Result::is_err),
+            "{address}: each of the three is checked: {each:?}"
+        );
+        let [first, ..] = each;
+        first
+    }
+
+    const OUTSIDE: &str = "https://mcp.example.org/mcp";
+
+    #[test]
+    fn https_and_this_machine_are_offered() {
+        for (address, own) in [
+            ("https://auth.example.org/authorize?a=b", OUTSIDE),
+            ("https://mcp.example.org:8443/authorize", OUTSIDE),
+            ("https://xn--bcher-kva.example/", OUTSIDE),
+            ("https://8.8.8.8/authorize", OUTSIDE),
+            (
+                "https://auth.example.org/authorize",
+                "http://127.0.0.1:1/mcp",
+            ),
+            ("http://127.0.0.1:2/authorize", "http://127.0.0.1:1/mcp"),
+            ("http://localhost:2/authorize", "http://localhost:1/mcp"),
+            ("http://[::1]:2/authorize", "http://[::1]:1/mcp"),
+            ("https://10.1.2.3:2/authorize", "https://10.1.2.3/mcp"),
+        ] {
+            assert_eq!(offered(address, own), Ok(()), "{address} of {own}");
+        }
+    }
+
+    #[test]
+    fn whatever_else_a_server_names_is_not() {
+        for (address, own) in [
+            ("javascript:alert(1)", OUTSIDE),
+            ("javascript://auth.example.org/%0aalert(1)", OUTSIDE),
+            ("JavaScript:alert(1)", OUTSIDE),
+            ("data:text/html,<script>x</script>", OUTSIDE),
+            ("file:///etc/passwd", OUTSIDE),
+            ("file://auth.example.org/x", OUTSIDE),
+            ("vscode://x/y", OUTSIDE),
+            ("ms-settings:", OUTSIDE),
+            ("about:blank", OUTSIDE),
+            ("blob:https://auth.example.org/x", OUTSIDE),
+            ("view-source:https://auth.example.org/", OUTSIDE),
+            ("ftp://auth.example.org/", OUTSIDE),
+            ("wss://auth.example.org/", OUTSIDE),
+            ("x-https://auth.example.org/", OUTSIDE),
+            ("//auth.example.org/", OUTSIDE),
+            ("/authorize", OUTSIDE),
+            ("", OUTSIDE),
+            ("https:", OUTSIDE),
+            ("http://auth.example.org/", OUTSIDE),
+            ("http://mcp.example.org/", OUTSIDE),
+            ("http://auth.example.org/", "http://127.0.0.1:1/mcp"),
+            ("http://10.1.2.3/", "http://10.1.2.3/mcp"),
+            ("http://127.0.0.1:2/", OUTSIDE),
+            ("http://localhost:2/", OUTSIDE),
+            ("http://[::1]:2/", OUTSIDE),
+            ("https://127.0.0.1:2/", OUTSIDE),
+            ("https://127.1:2/", OUTSIDE),
+            ("https://0x7f000001/", OUTSIDE),
+            ("https://localhost/", OUTSIDE),
+            ("https://localhost./", OUTSIDE),
+            ("https://a.localhost/", OUTSIDE),
+            ("https://[::ffff:127.0.0.1]/", OUTSIDE),
+            ("https://192.168.1.1/reboot", OUTSIDE),
+            ("https://169.254.169.254/latest", OUTSIDE),
+            ("https://metadata.google.internal/", OUTSIDE),
+            ("http://localhost.:2/", "http://localhost:1/mcp"),
+            ("http://localhost.evil.example/", "http://localhost:1/mcp"),
+            ("http://127.0.0.1.evil.example/", "http://127.0.0.1:1/mcp"),
+            ("http://localhost:2/", "http://127.0.0.1:1/mcp"),
+            ("https://me@auth.example.org/", OUTSIDE),
+            ("https://me:pw@auth.example.org/", OUTSIDE),
+            ("https://:pw@auth.example.org/", OUTSIDE),
+            ("https://good.example@evil.example/", OUTSIDE),
+            ("https://auth.example.org\\@evil.example/", OUTSIDE),
+            ("https:\\\\auth.example.org/", OUTSIDE),
+            (" https://auth.example.org/", OUTSIDE),
+            ("https://auth.example.org/\n", OUTSIDE),
+            ("https://auth.exa\tmple.org/", OUTSIDE),
+            ("https://auth.example.org/\u{1b}[2J", OUTSIDE),
+            ("https://auth.example.org/\u{202e}gro.live", OUTSIDE),
+            ("https://auth\u{200b}.example.org/", OUTSIDE),
+            ("https://аuth.example.org/", OUTSIDE),
+            ("https://auth.example.org。evil.example/", OUTSIDE),
+            ("java\nscript:alert(1)", OUTSIDE),
+        ] {
+            let refused = offered(address, own).expect_err(address);
+            let is_harmless = |c: char| c.is_ascii_graphic() || c == ' ';
+            assert!(refused.chars().all(is_harmless), "{refused:?}");
+        }
+    }
+}
