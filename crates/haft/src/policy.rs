@@ -5,6 +5,7 @@ mod judge;
 mod line;
 mod pattern;
 mod rule;
+mod shell;
 mod suggest;
 #[cfg(test)]
 mod tests;

@@ -82,6 +82,10 @@ fn as_text(settings: &Settings, explained: &Explained) -> String {
             out.push_str(&format!("\nnot analysed: {why}\n"));
         }
     }
+    let is_unreadable = |part: &Part| matches!(part.by, By::Unreadable { .. });
+    if explained.judgement.parts.iter().any(is_unreadable) {
+        out.push_str("\nwrite each command with literal words, or change the rule that denies\n");
+    }
     let name = approve::name(settings.approve);
     let outcome = outcome(settings.approve, verdict);
     out.push_str(&format!("\napprove {name}: {outcome}\n"));
@@ -167,12 +171,14 @@ fn part_json(part: &Part) -> Value {
         _ => ("call", Value::Null, None),
     };
     let (rule, place) = match &part.by {
-        By::Rule(rule, place) => (Some(rule), Some(place.to_string())),
+        By::Rule(rule, place) | By::Unreadable { rule, place, .. } => {
+            (Some(rule), Some(place.to_string()))
+        }
         By::NotAnalysed(place) => (None, Some(place.to_string())),
         _ => (None, None),
     };
     let reason = match &part.by {
-        By::Session(reason) => Some(reason),
+        By::Session(reason) | By::Unreadable { why: reason, .. } => Some(reason),
         _ => None,
     };
     json!({

@@ -506,6 +506,11 @@ fn a_command_is_judged_before_it_runs() {
         "touch b $(touch denied)",
         "touch b & /usr/bin/touch denied",
         "sh -c 'touch b; touch denied'",
+        "touch b; echo \"$(date)\"; touch denied",
+        "cat <<'EOF'\nb\nEOF\ntouch denied",
+        // What the rule compares is not known.
+        "touch `echo denied`",
+        "C=touch; $C denied",
     ] {
         let ended = bash(line, &["--approve", "auto"]);
         assert_eq!(ended.code, Some(1), "{line} {ended:?}");
@@ -514,7 +519,7 @@ fn a_command_is_judged_before_it_runs() {
     }
     for line in [
         "touch c > d",
-        "touch `echo c`",
+        "touch c `echo d`",
         "A=b touch c",
         "env touch c",
         "touch c\r\n",
@@ -535,4 +540,11 @@ fn a_command_is_judged_before_it_runs() {
         "{why:?}"
     );
     assert!(!there("x"));
+    let why = scratch.haft(&["why", "bash", "command=$C x"]);
+    assert!(why.out.starts_with("deny\n"), "{why:?}");
+    assert!(
+        why.out
+            .contains("cannot be checked: the name of a command is not literal"),
+        "{why:?}"
+    );
 }

@@ -2,7 +2,8 @@
 
 use super::line::{self, Line};
 use super::pattern::lexical;
-use super::rule::{Place, Rule, Verdict};
+use super::rule::{Match, Place, Rule, Verdict};
+use super::shell::Word;
 use super::{Policy, Whose};
 use crate::{Access, Effect, Resource};
 use std::fmt;
@@ -54,7 +55,7 @@ pub struct Part {
 pub enum Subject {
     /// The call as such: it names nothing that it touches.
     Call,
-    /// A simple command.
+    /// A simple command: its words up to the first that is not literal, which is `…`.
     Command(Vec<String>),
     /// A command line that was not analysed, and why.
     Line(String, String),
@@ -74,6 +75,15 @@ pub enum By {
     Rule(String, Place),
     /// A line that was not analysed, where this rule is about commands.
     NotAnalysed(Place),
+    /// A rule that denies commands and could not be checked.
+    Unreadable {
+        /// The rule, as it is written.
+        rule: String,
+        /// Where it stands.
+        place: Place,
+        /// What could not be read.
+        why: String,
+    },
     /// The session, for this reason.
     Session(String),
 }
@@ -84,6 +94,9 @@ impl fmt::Display for By {
             Self::Nobody => f.write_str("no rule"),
             Self::Rule(rule, place) => write!(f, "{place} {rule}"),
             Self::NotAnalysed(place) => write!(f, "{place} is about commands"),
+            Self::Unreadable { rule, place, why } => {
+                write!(f, "{place} {rule} cannot be checked: {why}")
+            }
             Self::Session(reason) => f.write_str(reason),
         }
     }
@@ -103,6 +116,9 @@ impl fmt::Display for Subject {
     }
 }
 
+/// Stands for the words of a command that are not literal.
+const CUT: &str = "…";
+
 /// Words as one would type them.
 fn spelled(words: &[String]) -> String {
     let plain = |c: char| {
@@ -111,7 +127,7 @@ fn spelled(words: &[String]) -> String {
     let words: Vec<String> = words
         .iter()
         .map(|word| {
-            if !word.is_empty() && word.chars().all(plain) {
+            if word == CUT || (!word.is_empty() && word.chars().all(plain)) {
                 word.clone()
             } else {
                 format!("'{}'", word.replace('\'', r"'\''"))
@@ -147,27 +163,27 @@ impl Policy {
     /// Judges a call by all rules of all files.
     #[must_use]
     pub fn judge(&self, act: &Act<'_>) -> Judgement {
-        let mut subjects = Vec::new();
+        let mut things = Vec::new();
         for resource in act.resources {
             match resource {
                 Resource::Path(given, access) => {
-                    subjects.push(Subject::Path(given.clone(), *access));
+                    things.push(Subject::Path(given.clone(), *access).into());
                 }
-                Resource::Command(text) => commands(text, line::read(text), &mut subjects),
+                Resource::Command(text) => commands(text, line::read(text), &mut things),
                 Resource::Program(argv) => {
-                    commands(&spelled(argv), line::program(argv), &mut subjects);
+                    commands(&spelled(argv), line::program(argv), &mut things);
                 }
-                Resource::Host(host) => subjects.push(Subject::Host(host.clone())),
+                Resource::Host(host) => things.push(Subject::Host(host.clone()).into()),
                 // One that talks to no host: what is left is the call itself.
                 Resource::Channel(_) => {}
             }
         }
-        if subjects.is_empty() {
-            subjects.push(Subject::Call);
+        if things.is_empty() {
+            things.push(Subject::Call.into());
         }
-        let parts: Vec<Part> = subjects
+        let parts: Vec<Part> = things
             .into_iter()
-            .map(|subject| self.part(act, subject))
+            .map(|thing| self.part(act, thing))
             .collect();
         let verdict = parts
             .iter()
@@ -177,7 +193,7 @@ impl Policy {
         Judgement { verdict, parts }
     }
 
-    fn part(&self, act: &Act<'_>, subject: Subject) -> Part {
+    fn part(&self, act: &Act<'_>, thing: Thing) -> Part {
         let mut verdict = Verdict::Allow;
         let mut by = By::Nobody;
         let mut say = |stricter: Verdict, who: &dyn Fn() -> By| {
@@ -186,12 +202,31 @@ impl Policy {
                 by = who();
             }
         };
+        let Thing {
+            subject,
+            words,
+            unreadable,
+        } = thing;
         let paths = paths(act, &subject);
+        let cannot_check = |rule: &Rule, why: &str| By::Unreadable {
+            rule: rule.to_string(),
+            place: rule.place().clone(),
+            why: why.to_owned(),
+        };
         for file in &self.files {
-            if let Some(rule) = deciding(&file.rules, act, &subject, &paths) {
-                say(rule.verdict(), &|| {
+            match deciding(&file.rules, act, &subject, &words, &paths) {
+                Some((rule, Match::Maybe)) => say(Verdict::Deny, &|| {
+                    cannot_check(rule, "a word that it compares is not literal")
+                }),
+                Some((rule, _)) => say(rule.verdict(), &|| {
                     By::Rule(rule.to_string(), rule.place().clone())
-                });
+                }),
+                None => {}
+            }
+            if let Some(why) = &unreadable
+                && let Some(rule) = denies_commands(&file.rules, act)
+            {
+                say(Verdict::Deny, &|| cannot_check(rule, why));
             }
         }
         if matches!(subject, Subject::Line(..))
@@ -235,12 +270,54 @@ impl Policy {
     }
 }
 
-/// The subjects of a command line.
-fn commands(text: &str, line: Line, subjects: &mut Vec<Subject>) {
-    if let Some(why) = line.obstacle {
-        subjects.push(Subject::Line(text.to_owned(), why));
+/// Something to be judged, with what only the judge looks at.
+struct Thing {
+    subject: Subject,
+    /// The words of a command.
+    words: Vec<Word>,
+    /// Why not every command of a line is known.
+    unreadable: Option<String>,
+}
+
+impl From<Subject> for Thing {
+    fn from(subject: Subject) -> Self {
+        Self {
+            subject,
+            words: Vec::new(),
+            unreadable: None,
+        }
     }
-    subjects.extend(line.commands.into_iter().map(Subject::Command));
+}
+
+/// The parts of a command line.
+fn commands(text: &str, line: Line, things: &mut Vec<Thing>) {
+    if let Some(why) = line.obstacle {
+        things.push(Thing {
+            unreadable: line.unreadable,
+            ..Subject::Line(text.to_owned(), why).into()
+        });
+    }
+    things.extend(line.commands.into_iter().map(|words| {
+        let known = words.iter().map_while(Word::known).map(str::to_owned);
+        let mut shown: Vec<String> = known.collect();
+        if shown.len() < words.len() {
+            shown.push(CUT.to_owned());
+        }
+        Thing {
+            words,
+            ..Subject::Command(shown).into()
+        }
+    }));
+}
+
+/// The first rule of a file that denies some commands of the tool, unless one before it
+/// already decides about all of them.
+fn denies_commands<'r>(rules: &'r [Rule], act: &Act<'_>) -> Option<&'r Rule> {
+    rules
+        .iter()
+        .filter(|rule| rule.is_about_tool(act.tool, act.effect, Effect::Execute))
+        .take_while(|rule| !rule.is_about_anything())
+        .find(|rule| rule.has_command() && rule.verdict() == Verdict::Deny)
 }
 
 /// All the names of a path: absolute ones, each once.
@@ -262,14 +339,17 @@ fn paths(act: &Act<'_>, subject: &Subject) -> Vec<PathBuf> {
 }
 
 /// What one file says: the first rule about the subject. A path with several
-/// names is judged by each, and the strictest counts.
+/// names is judged by each, and the strictest counts. A rule that may be about a command
+/// counts if it denies it.
 fn deciding<'r>(
     rules: &'r [Rule],
     act: &Act<'_>,
     subject: &Subject,
+    words: &[Word],
     paths: &[PathBuf],
-) -> Option<&'r Rule> {
+) -> Option<(&'r Rule, Match)> {
     let touching = subject.effect(act.effect);
+    let certain = |rule| (rule, Match::Yes);
     let mut rules = rules
         .iter()
         .filter(|rule| rule.is_about_tool(act.tool, act.effect, touching));
@@ -300,13 +380,24 @@ fn deciding<'r>(
                 } else {
                     one
                 }
-            }),
-        Subject::Command(words) => {
-            rules.find(|rule| rule.is_about_anything() || rule.is_about_command(words))
+            })
+            .map(certain),
+        Subject::Command(_) => rules.find_map(|rule| {
+            let matches = match rule.is_about_anything() {
+                true => Match::Yes,
+                false => rule.is_about_command(words),
+            };
+            match matches {
+                Match::Yes => Some((rule, Match::Yes)),
+                Match::Maybe if rule.verdict() == Verdict::Deny => Some((rule, Match::Maybe)),
+                _ => None,
+            }
+        }),
+        Subject::Host(host) => rules
+            .find(|rule| rule.is_about_anything() || rule.is_about_host(host))
+            .map(certain),
+        Subject::Call | Subject::Line(..) => {
+            rules.find(|rule| rule.is_about_anything()).map(certain)
         }
-        Subject::Host(host) => {
-            rules.find(|rule| rule.is_about_anything() || rule.is_about_host(host))
-        }
-        Subject::Call | Subject::Line(..) => rules.find(|rule| rule.is_about_anything()),
     }
 }

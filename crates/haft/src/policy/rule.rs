@@ -1,8 +1,8 @@
 //! One rule: what it is about, and what it says to that.
 
-use super::line::Line;
+use super::line::{self, Line};
 use super::pattern::{HostPattern, PathPattern};
-use super::{line, wrapper};
+use super::shell::Word;
 use crate::Effect;
 use std::fmt;
 use std::path::Path;
@@ -114,6 +114,43 @@ pub struct Rule {
     place: Place,
 }
 
+/// Whether a rule is about a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Match {
+    No,
+    /// It depends on a word that is not literal.
+    Maybe,
+    Yes,
+}
+
+/// Whether words begin with those of a rule, as far as that is known.
+fn begins_with(words: &[Word], wanted: &[String]) -> Match {
+    let mut words = words.iter();
+    let mut certain = true;
+    for wanted in wanted {
+        loop {
+            let Some(word) = words.next() else {
+                return Match::No;
+            };
+            if word.known() == Some(wanted) {
+                break;
+            }
+            if word.can_be(wanted) {
+                return Match::Maybe;
+            }
+            // A word that may disappear lets the next one take its place.
+            if !word.splits() && !word.is_pattern() {
+                return Match::No;
+            }
+            certain = false;
+        }
+    }
+    match certain {
+        true => Match::Yes,
+        false => Match::Maybe,
+    }
+}
+
 /// What a rule is about, beside the tool.
 #[derive(Debug, Clone)]
 enum About {
@@ -215,9 +252,9 @@ impl Rule {
         if self.verdict == Verdict::Allow {
             line.obstacle.is_none()
                 && !line.commands.is_empty()
-                && commands.all(|words| self.is_about_command(words))
+                && commands.all(|words| self.is_about_command(words) == Match::Yes)
         } else {
-            commands.any(|words| self.is_about_command(words))
+            commands.any(|words| self.is_about_command(words) == Match::Yes)
         }
     }
 
@@ -242,18 +279,21 @@ impl Rule {
 
     /// Whether a simple command begins with its words. To allow one the program
     /// must be written as in the rule; to stop one its name is enough.
-    pub(super) fn is_about_command(&self, words: &[String]) -> bool {
+    pub(super) fn is_about_command(&self, words: &[Word]) -> Match {
         let About::Command(wanted) = &self.about else {
-            return false;
+            return Match::No;
         };
         let (Some((program, rest)), Some((first, others))) =
             (words.split_first(), wanted.split_first())
         else {
-            return false;
+            return Match::No;
         };
-        let same_program =
-            program == first || (self.verdict != Verdict::Allow && wrapper::base(program) == first);
-        same_program && rest.starts_with(others)
+        let is_named = self.verdict != Verdict::Allow && program.program() == Some(first);
+        if program.known() == Some(first) || is_named {
+            begins_with(rest, others)
+        } else {
+            Match::No
+        }
     }
 
     /// Whether it is about a path: absolute, and below the work folder if it is.

@@ -1,6 +1,7 @@
 //! What the rules say, as tables.
 
 mod lines;
+mod spellings;
 
 use super::*;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,14 @@
 //! Programs whose words are another command, and words of the shell that change
 //! what the words behind them mean. A rule about the first word says nothing
-//! about what they do.
+//! about what they do, so the commands that they run are looked for.
+
+mod builtins;
+mod options;
+mod programs;
+mod shells;
+mod table;
+
+use super::shell::{Dialect, Hidden, Simple, Word, is_run, run_by};
 
 /// Programs that run what their arguments or their input say.
 const WRAPPERS: &[&str] = &[
@@ -118,11 +126,13 @@ const FIND: &[&str] = &[
 ];
 
 /// Why a simple command is more than its words say, if it is.
-pub(super) fn obstacle(words: &[String]) -> Option<String> {
-    let first = words.first()?;
-    let name = base(first);
-    let any = |options: &[&str]| words.iter().any(|word| options.contains(&word.as_str()));
-    if WRAPPERS.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+pub(super) fn obstacle(words: &[Word]) -> Option<String> {
+    let name = words.first()?.program()?;
+    let any = |options: &[&str]| {
+        let mut known = words.iter().filter_map(Word::known);
+        known.any(|word| options.contains(&word))
+    };
+    if is_wrapper(name) {
         return Some(format!("\"{name}\" runs another command"));
     }
     // Arrays have indices, and the shell evaluates those even in quotes.
@@ -130,7 +140,7 @@ pub(super) fn obstacle(words: &[String]) -> Option<String> {
         || (matches!(name, "printf" | "test" | "[" | "wait")
             && words
                 .iter()
-                .any(|word| word.starts_with("-v") || word.starts_with("-p")))
+                .any(|word| word.prefix().starts_with("-v") || word.prefix().starts_with("-p")))
     {
         return Some(format!("\"{name}\" changes the shell"));
     }
@@ -140,49 +150,80 @@ pub(super) fn obstacle(words: &[String]) -> Option<String> {
     None
 }
 
-/// What a wrapper runs, as far as it can be made out.
-pub(super) enum Inside<'a> {
+fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl")
+}
+
+/// Something that a command runs.
+#[derive(Debug)]
+pub(super) enum Inside {
     /// A command of these words.
-    Words(&'a [String]),
+    Words(Vec<Word>),
     /// What a shell reads.
-    Line(String),
+    Line(String, Dialect),
+    /// The value of a variable that is run later.
+    Hidden(Hidden),
+    /// A variable, as arithmetic.
+    Evaluates,
 }
 
-/// Shells, which take a line behind `-c`.
-const SHELLS: &[&str] = &[
-    "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh",
-];
-
-/// The command within a command, if it is one that runs others. It may be the
-/// wrong one: the options of each wrapper are its own.
-pub(super) fn inside(words: &[String]) -> Option<Inside<'_>> {
-    let (first, rest) = words.split_first()?;
-    let name = base(first);
-    if name == "eval" {
-        return Some(Inside::Line(rest.join(" ")));
+/// The commands that a command runs. An error says why they are not known.
+pub(super) fn inside(command: &Simple, documents: &[Option<Word>]) -> Result<Vec<Inside>, String> {
+    let words = &command.words;
+    let Some((first, rest)) = words.split_first() else {
+        return Ok(Vec::new());
+    };
+    let Some(name) = first.program() else {
+        let start = match first.prefix() {
+            "" => String::new(),
+            prefix => format!(" (it begins with \"{prefix}\")"),
+        };
+        return Err(format!("the name of a command is not literal{start}"));
+    };
+    if let Some(inside) = shells::inside(name, rest, command, documents) {
+        return inside;
     }
-    let exec = rest.iter().position(|word| FIND.contains(&word.as_str()));
-    if name == "find" {
-        return Some(Inside::Words(rest.get(exec? + 1..)?));
+    if let Some(inside) = builtins::inside(name, rest) {
+        return inside;
     }
-    if !WRAPPERS.contains(&name) {
-        return None;
+    if let Some(inside) = programs::inside(name, rest) {
+        return inside;
     }
-    if SHELLS.contains(&name) {
-        let is_flag = |word: &String| word.starts_with('-') && word.ends_with('c');
-        let line = rest.get(rest.iter().position(is_flag)? + 1)?;
-        return Some(Inside::Line(line.clone()));
+    match table::spec(name) {
+        Some(spec) => options::parse(name, rest, spec).and_then(|parsed| parsed.run(name)),
+        None if is_wrapper(name) => Err(unknown(name)),
+        None => Ok(Vec::new()),
     }
-    // Behind options, settings and numbers.
-    let begins = rest.iter().position(|word| {
-        !word.starts_with(['-', '+'])
-            && !super::line::is_assignment(word)
-            && !word.starts_with(|c: char| c.is_ascii_digit())
-    })?;
-    Some(Inside::Words(rest.get(begins..)?))
 }
 
-/// The name of a program without its folder.
-pub(super) fn base(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
+/// The words that follow cannot be told apart.
+fn unclear(name: &str) -> String {
+    format!("a word behind \"{name}\" is not literal, and may be an option or a command")
+}
+
+/// Nothing is known of what a wrapper does with its words.
+fn unknown(name: &str) -> String {
+    format!("\"{name}\" runs a command that cannot be made out")
+}
+
+/// The texts of words that are all known.
+fn texts<'w>(name: &str, words: &'w [Word]) -> Result<Vec<&'w str>, String> {
+    let texts: Option<Vec<&str>> = words.iter().map(Word::known).collect();
+    texts.ok_or_else(|| format!("the text that \"{name}\" runs is not literal"))
+}
+
+/// What setting a variable runs later.
+fn setting(name: &str, value: Option<&str>) -> Result<Vec<Inside>, String> {
+    Ok(run_by(name, value)?
+        .map(Inside::Hidden)
+        .into_iter()
+        .collect())
+}
+
+/// The name and the value of `name=value`, as far as they are known.
+fn assignment(word: &Word) -> Option<(&str, Option<&str>)> {
+    let (name, _) = word.prefix().split_once('=')?;
+    let value = word.known().and_then(|text| text.split_once('='));
+    let name = name.strip_suffix('+').unwrap_or(name);
+    Some((name, value.map(|(_, value)| value)))
 }

@@ -541,6 +541,10 @@ fn said(tool: &str, part: &Part) -> String {
         (By::NotAnalysed(place), _) => {
             format!("{place} is about commands, and this one cannot be compared with it: {about}")
         }
+        (By::Unreadable { rule, place, why }, _) => format!(
+            "{place} denies commands ({rule}), and this call cannot be checked against it: {why}; \
+             write each command with literal words, or have the user change that rule: {about}"
+        ),
         (By::Session(reason), _) => format!("{reason}: {about}"),
         (By::Nobody, _) => about,
     }

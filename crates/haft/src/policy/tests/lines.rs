@@ -4,19 +4,58 @@
     reason = "the shell is what the reader is compared with"
 )]
 
-use crate::policy::line::read;
+use crate::policy::line;
+use crate::policy::shell::Word;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-/// The commands that `bash` runs for a line, if each of them returns `status`.
+/// What the reader makes of a line.
+struct Read {
+    commands: Vec<Vec<String>>,
+    obstacle: Option<String>,
+    readable: bool,
+}
+
+fn read(line: &str) -> Read {
+    let line = line::read(line);
+    Read {
+        commands: line
+            .commands
+            .iter()
+            .map(|words| {
+                words
+                    .iter()
+                    .map_while(Word::known)
+                    .map(str::to_owned)
+                    .collect()
+            })
+            .collect(),
+        obstacle: line.obstacle,
+        readable: line.unreadable.is_none(),
+    }
+}
+
+/// The commands that `bash` runs for a line, if each of them returns `status`; `None` if
+/// the line is not correct.
 fn ran(line: &str, status: u8) -> Option<BTreeSet<Vec<String>>> {
+    let (commands, is_correct) = run(line, status);
+    is_correct.then_some(commands)
+}
+
+/// The commands that `bash` runs for a line, correct or not.
+fn ran_until_error(line: &str, status: u8) -> BTreeSet<Vec<String>> {
+    run(line, status).0
+}
+
+fn run(line: &str, status: u8) -> (BTreeSet<Vec<String>>, bool) {
     let folder = tempfile::TempDir::new().unwrap();
     let log = folder.path().join("log");
     // Nothing is found, so that every command comes here with its words. One
     // write each, as the parts of a pipe run at once.
     let script = format!(
-        "command_not_found_handle() {{ printf '%s\\0' begin \"$@\" >&3; return {status}; }}; exec 3>>\"$LOG\"\n{line}"
+        "ulimit -t 2; FUNCNEST=3; command_not_found_handle() {{ printf '%s\\0' begin \"$@\" >&3; return {status}; }}; exec 3>>\"$LOG\"\n{line}"
     );
     let ended = Command::new("/bin/bash")
         .args(["--norc", "--noprofile", "-c", &script])
@@ -28,18 +67,242 @@ fn ran(line: &str, status: u8) -> Option<BTreeSet<Vec<String>>> {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    if String::from_utf8_lossy(&ended.stderr).contains("syntax error") {
-        return None;
-    }
+    let is_correct = !String::from_utf8_lossy(&ended.stderr).contains("syntax error");
     let text = String::from_utf8(std::fs::read(&log).unwrap_or_default()).unwrap();
     let words: Vec<&str> = text.split_terminator('\0').collect();
-    Some(
-        words
-            .split(|word| *word == "begin")
-            .filter(|words| !words.is_empty())
-            .map(|words| words.iter().map(|word| (*word).to_owned()).collect())
-            .collect(),
-    )
+    let commands = words
+        .split(|word| *word == "begin")
+        .filter(|words| !words.is_empty())
+        .map(|words| words.iter().map(|word| (*word).to_owned()).collect())
+        .collect();
+    (commands, is_correct)
+}
+
+/// Pieces of every construct of the shell.
+const PIECES: &[&str] = &[
+    "$(",
+    "\"$(",
+    ")",
+    ")\"",
+    "`",
+    "\"",
+    "'",
+    "$'",
+    "$\"",
+    "${a:-",
+    "${a[",
+    "]}",
+    "}",
+    "$((",
+    "))",
+    "((",
+    "[[ ",
+    " ]]",
+    "<(",
+    ">(",
+    "<<E\n",
+    "<<'E'\n",
+    "<<-E\n\t",
+    "\nE\n",
+    "\n\tE\n",
+    "E",
+    "<<< ",
+    ">f ",
+    "2>f ",
+    "&>f ",
+    "{fd}>f ",
+    "2>&1 ",
+    "a=",
+    "a=(",
+    "a[1]=",
+    "a[",
+    "]",
+    "]=1 ",
+    "{x,y} ",
+    "{w,{x,y}}",
+    "{",
+    "}",
+    "{ ",
+    "; }",
+    "(",
+    "fn() { ",
+    "function fn { ",
+    "if ",
+    "; then ",
+    "; else ",
+    "; elif ",
+    "; fi",
+    "for i in y; do ",
+    "; done",
+    "for ((i=0;i<1;i++)); do ",
+    "case z in z) ",
+    "case z in (w|z) ",
+    ";; ",
+    ";& ",
+    ";;& ",
+    "esac",
+    "! ",
+    "time ",
+    "time -p ",
+    "coproc ",
+    "command ",
+    "eval ",
+    "eval '",
+    "exec ",
+    "&",
+    "|&",
+    "#",
+    " #",
+    "\\",
+    "\\\n",
+    "\\\\",
+    "\\'",
+    "\\\"",
+    "\\`",
+    "\\$",
+    "\\)",
+    "$x",
+    "\"$x\"",
+    "*",
+    "?",
+    "~",
+    "-",
+    "\t",
+];
+
+/// Lines of which many are more than literal words.
+fn soup() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        5 => prop::sample::select(vec!["w", "x", "y", "z"]).prop_map(str::to_owned),
+        4 => Just(" ".to_owned()),
+        2 => prop::sample::select(vec![";", "\n", " && ", " || ", " | ", "; "]).prop_map(str::to_owned),
+        6 => prop::sample::select(PIECES).prop_map(str::to_owned),
+    ];
+    prop::collection::vec(piece, 1..16).prop_map(|pieces| pieces.concat())
+}
+
+/// Lines that are whole: every construct ends.
+fn whole() -> impl Strategy<Value = String> {
+    let word = prop::sample::select(vec![
+        "w",
+        "x",
+        "y",
+        "z",
+        "'w;x'",
+        "\"a b\"",
+        "\\w",
+        "$x",
+        "\"$x\"",
+        "w*",
+        "~",
+        "{x,y}",
+        "$'\\x77'",
+        "a=b",
+        "#",
+        "y#z",
+        "${a:-z}",
+        "$((1+2))",
+        "')'",
+        "\"'\"",
+        "'\"'",
+        "\\)",
+        "\"\\\"\"",
+        "`w`",
+        "\"`x y`\"",
+        "`w \\`x\\``",
+        "\\\n",
+    ])
+    .prop_map(str::to_owned);
+    let command = prop::collection::vec(word, 1..4).prop_map(|words| words.join(" "));
+    command.prop_recursive(4, 24, 3, |inner| {
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            inner.clone().prop_map(|a| format!("w $({a})")),
+            inner.clone().prop_map(|a| format!("w \"$({a})\"z")),
+            inner
+                .clone()
+                .prop_map(|a| format!("w \"b ${{a:-$({a})}} c\"")),
+            inner.clone().prop_map(|a| format!("w ${{a:-\"$({a})\"}}")),
+            inner.clone().prop_map(|a| format!("w <({a})")),
+            inner.clone().prop_map(|a| format!("({a})")),
+            inner.clone().prop_map(|a| format!("{{ {a}\n}}")),
+            inner.clone().prop_map(|a| format!("y <<E\nb $({a}) '\nE")),
+            inner
+                .clone()
+                .prop_map(|a| format!("y <<'E'; {a}\n$( ` \" '\nE")),
+            inner
+                .clone()
+                .prop_map(|a| format!("y <<-E <<B\n\ta\n\tE\nb\\\nB\nB\n{a}")),
+            inner.clone().prop_map(|a| format!("fn() {{ {a}\n}}; fn")),
+            inner
+                .clone()
+                .prop_map(|a| format!("for i in x; do {a}\ndone")),
+            inner.clone().prop_map(|a| format!("a=( $({a}) )")),
+            inner.clone().prop_map(|a| format!("! {a}")),
+            inner.clone().prop_map(|a| format!("time {a}")),
+            inner.clone().prop_map(|a| format!("b=c {a}")),
+            inner
+                .clone()
+                .prop_map(|a| format!("[[ -n $({a}) && ( b ) ]]")),
+            inner.clone().prop_map(|a| format!("(( $({a}) 1 ))")),
+            inner
+                .clone()
+                .prop_map(|a| format!("eval '{}'", a.replace('\'', "'\\''"))),
+            inner.clone().prop_map(|a| format!("eval \"$(w)\"; {a}")),
+            inner.clone().prop_map(|a| format!("{a} >f 2>&1")),
+            inner.clone().prop_map(|a| format!(">f {a}")),
+            inner.clone().prop_map(|a| format!("{a} # ' $(\n")),
+            two.clone().prop_map(|(a, b)| format!("{a}; {b}")),
+            two.clone().prop_map(|(a, b)| format!("{a}\n{b}")),
+            two.clone().prop_map(|(a, b)| format!("{a} && {b}")),
+            two.clone().prop_map(|(a, b)| format!("{a} | {b}")),
+            two.clone().prop_map(|(a, b)| format!("{a} & {b}")),
+            two.clone()
+                .prop_map(|(a, b)| format!("if {a}\nthen {b}\nfi")),
+            two.clone()
+                .prop_map(|(a, b)| format!("case z in x) {a};; (z|w) {b}\n;; esac")),
+            two.prop_map(|(a, b)| format!("case $({a}) in *) {b};& y) ;; esac")),
+        ]
+    })
+}
+
+/// Every command that the shell ran is among those that were read, or the line is one
+/// that was not read.
+fn nothing_is_missed(line: &str) -> Result<(), TestCaseError> {
+    let read = read(line);
+    if !read.readable {
+        return Ok(());
+    }
+    // A syntax error further on does not undo what ran before it.
+    for status in [0, 1] {
+        for ran in ran_until_error(line, status) {
+            let Some(name) = ran.first() else { continue };
+            let found = read
+                .commands
+                .iter()
+                .any(|command| command.first() == Some(name));
+            prop_assert!(
+                found,
+                "{name:?} was run by {line:?}, of which {:?} was read",
+                read.commands
+            );
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_command_of_a_soup_is_missed(line in soup()) {
+        nothing_is_missed(&line)?;
+    }
+
+    #[test]
+    fn no_command_of_a_whole_line_is_missed(line in whole()) {
+        nothing_is_missed(&line)?;
+    }
 }
 
 /// Whether the shell would not look for a program: its own words, and paths.
@@ -97,6 +360,107 @@ proptest! {
     fn any_mixture_of_what_has_a_meaning_is_read(line in line()) {
         let _ = read(&line);
     }
+
+    #[test]
+    fn any_mixture_of_constructs_is_read(line in soup()) {
+        let _ = read(&line);
+    }
+
+    #[test]
+    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+#[test]
+fn hostile_text_costs_little() {
+    let many = |piece: &str| piece.repeat((1 << 20) / piece.len());
+    for piece in [
+        "(",
+        "$(",
+        "`",
+        "{",
+        "\"",
+        "'",
+        "\"$(",
+        "${a:-",
+        "$((",
+        "((",
+        "[[ ",
+        "<(",
+        "<<E\n",
+        "<<E ",
+        "a=(",
+        "\\`",
+        "\\",
+        "\\\n",
+        "{a,",
+        "{a,b}",
+        "{,}",
+        "if ",
+        "case a in a) ",
+        "f() ",
+        "! ",
+        "time ",
+        "coproc ",
+        "eval ",
+        "sudo ",
+        "env ",
+        "env -S ",
+        "sh -c ",
+        "x;",
+        "x ",
+        "x=",
+        "*",
+        "[",
+        "]",
+        "a[",
+        "~",
+        "#",
+        "\n",
+        "\t",
+        "é",
+        "\u{200b}",
+        "$x",
+        "$'\\x41",
+        "}",
+        ")",
+        ";",
+        "&",
+        "|",
+        ">",
+        "<",
+        "find -exec ",
+        "function f ",
+        "for a in b; do ",
+        "git -c ",
+        "&>f ",
+        "- ",
+        "-S",
+    ] {
+        let text = many(piece);
+        let start = Instant::now();
+        read(&text);
+        read(&format!("ls {text}"));
+        let took = start.elapsed();
+        // Well below a second where the machine is idle; what grows with the square of
+        // the length takes hours.
+        assert!(took < Duration::from_secs(30), "{piece:?} took {took:?}");
+    }
+    // Each level doubles the escapes, so that deep ones are long.
+    let mut line = "rm x".to_owned();
+    for _ in 0..12 {
+        line = format!(
+            "sh -c \"{}\"",
+            line.replace('\\', "\\\\").replace('"', "\\\"")
+        );
+    }
+    assert!(
+        read(&line)
+            .commands
+            .iter()
+            .any(|words| words.first().is_some_and(|word| word == "rm"))
+    );
 }
 
 #[test]

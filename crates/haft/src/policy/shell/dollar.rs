@@ -1,0 +1,201 @@
+//! Expansions and substitutions.
+
+use super::cursor::Reader;
+use super::grammar::Ends;
+use super::word::{Item, Quote};
+use super::{Dialect, Stop};
+
+const DOLLAR: &str = "an expansion or substitution ($)";
+const TICK: &str = "a command substitution (`)";
+
+impl Reader<'_> {
+    /// Behind `$`.
+    pub(super) fn dollar(&mut self, items: &mut Vec<Item>, quote: Quote) -> Result<(), Stop> {
+        self.note(DOLLAR);
+        let is_quoted = quote != Quote::None;
+        let splits = match self.peek() {
+            Some('\'') if !is_quoted => {
+                self.bump();
+                return self.ansi(items);
+            }
+            Some('"') if !is_quoted => {
+                if self.dialect == Dialect::Posix {
+                    return Err("$\"…\" in text for sh");
+                }
+                self.bump();
+                return self.double(items);
+            }
+            Some('(') => {
+                self.bump();
+                if self.take('(') {
+                    self.arithmetic()?;
+                    false
+                } else {
+                    self.substitution()?;
+                    !is_quoted
+                }
+            }
+            Some('[') => return Err("old arithmetic ($[)"),
+            Some('{') => {
+                self.bump();
+                let several = self.nested(|reader| reader.parameter(quote))?;
+                !is_quoted || several
+            }
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                while self.peek().is_some_and(is_name) {
+                    self.bump();
+                }
+                !is_quoted
+            }
+            Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
+                self.bump();
+                !is_quoted || c == '@'
+            }
+            _ => {
+                items.push(Item::Quoted('$'));
+                return Ok(());
+            }
+        };
+        items.push(Item::Hole { splits });
+        Ok(())
+    }
+
+    /// Behind `$(`, `<(` or `>(`: commands up to the parenthesis that closes.
+    fn substitution(&mut self) -> Result<(), Stop> {
+        let start = self.at;
+        let outside = std::mem::take(&mut self.pending);
+        self.substitutions += 1;
+        self.nested(|reader| reader.list(&Ends::PAREN))?;
+        self.substitutions -= 1;
+        self.bump();
+        if !self.pending.is_empty() {
+            return Err("a here-document without a body");
+        }
+        if !outside.is_empty() && self.since(start).contains('\n') {
+            return Err("a here-document around a substitution of several lines");
+        }
+        self.pending = outside;
+        Ok(())
+    }
+
+    /// At the parenthesis of `<(` or `>(`.
+    pub(super) fn process_substitution(&mut self) -> Result<Item, Stop> {
+        if self.dialect == Dialect::Posix {
+            return Err("a process substitution in text for sh");
+        }
+        self.note("a process substitution");
+        self.bump();
+        self.substitution()?;
+        Ok(Item::Hole { splits: false })
+    }
+
+    /// Behind `${`. Whether it can be several words even in quotes.
+    fn parameter(&mut self, quote: Quote) -> Result<bool, Stop> {
+        const ENDS: Stop = "an expansion (${) that does not end";
+        if matches!(self.peek(), Some(' ' | '\t' | '\n' | '|' | '(')) {
+            return Err("commands in ${ }");
+        }
+        let start = self.at;
+        let mut ignored = Vec::new();
+        // `${#x}` and `${x#y}`: neither is a comment, and nothing else begins one here.
+        loop {
+            let c = self.peek().ok_or(ENDS)?;
+            self.bump();
+            match c {
+                '}' => break,
+                '$' => self.dollar(&mut ignored, quote)?,
+                '`' => self.backticks(quote)?,
+                '\\' => {
+                    self.next_raw().ok_or(ENDS)?;
+                }
+                '\'' if quote == Quote::None => self.single(&mut ignored)?,
+                '"' if quote != Quote::Document => {
+                    self.nested(|reader| reader.double(&mut ignored))?;
+                }
+                '\'' | '"' => return Err("a quote in ${ } in quotes"),
+                '{' => return Err("a brace in ${ }"),
+                '<' | '>' if self.peek() == Some('(') => {
+                    if quote != Quote::None {
+                        return Err("a process substitution in ${ } in quotes");
+                    }
+                    self.process_substitution()?;
+                }
+                _ => {}
+            }
+        }
+        let body = self.since(start);
+        let body = body.strip_suffix('}').unwrap_or(&body);
+        if body.ends_with("@P") {
+            return Err("an expansion that runs what a variable holds (@P)");
+        }
+        let name: String = body
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect();
+        if body.contains('=') {
+            self.sets(&name);
+        }
+        let operator = body.get(name.len()..).unwrap_or_default();
+        let mut behind = operator.chars();
+        self.script.evaluates |= match behind.next() {
+            Some('[' | '!') => true,
+            Some(':') => !matches!(behind.next(), Some('-' | '=' | '?' | '+')),
+            _ => false,
+        };
+        Ok(body.contains('@'))
+    }
+
+    /// Behind `((`, up to `))`.
+    pub(super) fn arithmetic(&mut self) -> Result<(), Stop> {
+        self.nested(|reader| {
+            let mut open = 0usize;
+            let mut ignored = Vec::new();
+            loop {
+                let c = reader.peek().ok_or("arithmetic that does not end")?;
+                reader.bump();
+                match c {
+                    '(' => open += 1,
+                    ')' if open > 0 => open -= 1,
+                    ')' if reader.take(')') => return Ok(()),
+                    ')' => return Err("two parentheses that are not arithmetic"),
+                    '$' => {
+                        reader.script.evaluates = true;
+                        reader.dollar(&mut ignored, Quote::Double)?;
+                    }
+                    '`' => reader.backticks(Quote::Double)?,
+                    '\'' | '"' | '\\' => return Err("a quote in arithmetic"),
+                    c if c.is_ascii_alphabetic() || c == '_' => reader.script.evaluates = true,
+                    _ => {}
+                }
+            }
+        })
+    }
+
+    /// Behind a backtick: the commands up to the next one.
+    pub(super) fn backticks(&mut self, quote: Quote) -> Result<(), Stop> {
+        self.note(TICK);
+        let mut text = String::new();
+        loop {
+            match self.next_raw().ok_or("a backtick that does not end")? {
+                '`' => break,
+                '\\' => match self.next_raw().ok_or("a backtick that does not end")? {
+                    c @ ('$' | '`' | '\\') => text.push(c),
+                    '"' if quote != Quote::None => {
+                        return Err("an escaped quote in backticks in quotes");
+                    }
+                    c => text.extend(['\\', c]),
+                },
+                // Whether a comment hides the backtick behind it is not certain.
+                '#' if text.is_empty() || text.ends_with([' ', '\t', '\n', ';', '&', '|', '(']) => {
+                    return Err("a comment in backticks");
+                }
+                c => text.push(c),
+            }
+        }
+        if !self.pending.is_empty() && text.contains('\n') {
+            return Err("a here-document around a substitution of several lines");
+        }
+        self.inner(&text)?.script()
+    }
+}

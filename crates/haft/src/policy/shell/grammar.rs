@@ -1,0 +1,337 @@
+//! Lists, pipelines and simple commands.
+
+use super::cursor::{Reader, is_meta};
+use super::redirect::Redirected;
+use super::word::{Item, Word, assigned, is_open_subscript, plain};
+use super::{Dialect, Hidden, Input, Simple, Stop};
+
+/// What ends a list of commands.
+pub(super) struct Ends {
+    end_of_text: bool,
+    paren: bool,
+    /// `;;`, `;&` and `;;&`, behind a branch of `case`.
+    branch: bool,
+    words: &'static [&'static str],
+}
+
+impl Ends {
+    const TEXT: Self = Self {
+        end_of_text: true,
+        paren: false,
+        branch: false,
+        words: &[],
+    };
+    pub(super) const PAREN: Self = Self {
+        end_of_text: false,
+        paren: true,
+        ..Self::TEXT
+    };
+    pub(super) const BRANCH: Self = Self {
+        branch: true,
+        ..Self::words(&["esac"])
+    };
+
+    /// One of these reserved words.
+    pub(super) const fn words(words: &'static [&'static str]) -> Self {
+        Self {
+            end_of_text: false,
+            paren: false,
+            branch: false,
+            words,
+        }
+    }
+}
+
+const MISSING: Stop = "a command is missing";
+
+/// Reserved words that cannot begin a command.
+const MISPLACED: &[&str] = &["then", "else", "elif", "fi", "do", "done", "esac", "}"];
+
+/// Variables that the shell expands: what they hold is run.
+const EXPANDED: &[&str] = &["PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV"];
+
+/// Variables that hold a command for the shell or for many programs.
+const COMMANDS: &[&str] = &[
+    "PROMPT_COMMAND",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "BROWSER",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "LESSOPEN",
+    "LESSCLOSE",
+];
+
+/// Variables whose value the shell evaluates as arithmetic.
+const NUMBERS: &[&str] = &[
+    "RANDOM", "SECONDS", "OPTIND", "LINENO", "HISTCMD", "SRANDOM",
+];
+
+/// Variables that change which command a word runs.
+const TABLES: &[&str] = &["BASH_CMDS", "BASH_ALIASES"];
+
+/// Whether a variable is run, or decides what is run.
+pub(in crate::policy) fn is_run(name: &str) -> bool {
+    EXPANDED.contains(&name)
+        || COMMANDS.contains(&name)
+        || TABLES.contains(&name)
+        || name.starts_with("BASH_FUNC_")
+        || name.starts_with("GIT_CONFIG_KEY_")
+        || name.starts_with("GIT_CONFIG_VALUE_")
+        || name == "GIT_CONFIG_PARAMETERS"
+}
+
+/// What setting a variable to a known value runs later, or why that is not known.
+pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Option<Hidden>, String> {
+    if !is_run(name) {
+        return Ok(None);
+    }
+    match value {
+        Some(value) if EXPANDED.contains(&name) => Ok(Some(Hidden::Expanded(value.to_owned()))),
+        Some(value) if COMMANDS.contains(&name) => Ok(Some(Hidden::Line(value.to_owned()))),
+        _ => Err(format!("the variable {name} decides what is run")),
+    }
+}
+
+/// Where the input comes from after one more redirection, of the file of this number.
+fn redirected(input: Input, from: Option<Input>, number: Option<String>) -> Input {
+    match (from, number) {
+        (Some(from), None) => from,
+        (None, None) => input,
+        (from, Some(number)) if number.chars().all(|c| c == '0') => {
+            from.unwrap_or(Input::File(Word::unknown()))
+        }
+        _ => input,
+    }
+}
+
+impl Reader<'_> {
+    /// The whole text.
+    pub(in crate::policy) fn script(&mut self) -> Result<(), Stop> {
+        self.list(&Ends::TEXT)?;
+        if self.pending.is_empty() {
+            Ok(())
+        } else {
+            Err("a here-document without a body")
+        }
+    }
+
+    /// Commands up to what ends them. A parenthesis stays; a reserved word is taken and
+    /// returned.
+    pub(super) fn list(&mut self, ends: &Ends) -> Result<&'static str, Stop> {
+        // Behind an operator that needs a command.
+        let mut wanted = false;
+        let mut any = false;
+        loop {
+            self.newlines()?;
+            let end = self.end(ends);
+            if let Some(end) = end {
+                if wanted {
+                    return Err("it ends before its last command");
+                }
+                if !any && !ends.end_of_text && !ends.branch && !ends.paren {
+                    return Err(MISSING);
+                }
+                return Ok(end);
+            }
+            match self.peek() {
+                None => return Err("a group or compound command that does not end"),
+                Some(';' | '&' | '|') if !self.at_both('&', '>') => return Err(MISSING),
+                Some(')') => return Err("a parenthesis that closes nothing"),
+                _ => {}
+            }
+            self.command()?;
+            any = true;
+            wanted = false;
+            self.blanks();
+            match self.peek() {
+                None | Some('\n' | ')') => {}
+                Some(';') => {
+                    if ends.branch && (self.at_both(';', ';') || self.at_both(';', '&')) {
+                        continue;
+                    }
+                    self.bump();
+                }
+                Some('&') => {
+                    self.bump();
+                    if self.take('&') {
+                        wanted = true;
+                    } else {
+                        self.note("a command in the background or a redirection (&)");
+                        self.blanks();
+                        if self.peek() == Some(';') && !(ends.branch && self.at_both(';', ';')) {
+                            return Err(MISSING);
+                        }
+                    }
+                }
+                Some('|') => {
+                    self.bump();
+                    if self.take('&') {
+                        if self.dialect == Dialect::Posix {
+                            return Err("a redirection (|&) in text for sh");
+                        }
+                        self.note("a redirection (|&)");
+                    } else {
+                        self.take('|');
+                    }
+                    wanted = true;
+                }
+                Some(_) => return Err("a word where a separator should be"),
+            }
+        }
+    }
+
+    /// What ends the list here, if anything does.
+    fn end(&mut self, ends: &Ends) -> Option<&'static str> {
+        match self.peek() {
+            None if ends.end_of_text => return Some(""),
+            Some(')') if ends.paren => return Some(")"),
+            Some(';') if ends.branch => {
+                if self.take_both(';', ';') {
+                    self.take('&');
+                    return Some(";;");
+                }
+                return self.take_both(';', '&').then_some(";&");
+            }
+            _ => {}
+        }
+        let found = self.plain_word()?;
+        let word = ends.words.iter().find(|word| **word == found)?;
+        self.take_word(word);
+        Some(word)
+    }
+
+    /// One command of a pipeline, with `!` and `time` in front of it.
+    fn command(&mut self) -> Result<(), Stop> {
+        let word = self.plain_word();
+        if let Some(word) = word.as_deref() {
+            if MISPLACED.contains(&word) {
+                return Err("a reserved word in the wrong place");
+            }
+            match word {
+                "!" => {
+                    self.note("a reserved word of the shell");
+                    self.take_word("!");
+                    return self.after_prefix();
+                }
+                "time" => {
+                    self.note("a reserved word of the shell");
+                    self.take_word("time");
+                    self.blanks();
+                    // Other options than these are for the program of that name.
+                    if self.peek() == Some('-') {
+                        let known = self.take_both('-', 'p') || self.take_both('-', '-');
+                        if !known || !self.peek().is_none_or(is_meta) {
+                            return Err("options of time");
+                        }
+                    }
+                    return self.after_prefix();
+                }
+                "in" | "]]" => self.note("a reserved word of the shell"),
+                _ => {}
+            }
+        }
+        if self.nested(|reader| reader.compound(word.as_deref()))? {
+            return self.redirections();
+        }
+        self.simple()
+    }
+
+    /// The command behind `!` or `time`, which may be missing.
+    fn after_prefix(&mut self) -> Result<(), Stop> {
+        self.blanks();
+        match self.peek() {
+            None | Some('\n' | ';' | '&' | '|' | ')') => Ok(()),
+            _ => self.nested(Self::command),
+        }
+    }
+
+    /// A simple command, or the definition of a function.
+    pub(super) fn simple(&mut self) -> Result<(), Stop> {
+        let mut words = Vec::new();
+        let mut input = Input::Inherited;
+        let mut number = None;
+        let mut assigns = false;
+        loop {
+            self.blanks();
+            let mut items = Vec::new();
+            match self.peek() {
+                None | Some('\n' | ';' | '|' | ')') => break,
+                Some('&') if !self.at_both('&', '>') => break,
+                Some('<' | '>' | '&') => match self.redirection()? {
+                    Redirected::To(from) => {
+                        input = redirected(input, from, number.take());
+                        continue;
+                    }
+                    Redirected::Word(item) => items.push(item),
+                },
+                Some('(') if words.len() == 1 && !assigns => {
+                    self.bump();
+                    self.blanks();
+                    if !self.take(')') {
+                        return Err("a parenthesis in a command");
+                    }
+                    return self.function();
+                }
+                Some('(') => return Err("a parenthesis in a command"),
+                Some(_) => {}
+            }
+            let items = self.items(items)?;
+            if self.is_file_number(&items) {
+                number = plain(&items);
+                continue;
+            }
+            if words.is_empty() {
+                if let Some((name, value)) = assigned(&items) {
+                    assigns = true;
+                    self.note("an assignment");
+                    self.script.evaluates |= NUMBERS.contains(&name.as_str())
+                        || items.get(name.len()) == Some(&Item::Plain('['));
+                    self.assign(&name, value);
+                    continue;
+                }
+                if is_open_subscript(&items) {
+                    return Err("an element of an array");
+                }
+                if self.word(&items).prefix().starts_with('%') {
+                    self.note("a job of the shell");
+                }
+            }
+            words.extend(self.words(&items)?);
+        }
+        if words.is_empty() {
+            return Ok(());
+        }
+        let (depth, dialect) = (self.depth, self.dialect);
+        self.script.push(Simple {
+            words,
+            input,
+            depth,
+            dialect,
+        })
+    }
+
+    /// A variable gets a value.
+    fn assign(&mut self, name: &str, value: &[Item]) {
+        let value = self.word(value);
+        match run_by(name, value.known()) {
+            Ok(hidden) => self.script.hidden.extend(hidden),
+            Err(why) => self.script.fault(why),
+        }
+    }
+
+    /// A variable gets a value that is not known.
+    pub(super) fn sets(&mut self, name: &str) {
+        if let Err(why) = run_by(name, None) {
+            self.script.fault(why);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Redirections.
+
+use super::cursor::Reader;
+use super::word::{Item, Word, plain};
+use super::{Dialect, Input, Stop};
+
+/// What an operator with `<` or `>` turned out to be.
+pub(super) enum Redirected {
+    /// A redirection that may say where the input comes from.
+    To(Option<Input>),
+    /// The beginning of a word: a process substitution.
+    Word(Item),
+}
+
+impl Reader<'_> {
+    /// At `<`, `>` or `&>`.
+    pub(super) fn redirection(&mut self) -> Result<Redirected, Stop> {
+        if self.take('&') {
+            if self.dialect == Dialect::Posix {
+                return Err("a redirection (&>) in text for sh");
+            }
+            self.note("a command in the background or a redirection (&)");
+            self.bump();
+            self.take('>');
+            self.target()?;
+            return Ok(Redirected::To(None));
+        }
+        if self.take('>') {
+            if self.peek() == Some('(') {
+                return self.process_substitution().map(Redirected::Word);
+            }
+            self.note("a redirection or substitution (>)");
+            let _ = self.take('>') || self.take('&') || self.take('|');
+            self.target()?;
+            return Ok(Redirected::To(None));
+        }
+        self.bump();
+        if self.peek() == Some('(') {
+            return self.process_substitution().map(Redirected::Word);
+        }
+        self.note("a redirection or substitution (<)");
+        if self.take('<') {
+            if self.take('<') {
+                if self.dialect == Dialect::Posix {
+                    return Err("a here-string in text for sh");
+                }
+                return Ok(Redirected::To(Some(Input::Text(self.target()?))));
+            }
+            let tabs = self.take('-');
+            let id = self.document(tabs)?;
+            return Ok(Redirected::To(Some(Input::Document(id))));
+        }
+        let other = self.take('&') || self.take('>');
+        let target = self.target()?;
+        Ok(Redirected::To(Some(if other {
+            Input::File(Word::unknown())
+        } else {
+            Input::File(target)
+        })))
+    }
+
+    /// The word behind an operator.
+    fn target(&mut self) -> Result<Word, Stop> {
+        self.blanks();
+        let start = self.at;
+        let items = self.items(Vec::new())?;
+        if self.at == start {
+            return Err("a redirection to nothing");
+        }
+        Ok(self.word(&items))
+    }
+
+    /// Whether a word that was just read is the number of a file, or `{name}`, for the
+    /// redirection right behind it.
+    pub(super) fn is_file_number(&mut self, items: &[Item]) -> bool {
+        let Some(text) = plain(items) else {
+            return false;
+        };
+        let is_name = text
+            .strip_prefix('{')
+            .and_then(|text| text.strip_suffix('}'))
+            .is_some_and(|name| {
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            });
+        (is_name || (!text.is_empty() && text.chars().all(|c| c.is_ascii_digit())))
+            && matches!(self.peek(), Some('<' | '>'))
+    }
+
+    /// The redirections behind a compound command.
+    pub(super) fn redirections(&mut self) -> Result<(), Stop> {
+        loop {
+            self.blanks();
+            let start = self.at;
+            while self.peek().is_some_and(|c| c.is_ascii_digit()) {
+                self.bump();
+            }
+            match self.peek() {
+                Some('<' | '>') => {}
+                Some('&') if self.at == start && self.at_both('&', '>') => {}
+                _ => {
+                    self.at = start;
+                    return Ok(());
+                }
+            }
+            if let Redirected::Word(_) = self.redirection()? {
+                return Err("a word behind a compound command");
+            }
+        }
+    }
+
+    /// Whether these two characters come next.
+    pub(super) fn at_both(&mut self, first: char, second: char) -> bool {
+        let start = self.at;
+        let both = self.take_both(first, second);
+        self.at = start;
+        both
+    }
+}

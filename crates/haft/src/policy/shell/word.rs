@@ -1,0 +1,439 @@
+//! Words: quoting, and what is known of a word before the shell expands it.
+
+use super::cursor::{Reader, is_meta};
+use super::{Dialect, Stop, brace};
+use haft_ops::text::decode::visible;
+
+/// Stands in a word for what cannot be known. No text that is read contains it.
+const HOLE: char = '\0';
+
+pub(super) const UNQUOTED: Stop = "a quote that does not end";
+
+/// A word as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::policy) struct Word {
+    /// Its text, with a mark for each part that is not known.
+    text: String,
+    /// Whether it can become any words at all, or none.
+    splits: bool,
+    /// Whether it is a pattern: it can become several names, each like it, or none.
+    pattern: bool,
+}
+
+impl Word {
+    pub(in crate::policy) fn literal(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            splits: false,
+            pattern: false,
+        }
+    }
+
+    /// Any number of words of which nothing is known.
+    pub(in crate::policy) fn unknown() -> Self {
+        Self {
+            text: HOLE.to_string(),
+            splits: true,
+            pattern: false,
+        }
+    }
+
+    /// Its text, if all of it is known.
+    pub(in crate::policy) fn known(&self) -> Option<&str> {
+        (!self.splits && !self.text.contains(HOLE)).then_some(&self.text)
+    }
+
+    /// What stands in front of the first unknown part.
+    pub(in crate::policy) fn prefix(&self) -> &str {
+        self.text.split(HOLE).next().unwrap_or_default()
+    }
+
+    /// What stands behind the last unknown part, if the word stays one word.
+    pub(in crate::policy) fn suffix(&self) -> &str {
+        if self.splits {
+            return "";
+        }
+        self.text.rsplit(HOLE).next().unwrap_or_default()
+    }
+
+    /// Whether it can become any words at all, or none.
+    pub(in crate::policy) fn splits(&self) -> bool {
+        self.splits
+    }
+
+    /// Whether it can become several names of files, or none.
+    pub(in crate::policy) fn is_pattern(&self) -> bool {
+        self.pattern
+    }
+
+    /// The name of the program without its folder, if that is known.
+    pub(in crate::policy) fn program(&self) -> Option<&str> {
+        if let Some(text) = self.known() {
+            return Some(base(text));
+        }
+        let suffix = self.suffix();
+        (suffix.contains('/') && !self.pattern).then(|| base(suffix))
+    }
+
+    /// Whether it can be this text.
+    pub(in crate::policy) fn can_be(&self, text: &str) -> bool {
+        match self.known() {
+            Some(known) => known == text,
+            None => text
+                .strip_prefix(self.prefix())
+                .is_some_and(|rest| rest.ends_with(self.suffix())),
+        }
+    }
+
+    /// The same word with every occurrence of a mark replaced by something unknown.
+    pub(in crate::policy) fn without(&self, mark: &str) -> Self {
+        Self {
+            text: self.text.replace(mark, &HOLE.to_string()),
+            splits: self.splits,
+            pattern: self.pattern,
+        }
+    }
+}
+
+/// The name of a program without its folder.
+pub(in crate::policy) fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// A part of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Item {
+    /// A character that may still have a meaning.
+    Plain(char),
+    /// A character that only stands for itself.
+    Quoted(char),
+    /// Something that is not known; it may make several words of one.
+    Hole { splits: bool },
+    /// A part of a pattern of file names.
+    Pattern,
+}
+
+/// How a part of a text is quoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quote {
+    None,
+    Double,
+    Document,
+}
+
+impl Reader<'_> {
+    /// Reads a word, of which some parts may have been read already.
+    pub(super) fn items(&mut self, mut items: Vec<Item>) -> Result<Vec<Item>, Stop> {
+        let start = self.at;
+        while let Some(c) = self.peek() {
+            match c {
+                '<' | '>' => {
+                    let before = self.at;
+                    self.bump();
+                    if self.peek() == Some('(') {
+                        items.push(self.process_substitution()?);
+                        continue;
+                    }
+                    self.at = before;
+                    break;
+                }
+                '(' if is_array(&items) => {
+                    self.bump();
+                    self.array()?;
+                    items.push(Item::Hole { splits: false });
+                    continue;
+                }
+                '(' if matches!(items.last(), Some(Item::Plain('@' | '!' | '+')))
+                    || (self.at > start && items.last() == Some(&Item::Pattern)) =>
+                {
+                    return Err("an extended pattern");
+                }
+                c if is_meta(c) => break,
+                _ => {}
+            }
+            self.bump();
+            self.part(c, &mut items)?;
+        }
+        self.check_subscript(&items);
+        Ok(items)
+    }
+
+    /// One part of a word, behind its first character.
+    pub(super) fn part(&mut self, c: char, items: &mut Vec<Item>) -> Result<(), Stop> {
+        match c {
+            '\'' => self.single(items)?,
+            '"' => self.double(items)?,
+            '\\' => {
+                let next = self.next_raw().ok_or("it ends in a backslash")?;
+                let item = self.quoted(next);
+                items.push(item);
+            }
+            '$' => self.dollar(items, Quote::None)?,
+            '`' => {
+                self.backticks(Quote::None)?;
+                items.push(Item::Hole { splits: true });
+            }
+            '*' | '?' => {
+                self.note(PATTERN);
+                items.push(Item::Pattern);
+            }
+            '[' => {
+                self.note(PATTERN);
+                items.push(Item::Plain(c));
+            }
+            '{' | '}' => {
+                self.note("a brace");
+                items.push(Item::Plain(c));
+            }
+            // The home folder, also behind what looks like an assignment.
+            '~' => {
+                if matches!(items.last(), None | Some(Item::Plain('=' | ':'))) {
+                    self.note("an expansion (~)");
+                }
+                items.push(Item::Plain(c));
+            }
+            c => {
+                if !c.is_ascii() && (c.is_whitespace() || is_hidden(c)) {
+                    self.note("a character that looks like a blank or like nothing");
+                }
+                self.quoted(c);
+                items.push(Item::Plain(c));
+            }
+        }
+        Ok(())
+    }
+
+    /// Behind a single quote.
+    pub(super) fn single(&mut self, items: &mut Vec<Item>) -> Result<(), Stop> {
+        items.push(Item::Quoted(EMPTY));
+        loop {
+            match self.next_raw().ok_or(UNQUOTED)? {
+                '\'' => break,
+                c => {
+                    let item = self.quoted(c);
+                    items.push(item);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Behind a double quote.
+    pub(super) fn double(&mut self, items: &mut Vec<Item>) -> Result<(), Stop> {
+        items.push(Item::Quoted(EMPTY));
+        loop {
+            let c = self.peek().ok_or(UNQUOTED)?;
+            self.bump();
+            match c {
+                '"' => break,
+                c => self.quoted_part(c, items, Quote::Double)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One part of text in double quotes or of a here-document.
+    pub(super) fn quoted_part(
+        &mut self,
+        c: char,
+        items: &mut Vec<Item>,
+        quote: Quote,
+    ) -> Result<(), Stop> {
+        match c {
+            '$' => self.dollar(items, quote)?,
+            '`' => {
+                self.backticks(quote)?;
+                items.push(Item::Hole { splits: false });
+            }
+            '\\' => {
+                let is_special =
+                    |c: char| matches!(c, '$' | '`' | '\\') || (c == '"' && quote == Quote::Double);
+                match self.raw() {
+                    Some(c) if is_special(c) => {
+                        self.bump();
+                        items.push(Item::Quoted(c));
+                    }
+                    _ => items.push(Item::Quoted('\\')),
+                }
+            }
+            c => {
+                let item = self.quoted(c);
+                items.push(item);
+            }
+        }
+        Ok(())
+    }
+
+    /// A character that stands for itself, to the shell if not to a person.
+    pub(super) fn quoted(&mut self, c: char) -> Item {
+        match c {
+            '\n' | '\t' => {}
+            '\r' => self.note("a carriage return"),
+            c if c.is_control() => self.note("a control character"),
+            _ => {}
+        }
+        Item::Quoted(c)
+    }
+
+    /// Notes text that would run a command as the subscript of an array.
+    fn check_subscript(&mut self, items: &[Item]) {
+        let mut open = None;
+        for item in items {
+            match item {
+                Item::Plain('[') | Item::Quoted('[') => open = Some(item),
+                Item::Plain(']') | Item::Quoted(']') => open = None,
+                Item::Quoted('$' | '`') if open.is_some() => self.script.subscript = true,
+                _ => {}
+            }
+        }
+        self.script.subscript |= open == Some(&Item::Quoted('['));
+    }
+
+    /// The words of `name=( … )`, behind the parenthesis.
+    fn array(&mut self) -> Result<(), Stop> {
+        if self.dialect == Dialect::Posix {
+            return Err("an array in text for sh");
+        }
+        self.note("an assignment");
+        self.nested(|reader| {
+            loop {
+                reader.newlines()?;
+                match reader.peek().ok_or("an array that does not end")? {
+                    ')' => {
+                        reader.bump();
+                        return Ok(());
+                    }
+                    ';' | '&' | '|' => return Err("an operator in an array"),
+                    '(' => return Err("a parenthesis in an array"),
+                    _ => {
+                        let start = reader.at;
+                        reader.items(Vec::new())?;
+                        if reader.at == start {
+                            return Err("a redirection in an array");
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// The words that parts become: several where braces are expanded.
+    pub(super) fn words(&mut self, items: &[Item]) -> Result<Vec<Word>, Stop> {
+        let lists = brace::expand(items);
+        if self.dialect == Dialect::Posix && lists.len() != 1 {
+            return Err("braces in text for sh");
+        }
+        Ok(lists.iter().map(|items| self.word(items)).collect())
+    }
+
+    /// The word that parts become without brace expansion.
+    pub(super) fn word(&self, items: &[Item]) -> Word {
+        let mut word = Word::literal("");
+        let mut rest = items;
+        let mut brackets = items
+            .iter()
+            .filter(|item| **item == Item::Plain(']'))
+            .count();
+        if items.first() == Some(&Item::Plain('~')) {
+            let end = items.iter().position(|item| *item == Item::Plain('/'));
+            rest = items.get(end.unwrap_or(items.len())..).unwrap_or_default();
+            word.text.push(HOLE);
+        }
+        while let Some((item, behind)) = rest.split_first() {
+            rest = behind;
+            match item {
+                Item::Quoted(EMPTY) => {}
+                Item::Plain('[') if brackets > 0 => {
+                    let end = behind.iter().position(|item| *item == Item::Plain(']'));
+                    rest = end
+                        .and_then(|end| behind.get(end + 1..))
+                        .unwrap_or_default();
+                    brackets -= 1;
+                    word.text.push(HOLE);
+                    word.pattern = true;
+                }
+                Item::Plain(']') => {
+                    brackets = brackets.saturating_sub(1);
+                    word.text.push(']');
+                }
+                Item::Plain(c) | Item::Quoted(c) => word.text.push(*c),
+                Item::Pattern => {
+                    word.text.push(HOLE);
+                    word.pattern = true;
+                }
+                Item::Hole { splits } => {
+                    word.text.push(HOLE);
+                    word.splits |= splits;
+                }
+            }
+        }
+        word
+    }
+}
+
+/// Marks where a quote began, so that an empty word is one. It never reaches a text.
+const EMPTY: char = '\0';
+
+const PATTERN: &str = "a pattern of file names";
+
+/// Whether a word is `name=` or `name+=`, so that a parenthesis begins an array.
+fn is_array(items: &[Item]) -> bool {
+    assigned(items).is_some_and(|(_, value)| value.is_empty())
+}
+
+/// The variable that a word sets, and the parts of the value.
+pub(super) fn assigned(items: &[Item]) -> Option<(String, &[Item])> {
+    let mut name = String::new();
+    let mut rest = items;
+    loop {
+        let (item, behind) = rest.split_first()?;
+        rest = behind;
+        match item {
+            Item::Plain(c) if c.is_ascii_alphanumeric() || *c == '_' => name.push(*c),
+            Item::Plain('=') => break,
+            Item::Plain('+') => {
+                rest = rest.strip_prefix(&[Item::Plain('=')])?;
+                break;
+            }
+            Item::Plain('[') => {
+                let end = rest.windows(2).position(|pair| {
+                    pair.first() == Some(&Item::Plain(']'))
+                        && matches!(pair.last(), Some(Item::Plain('=' | '+')))
+                })?;
+                rest = rest.get(end + 1..)?;
+                rest = rest.strip_prefix(&[Item::Plain('+')]).unwrap_or(rest);
+                rest = rest.strip_prefix(&[Item::Plain('=')])?;
+                break;
+            }
+            _ => return None,
+        }
+    }
+    let is_name = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
+    is_name.then_some((name, rest))
+}
+
+/// Whether a word begins like an element of an array, of which the end is not in it.
+pub(super) fn is_open_subscript(items: &[Item]) -> bool {
+    let name = items
+        .iter()
+        .take_while(|item| matches!(item, Item::Plain(c) if c.is_ascii_alphanumeric() || *c == '_'))
+        .count();
+    name > 0 && items.get(name) == Some(&Item::Plain('[')) && !items.contains(&Item::Plain(']'))
+}
+
+/// The text of a word without any quote or expansion in it.
+pub(super) fn plain(items: &[Item]) -> Option<String> {
+    items
+        .iter()
+        .map(|item| match item {
+            Item::Plain(c) => Some(*c),
+            _ => None,
+        })
+        .collect()
+}
+
+fn is_hidden(c: char) -> bool {
+    let mut own = [0; 4];
+    let own: &str = c.encode_utf8(&mut own);
+    visible(own) != own
+}
