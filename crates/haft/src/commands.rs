@@ -108,6 +108,7 @@ impl Commands {
                     repositories: Vec::new(),
                     homes: places.home.iter().cloned().collect(),
                     own: places.own.clone(),
+                    closed: Vec::new(),
                     sockets,
                     network,
                     limits: limits(),
@@ -122,6 +123,7 @@ impl Commands {
             environment: self.environment,
             sandbox,
             elsewhere,
+            closing: None,
         })
     }
 }

@@ -302,6 +302,8 @@ pub enum Refusal {
     NoDirectory,
     /// The confinement asked for could not be set up.
     Unconfined,
+    /// What rules close to it could not be found, or is too much to be hidden.
+    Closed,
     /// The supervisor could not be started, or was killed.
     NoSupervisor,
     /// Something else.

@@ -1,5 +1,6 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
+use super::closed::{self, Found};
 use super::tidy::tidy;
 use super::touched::{Before, Touched};
 use crate::blocking::{self, Weight};
@@ -7,6 +8,7 @@ use crate::executor::sandbox::{
     self, Confinement, Enforcement, Helper, Plan, Request, probe, repositories,
 };
 use crate::executor::{Program, Refusal};
+use crate::scope::Closing;
 use crate::{Result, private};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +28,8 @@ pub struct Sandbox {
     pending: Mutex<Vec<Before>>,
     /// Looked for at the first command: most sessions of a person run none.
     repositories: Mutex<Option<Arc<[PathBuf]>>>,
+    /// What was found of what rules close.
+    found: Arc<Mutex<Found>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +50,7 @@ impl Sandbox {
             enforcement: Mutex::new(Known::Assumed(sandbox::most())),
             pending: Mutex::default(),
             repositories: Mutex::new(None),
+            found: Arc::default(),
         }
     }
 
@@ -91,7 +96,11 @@ impl Sandbox {
     }
 
     /// The confinement of one command.
-    pub(super) async fn confine(&self, program: &Program) -> Result<(Confinement, Enforcement)> {
+    pub(super) async fn confine(
+        &self,
+        program: &Program,
+        closing: Option<&Arc<dyn Closing>>,
+    ) -> Result<(Confinement, Enforcement)> {
         let enforcement = match &*lock(&self.enforcement) {
             Known::Assumed(enforcement) | Known::Found(enforcement) => enforcement.clone(),
         };
@@ -113,12 +122,42 @@ impl Sandbox {
                 crate::executor::cannot(program, Refusal::Unconfined, detail)
             })?;
         }
+        let closed = match closing {
+            Some(closing) => self.closed(program, Arc::clone(closing)).await?,
+            None => Vec::new(),
+        };
         let request = Request {
+            closed,
             repositories: self.repositories().await.to_vec(),
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
         Ok((Confinement { strength, plan }, enforcement))
+    }
+
+    /// What rules close to a command that is about to start.
+    async fn closed(&self, program: &Program, closing: Arc<dyn Closing>) -> Result<Vec<PathBuf>> {
+        let roots = self.folders();
+        let found = Arc::clone(&self.found);
+        let looked = blocking::run(Weight::Heavy, move || {
+            let roots: Vec<PathBuf> = roots
+                .iter()
+                .filter_map(|root| crate::scope::real(root))
+                .collect();
+            Ok(closed::paths(&*closing, &roots, &mut lock(&found)))
+        });
+        let refused = |detail| crate::executor::cannot(program, Refusal::Closed, detail);
+        looked.await?.map_err(refused)
+    }
+
+    /// The work folder and the roots.
+    fn folders(&self) -> Vec<PathBuf> {
+        let Request {
+            work_dir, roots, ..
+        } = &self.request;
+        std::iter::once(work_dir.clone())
+            .chain(roots.iter().map(|root| work_dir.join(root)))
+            .collect()
     }
 
     fn is_in_roots(&self, path: &Path) -> bool {
@@ -133,6 +172,7 @@ impl Sandbox {
     pub(super) async fn confine_anew(
         &self,
         program: &Program,
+        closing: Option<&Arc<dyn Closing>>,
         refused: &Enforcement,
     ) -> Result<Option<(Confinement, Enforcement)>> {
         let helper = self.helper.clone();
@@ -140,7 +180,7 @@ impl Sandbox {
         if now == *refused {
             return Ok(None);
         }
-        self.confine(program).await.map(Some)
+        self.confine(program, closing).await.map(Some)
     }
 
     async fn find(&self, look: impl FnOnce() -> Enforcement + Send + 'static) -> Enforcement {
@@ -162,16 +202,8 @@ impl Sandbox {
         if let Some(found) = &*lock(&self.repositories) {
             return Arc::clone(found);
         }
-        let Request {
-            work_dir,
-            roots,
-            temp,
-            ..
-        } = &self.request;
-        let roots: Vec<PathBuf> = std::iter::once(work_dir.clone())
-            .chain(roots.iter().map(|root| work_dir.join(root)))
-            .collect();
-        let temp = temp.clone();
+        let roots = self.folders();
+        let temp = self.request.temp.clone();
         let found = blocking::run(Weight::Heavy, move || {
             tidy(&temp);
             Ok(roots.iter().flat_map(|root| repositories(root)).collect())

@@ -264,6 +264,7 @@ impl Guard {
             root,
             guard: Arc::clone(self),
             mounted: None,
+            lid: None,
             was_there: false,
             was_file: false,
         }
@@ -278,6 +279,7 @@ impl Guard {
             root: Arc::clone(root),
             guard: Arc::clone(self),
             mounted: None,
+            lid: None,
             was_there: false,
             was_file: false,
         }
