@@ -227,6 +227,14 @@ pub fn real(path: &Path) -> Option<PathBuf> {
     links::real_path(path, Last::Follow, Reading::Anywhere).ok()
 }
 
+/// Whether a folder is at a real path.
+#[must_use]
+pub fn is_folder(real: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, FileType, statat};
+    statat(CWD, real, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+}
+
 /// A path that was checked: real, admitted, anchored at an open root.
 ///
 /// Only a [`Scope`] makes one. It stands for a name, not for an open file: what

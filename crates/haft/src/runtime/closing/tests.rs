@@ -68,6 +68,15 @@ impl Approver for Yes {
     }
 }
 
+struct Always;
+
+#[async_trait]
+impl Approver for Always {
+    async fn ask(&self, _: &Question) -> Answer {
+        Answer::Always
+    }
+}
+
 #[tokio::test]
 async fn a_denied_folder_is_found_by_no_tool_of_any_toolset() {
     let temp = folder(&["secrets/key", "secrets/deep/key", "open.txt", "docs/a.txt"]);
@@ -221,6 +230,17 @@ async fn what_rules_ask_about_is_left_out_unless_somebody_said_yes() {
     assert!(found.contains("private/a:1:"), "{found}");
     let found = call(&build(Approve::Auto), "grep", json!({ "pattern": CANARY })).await;
     assert!(found.contains("private/a:1:"), "{found}");
+
+    // Always means what is in the folder, too.
+    let always = session("standard", temp.path(), policy.clone())
+        .approver(Arc::new(Always))
+        .build()
+        .unwrap();
+    for _ in 0..2 {
+        let named = json!({ "pattern": CANARY, "path": "private" });
+        let found = call(&always, "grep", named).await;
+        assert!(found.contains("private/a:1:"), "{found}");
+    }
 
     // A rule that asks about every call asks once.
     let runtime = session(
