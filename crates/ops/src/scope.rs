@@ -113,6 +113,15 @@ impl Scope {
         self.guard.more_roots()
     }
 
+    /// The folders of the disk that a tree of several scopes has, by their places in
+    /// it.
+    #[must_use]
+    pub fn mounted_folders(&self) -> Vec<(PathBuf, PathBuf)> {
+        self.mounts
+            .as_ref()
+            .map_or_else(Vec::new, |mounts| mounts.folders())
+    }
+
     /// The person's home folder, for toolsets that expand `~/`.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {

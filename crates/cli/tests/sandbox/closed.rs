@@ -85,6 +85,18 @@ fn no_command_reads_what_is_denied() {
         assert!(!text.contains("Exit code"), "{text}");
         let text = server.bash("chmod 700 shut; cat shut/own.pem").text;
         assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+        for mode in ["strict", "read-only"] {
+            let text = bed
+                .bash_with(
+                    &["--sandbox", mode],
+                    "cat secrets/key a/b/x.pem .env; cat open.txt",
+                )
+                .text;
+            assert!(
+                !text.contains(CANARY) && text.contains("open"),
+                "{mode}: {text}"
+            );
+        }
         // The file tools of the same session say the same.
         let found = server.tool("read", &json!({ "path": "secrets/key" }));
         assert!(found.is_error && !found.has(CANARY), "{found:?}");
@@ -181,8 +193,12 @@ fn every_tool_that_runs_something_hides_it() {
     in_each(beds_at(&[Level::Full]), |bed| {
         fill(bed);
         // Of the person's own file, from which the work folder is another one.
-        bed.user(RULES);
-        let script = "cat secrets/key a/b/x.pem .env; cat open.txt";
+        // A tree of its own has other folders of these names than the machine has.
+        bed.user(&format!(
+            "{RULES}  - {{ deny: \"*\", path: \"bin/**\" }}\n  - {{ deny: \"*\", path: \"usr/**\" }}\n"
+        ));
+        bed.file("work/bin/tool", CANARY);
+        let script = "cat secrets/key a/b/x.pem .env bin/tool; cat open.txt";
         let mut server = bed.serve_with(&["--toolset", "workspace"]);
         let said = server.tool("exec", &json!({ "command": script }));
         assert!(said.has("open") && !said.has(CANARY), "{said:?}");

@@ -63,6 +63,11 @@ impl PathRules {
         let is_about = |rule: &&Rule| {
             is_about_reading(rule) && (rule.tool() == "*" || Some(rule.tool()) == tool)
         };
+        // A tree of its own begins elsewhere than the machine's.
+        let mut bases = bases;
+        if !scope.is_on_disk() {
+            bases.retain(|base| base == scope.work_dir() || base.parent().is_some());
+        }
         let rules = Self {
             files: policy.kept(is_about),
             bases,
@@ -138,17 +143,26 @@ impl PathRules {
             })
     }
 
+    /// All names of a path, each once: a tree of its own has others than the disk.
     fn with_seen(&self, names: &[&Path]) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = Vec::new();
+        let mut add = |name: PathBuf| {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        };
         for name in names {
-            let seen = self
-                .scope
-                .as_ref()
-                .map(|scope| scope.seen(name).into_owned());
-            for name in [name.to_path_buf()].into_iter().chain(seen) {
-                if !all.contains(&name) {
-                    all.push(name);
+            add(name.to_path_buf());
+            let Some(seen) = self.scope.as_ref().map(|scope| scope.seen(name)) else {
+                continue;
+            };
+            if seen != *name {
+                let below = seen.strip_prefix("/").ok();
+                let first = self.bases.first();
+                if let (Some(below), Some(first)) = (below, first) {
+                    add(first.join(below));
                 }
+                add(seen.into_owned());
             }
         }
         all
@@ -210,18 +224,15 @@ impl Closing for PathRules {
                 continue;
             };
             let (literal, extent) = pattern.literal();
-            for base in &self.bases {
-                let named = base.join(&literal);
-                let on_disk = self.on_disk(&named);
-                for path in [Some(named), on_disk].into_iter().flatten() {
-                    let place = Closable {
-                        path,
-                        extent,
-                        rule: format!("{} {rule}", rule.place()),
-                    };
-                    if !places.contains(&place) {
-                        places.push(place);
-                    }
+            let named = self.bases.iter().map(|base| base.join(&literal));
+            for path in named.chain(self.in_tree(&Path::new("/").join(&literal))) {
+                let place = Closable {
+                    path,
+                    extent,
+                    rule: format!("{} {rule}", rule.place()),
+                };
+                if !places.contains(&place) {
+                    places.push(place);
                 }
             }
         }
@@ -247,14 +258,24 @@ impl PathRules {
         hasher.finish()
     }
 
-    /// Where a path of a tree of its own is on the disk.
-    fn on_disk(&self, named: &Path) -> Option<PathBuf> {
-        let scope = self.scope.as_ref().filter(|scope| !scope.is_on_disk())?;
-        let path = scope
-            .resolve(named.to_str()?, haft_ops::Access::Read)
-            .ok()?;
-        path.root().dir()?;
-        Some(path.real().to_owned())
+    /// Where a path of a tree of its own is on the disk, and the folders of the disk
+    /// that lie below it in that tree.
+    fn in_tree(&self, named: &Path) -> Vec<PathBuf> {
+        let tree = self.scope.as_ref().filter(|scope| !scope.is_on_disk());
+        let Some(scope) = tree else {
+            return Vec::new();
+        };
+        let path = named
+            .to_str()
+            .and_then(|named| scope.resolve(named, haft_ops::Access::Read).ok())
+            .filter(|path| path.root().dir().is_some());
+        let itself = path.map(|path| path.real().to_owned());
+        let folders = scope.mounted_folders().into_iter();
+        let below = folders.filter(|(at, _)| at.starts_with(named));
+        itself
+            .into_iter()
+            .chain(below.map(|(_, real)| real))
+            .collect()
     }
 }
 

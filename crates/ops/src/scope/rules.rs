@@ -246,7 +246,10 @@ impl Guard {
             })
         };
         match root {
-            Some(root) => Ok(self.anchor(given, real, root)),
+            Some(root) => {
+                root.check()?;
+                Ok(self.anchor(given, real, root))
+            }
             None => Err(self.not_allowed(given, access)),
         }
     }
