@@ -198,7 +198,7 @@ fn every_tool_that_runs_something_hides_it() {
             "{RULES}  - {{ deny: \"*\", path: \"bin/**\" }}\n  - {{ deny: \"*\", path: \"usr/**\" }}\n"
         ));
         bed.file("work/bin/tool", CANARY);
-        let script = "cat secrets/key a/b/x.pem .env bin/tool; cat open.txt";
+        let script = "cat secrets/key a/b/x.pem .env bin/tool || true; cat open.txt";
         let mut server = bed.serve_with(&["--toolset", "workspace"]);
         let said = server.tool("exec", &json!({ "command": script }));
         assert!(said.has("open") && !said.has(CANARY), "{said:?}");

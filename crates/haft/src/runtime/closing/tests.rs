@@ -1,4 +1,8 @@
 //! What rules close is found by no tool of any toolset.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests look at the disk themselves"
+)]
 
 use crate::runtime::{Answer, Approve, Approver, Question, Runtime};
 use crate::{Draft, Place, Policy, Rule, RuleFile, Verdict, Whose};
