@@ -88,13 +88,49 @@ pub(crate) fn needs_a_person(settings: &Settings) -> Option<String> {
             "commands run on {host}, where nothing confines them"
         )),
         // Asked only where it matters: to find out takes a while.
-        Executor::Local if settings.protects => match found() {
-            Enforcement::Partial { .. } => Some(
+        Executor::Local => {
+            let reason = if settings.protects {
                 "tools.protect cannot be enforced for commands on this machine (`haft doctor`)"
-                    .to_owned(),
-            ),
-            Enforcement::Full { .. } | Enforcement::None { .. } => None,
-        },
-        Executor::Local => None,
+            } else if hides_paths(settings) {
+                "paths that rules deny cannot be hidden from commands on this machine (`haft doctor`)"
+            } else {
+                return None;
+            };
+            let is_partial = matches!(found(), Enforcement::Partial { .. });
+            is_partial.then(|| reason.to_owned())
+        }
     }
+}
+
+/// Whether rules hide paths from commands.
+fn hides_paths(settings: &Settings) -> bool {
+    let toolset = haft::toolsets::by_name(&settings.toolset);
+    // What no toolset has is a program that somebody added.
+    settings.policy.hides_from_commands(|name| {
+        let tools = toolset.iter().flat_map(|toolset| &toolset.tools);
+        let mut named = tools.filter(|tool| tool.definition().name == name);
+        named
+            .next()
+            .is_none_or(|tool| tool.effect() == haft::Effect::Execute)
+    })
+}
+
+/// What is hidden from commands, or would be if something confined them: a sentence.
+pub(crate) fn hidden(settings: &Settings, paths: &[(String, haft::Place)]) -> Option<String> {
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|(glob, place)| format!("{glob} ({place})"))
+        .collect();
+    if paths.is_empty() {
+        return None;
+    }
+    let paths = paths.join(", ");
+    let is_held = settings.commands.executor == Executor::Local && !is_off(settings);
+    Some(if !is_held {
+        format!("commands can read what is denied, because nothing confines them: {paths}")
+    } else if matches!(found(), Enforcement::Partial { .. }) {
+        format!("commands can read what is denied in the work folder (`haft doctor`): {paths}")
+    } else {
+        format!("commands cannot read: {paths}")
+    })
 }

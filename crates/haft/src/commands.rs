@@ -109,6 +109,7 @@ impl Commands {
                     repositories: Vec::new(),
                     homes: places.home.iter().cloned().collect(),
                     own: places.own.clone(),
+                    closed: Vec::new(),
                     sockets,
                     network,
                     limits: limits(),
@@ -124,6 +125,7 @@ impl Commands {
             environment: self.environment,
             sandbox,
             elsewhere,
+            closing: None,
         })
     }
 }

@@ -4,6 +4,7 @@ use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
+use crate::runtime::closing::Known;
 use crate::runtime::{Answer, Approver, Call, Filled, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Reply, Resource};
@@ -85,13 +86,27 @@ impl Context {
     pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
         let checked =
             |(path, wanted): &&(FilePath, Access)| path.given() == given && *wanted == access;
-        if let Some((path, _)) = self.allowed.iter().find(checked) {
-            return Ok(path.clone());
-        }
-        Ok(self
-            .session
-            .paths
-            .resolve(&self.session.scope, given, access)?)
+        let session = &self.session;
+        let (path, known) = match self.allowed.iter().find(checked) {
+            Some((path, _)) => (path.clone(), Known::Approved(given)),
+            None => {
+                let path = session.paths.resolve(&session.scope, given, access)?;
+                (path, Known::Given(given))
+            }
+        };
+        Ok(session.judged(self.tool(), path, known))
+    }
+
+    /// A path that this call did not name: the rules are asked about it, and about what
+    /// is found from it. [`FilePath::closed`] says whether it may be read.
+    #[must_use]
+    pub fn found(&self, path: FilePath) -> FilePath {
+        self.session.judged(self.tool(), path, Known::Found)
+    }
+
+    /// The tool that this is a call of.
+    fn tool(&self) -> &str {
+        self.within.last().map_or("", String::as_str)
     }
 
     /// A path as the model gave it, without what it may write around it.
@@ -150,7 +165,9 @@ impl Context {
     /// # Errors
     /// When it did not begin. How it ended is never an error.
     pub async fn run(&self, request: Exec) -> Result<Done, Error> {
-        self.run_in(self.session.surroundings()?, request).await
+        let surroundings = self.session.surroundings()?;
+        let surroundings = self.session.closed_to(self.tool(), surroundings);
+        self.run_in(&surroundings, request).await
     }
 
     async fn run_in(&self, surroundings: &Surroundings, request: Exec) -> Result<Done, Error> {
@@ -196,7 +213,9 @@ impl Context {
             environment,
             sandbox: programs.sandbox.clone(),
             elsewhere: None,
+            closing: None,
         };
+        let surroundings = self.session.closed_to(self.tool(), &surroundings);
         self.run_in(&surroundings, request).await
     }
 
@@ -222,7 +241,9 @@ impl Context {
     /// When it did not begin.
     pub async fn start(&self, title: String, request: Exec) -> Result<Status, Error> {
         let processes = self.processes()?;
-        let (launch, after) = exec::launch(self.session.surroundings()?, request).await?;
+        let surroundings = self.session.surroundings()?;
+        let surroundings = self.session.closed_to(self.tool(), surroundings);
+        let (launch, after) = exec::launch(&surroundings, request).await?;
         Ok(processes.start(title, launch, after).await?)
     }
 
@@ -328,8 +349,7 @@ impl Context {
         let runtime = Runtime {
             session: Arc::clone(&self.session),
         };
-        let tool = self.within.last().map_or("", String::as_str);
-        runtime.would_allow(tool, resource)
+        runtime.would_allow(self.tool(), resource)
     }
 
     /// Shows what there is so far, while the call goes on.
@@ -374,8 +394,7 @@ impl Context {
         resource: Resource,
         paths: &[(FilePath, Access)],
     ) -> Result<(), Error> {
-        let tool = self.within.last().map_or("", String::as_str);
-        self.runtime().may(tool, effect, resource, paths)
+        self.runtime().may(self.tool(), effect, resource, paths)
     }
 
     /// The session that this call is part of, to make calls of one's own.

@@ -251,6 +251,7 @@ async fn stat(cx: &Context, path: &str) -> Result<Told, Error> {
 async fn list(cx: &Context, path: &str) -> Result<Told, Error> {
     let folder = allowed(cx, path, Access::Read)?;
     let entries = cx.backend().list(&folder).await?;
+    let entries = haft_ops::list::open(&folder, entries).entries;
     if entries.len() > MOST_ENTRIES {
         return Err(Error::failed(format!(
             "{path} has {} entries; code sees folders with at most {MOST_ENTRIES}",

@@ -1,6 +1,7 @@
 //! May this call happen? One function for every route to an effect: first the
 //! scope, which nobody can be asked about, then the rules that people wrote.
 
+mod closing;
 mod judge;
 mod line;
 mod pattern;
@@ -11,7 +12,9 @@ mod suggest;
 mod tests;
 mod wrapper;
 
+pub(crate) use closing::PathRules;
 pub use judge::{Act, By, Judgement, Part, Subject};
+pub(crate) use pattern::lexical;
 pub use rule::{BadRule, Draft, Place, Rule, Verdict};
 
 use crate::toolset::Paths;

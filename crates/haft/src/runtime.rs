@@ -5,6 +5,7 @@ mod build;
 mod call;
 mod changes;
 pub(crate) mod clock;
+pub(crate) mod closing;
 mod files;
 mod form;
 mod held;

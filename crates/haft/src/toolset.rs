@@ -97,7 +97,9 @@ impl Paths {
     pub fn named(self, scope: &Scope, given: &str) -> String {
         match self {
             Self::Plain | Self::Virtual => given.to_owned(),
-            Self::Expanding if given.contains("~/") => bare(given).to_owned(),
+            Self::Expanding if given.contains("~/") || !unescaped(bare(given)).is_empty() => {
+                bare(given).to_owned()
+            }
             Self::Expanding => expand(scope, given).to_string_lossy().into_owned(),
         }
     }
@@ -139,6 +141,18 @@ fn expand(scope: &Scope, given: &str) -> PathBuf {
         }
     }
     let path = bare(given);
+    let printed = unescaped(path);
+    if !printed.is_empty() {
+        let is_there = |path: &str| {
+            let found = scope.resolve_as(given, Path::new(path), Access::Unlink);
+            found.is_ok_and(|path| path.is_there())
+        };
+        if !is_there(path)
+            && let Some(meant) = printed.into_iter().find(|name| is_there(name))
+        {
+            return PathBuf::from(meant);
+        }
+    }
     match (path.strip_prefix('~'), scope.home()) {
         (Some(""), Some(home)) => home.to_owned(),
         (Some(rest), Some(home)) if rest.starts_with('/') => {
@@ -146,6 +160,48 @@ fn expand(scope: &Scope, given: &str) -> PathBuf {
         }
         _ => Path::new(path).to_owned(),
     }
+}
+
+/// What a path may mean that is written in the form in which names with control
+/// characters are printed: as a whole, or some of its parts.
+fn unescaped(path: &str) -> Vec<String> {
+    if !path.contains('\\') {
+        return Vec::new();
+    }
+    let parts = path.split('/').map(|part| {
+        let name = name_printed_as(part);
+        name.unwrap_or_else(|| part.to_owned())
+    });
+    let parts: Vec<String> = parts.collect();
+    let in_parts = Some(parts.join("/")).filter(|name| name != path);
+    name_printed_as(path).into_iter().chain(in_parts).collect()
+}
+
+/// The name that is printed like this, if it is one that is not printed as it is.
+fn name_printed_as(printed: &str) -> Option<String> {
+    let mut name = String::new();
+    let mut rest = printed;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        name.push_str(before);
+        let mut chars = escape.chars();
+        match chars.next()? {
+            't' => name.push('\t'),
+            'r' => name.push('\r'),
+            'n' => name.push('\n'),
+            plain @ ('\'' | '"' | '\\') => name.push(plain),
+            'u' => {
+                let (digits, after) = chars.as_str().strip_prefix('{')?.split_once('}')?;
+                let number = u32::from_str_radix(digits, 16).ok()?;
+                name.push(char::from_u32(number)?);
+                chars = after.chars();
+            }
+            _ => return None,
+        }
+        rest = chars.as_str();
+    }
+    name.push_str(rest);
+    let is_meant = name.contains(char::is_control);
+    (is_meant && name.escape_default().to_string() == printed).then_some(name)
 }
 
 /// Without what is written around a path.

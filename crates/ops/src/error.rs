@@ -28,6 +28,15 @@ pub enum Error {
         /// The path as it was given.
         path: String,
     },
+    /// The folder that paths start from is not where it was when it was opened: what
+    /// is done below it would be done elsewhere than its name says.
+    #[error(
+        "{folder} was moved, replaced or removed while haft was running: restart haft in the folder that you mean"
+    )]
+    Moved {
+        /// The folder, by the name it had.
+        folder: String,
+    },
     /// No text a path can be made of.
     #[error("invalid path: {reason}")]
     InvalidPath {

@@ -1,6 +1,7 @@
 //! One command in the surroundings of a session: confined as the session says,
 //! and looked after when it has ended.
 
+mod closed;
 pub mod environment;
 mod sandboxed;
 mod tidy;
@@ -12,6 +13,7 @@ pub use touched::Touched;
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{Confinement, Enforcement};
 use crate::executor::{Executor, Finished, Input, Keep, Launch, Program, Prompts, Streams, Watch};
+use crate::scope::Closing;
 use crate::{Error, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,8 @@ pub struct Surroundings {
     pub sandbox: Option<Arc<Sandbox>>,
     /// Where they run instead of here, when the executor is elsewhere.
     pub elsewhere: Option<Elsewhere>,
+    /// What is hidden from them beside that, where they are confined.
+    pub closing: Option<Arc<dyn Closing>>,
 }
 
 impl Surroundings {
@@ -123,7 +127,8 @@ pub async fn run(
     // What processes of earlier commands did since is told now, and taken away
     // before it would count as having been there.
     let mut touched = sandbox.since_last();
-    let confined = sandbox.confine(&request.program).await?;
+    let closing = surroundings.closing.as_ref();
+    let confined = sandbox.confine(&request.program, closing).await?;
     touched.extend(confined.noticed);
     let (confinement, enforcement) = (confined.confinement, confined.enforcement);
     let before = sandbox.look(&confinement);
@@ -132,7 +137,8 @@ pub async fn run(
         match surroundings.executor.run(launch, watch, cancel).await {
             // What was known of this machine no longer holds: look again, once.
             Err(refused) if is_unconfined(&refused) => {
-                let Some(anew) = sandbox.confine_anew(&request.program, &enforcement).await? else {
+                let anew = sandbox.confine_anew(&request.program, closing, &enforcement);
+                let Some(anew) = anew.await? else {
                     return Err(refused);
                 };
                 let before = sandbox.look(&anew.confinement);
@@ -176,7 +182,8 @@ pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<(Launc
     };
     // Known for certain: nobody tries again for whoever starts it.
     sandbox.enforcement().await;
-    let confined = sandbox.confine(&request.program).await?;
+    let closing = surroundings.closing.as_ref();
+    let confined = sandbox.confine(&request.program, closing).await?;
     let after = After {
         before: Some(sandbox.look(&confined.confinement)),
         moved_out: sandbox.moved_out().map(Path::to_owned),

@@ -13,6 +13,7 @@ pub use pattern::{Anchored, Dots};
 pub use stats::stats;
 
 use crate::backend::Kind;
+use crate::scope::closing::{LeftOut, Why};
 use crate::search::tree::disk::{self, Opener};
 use crate::search::tree::part::{self, Frame, Framed};
 use crate::search::tree::remote::Remote;
@@ -117,6 +118,8 @@ pub struct Skipped {
     pub unreadable: u64,
     /// What the scope hides.
     pub hidden: u64,
+    /// What the rules of the session close.
+    pub closed: LeftOut,
     /// Folders that the kernel makes up, met from above.
     pub special: u64,
 }
@@ -125,7 +128,7 @@ impl Skipped {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.unreadable + self.hidden + self.special
+        self.unreadable + self.hidden + self.closed.total() + self.special
     }
 }
 
@@ -159,7 +162,7 @@ pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) ->
         for part in part::parts(backend, &path).await? {
             let frame = Frame::of(&part);
             let mut looking = Looking::new(&wanted, &keep);
-            let next = frame.announce(&mut looking);
+            let next = frame.announce(&part.path, &mut looking);
             looking.left();
             if next == Next::Over {
                 continue;
@@ -295,6 +298,8 @@ impl Visitor for Looking<'_> {
         match passed {
             Passed::Unreadable => self.keep.unreadable.add(1),
             Passed::Hidden => self.keep.hidden.add(1),
+            Passed::Closed(Why::Denied) => self.keep.denied.add(1),
+            Passed::Closed(Why::Asks) => self.keep.asks.add(1),
             Passed::Pseudo => self.keep.special.add(1),
         }
     }

@@ -6,6 +6,7 @@
 //! at all, so a link that appears in between makes the call fail rather than
 //! lead somewhere else: the object checked is the object used.
 
+pub mod closing;
 mod links;
 mod mode;
 pub(crate) mod mounts;
@@ -18,6 +19,7 @@ pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
+pub use closing::Closing;
 pub use mode::{FileRules, Mode, Reading, Writing};
 pub use mounts::{MountPoint, Seen};
 pub use place::Places;
@@ -26,6 +28,8 @@ pub use rules::SECRET;
 pub use temp::{PrivateTemp, Stands};
 
 use crate::{Error, Result};
+use closing::Lid;
+use links::Last;
 use mounts::{Descent, Mounted, Mounts};
 use rules::Guard;
 use std::path::{Path, PathBuf};
@@ -109,6 +113,15 @@ impl Scope {
         self.guard.more_roots()
     }
 
+    /// The folders of the disk that a tree of several scopes has, by their places in
+    /// it.
+    #[must_use]
+    pub fn mounted_folders(&self) -> Vec<(PathBuf, PathBuf)> {
+        self.mounts
+            .as_ref()
+            .map_or_else(Vec::new, |mounts| mounts.folders())
+    }
+
     /// The person's home folder, for toolsets that expand `~/`.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
@@ -148,8 +161,8 @@ impl Scope {
                 .anchor_detached(given, &links::lexical(&absolute)));
         }
         let last = match access {
-            Access::Read | Access::Write => links::Last::Follow,
-            Access::Unlink => links::Last::Keep,
+            Access::Read | Access::Write => Last::Follow,
+            Access::Unlink => Last::Keep,
         };
         let real = match self.real(&absolute, last) {
             Ok(real) => real,
@@ -183,7 +196,7 @@ impl Scope {
 
     /// Where a path leads. What lies in a shared temp folder lies in the private
     /// one, whether it is named so or a link leads there.
-    fn real(&self, absolute: &Path, last: links::Last) -> Result<links::Real, links::Problem> {
+    fn real(&self, absolute: &Path, last: Last) -> Result<links::Real, links::Problem> {
         let reading = self.guard.rules().reading;
         let moved = self.guard.moved(absolute);
         let mut wanted = moved.unwrap_or_else(|| absolute.to_owned());
@@ -220,7 +233,15 @@ impl Scope {
 /// would be.
 #[must_use]
 pub fn real(path: &Path) -> Option<PathBuf> {
-    links::real_path(path, links::Last::Follow, Reading::Anywhere).ok()
+    links::real_path(path, Last::Follow, Reading::Anywhere).ok()
+}
+
+/// Whether a folder is at a real path.
+#[must_use]
+pub fn is_folder(real: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, FileType, statat};
+    statat(CWD, real, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
 }
 
 /// A path that was checked: real, admitted, anchored at an open root.
@@ -236,6 +257,8 @@ pub struct FilePath {
     guard: Arc<Guard>,
     /// Where it lies in a tree of several scopes.
     mounted: Option<Mounted>,
+    /// Who judges what is found from it.
+    lid: Option<Lid>,
     /// What it was when it was checked: anything, and a regular file.
     was_there: bool,
     was_file: bool,
@@ -303,13 +326,23 @@ impl FilePath {
     /// Something below this directory, or `None` where the rules hide it.
     #[must_use]
     pub fn descendant(&self, below: &Path) -> Option<Self> {
+        let path = self.descend(below)?;
+        let is_open = path.closed().is_none_or(|closed| closed.open_inside);
+        is_open.then_some(path)
+    }
+
+    /// The same, whether it is closed or not.
+    fn descend(&self, below: &Path) -> Option<Self> {
         let plain = below
             .components()
             .all(|part| matches!(part, std::path::Component::Normal(_)));
         let mounted = match self.mounted.as_ref().map(|mounted| mounted.descend(below)) {
             None => None,
             Some(Descent::Inside(mounted)) => Some(mounted),
-            Some(Descent::Elsewhere(path)) => return path.filter(|_| plain).map(|path| *path),
+            Some(Descent::Elsewhere(path)) => {
+                let path = path.filter(|_| plain);
+                return path.map(|path| path.judged_like(self, below));
+            }
         };
         let real = self.real.join(below);
         if !plain || self.guard.hides(&real) {
@@ -330,6 +363,7 @@ impl FilePath {
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
             mounted,
+            lid: self.lid.as_ref().map(|lid| lid.descend(below)),
             was_there: false,
             was_file: false,
         })
@@ -347,6 +381,7 @@ impl FilePath {
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
             mounted: None,
+            lid: None,
             was_there: false,
             was_file: false,
         };
@@ -367,7 +402,7 @@ impl FilePath {
         let real = links::real_below(
             &self.real,
             Path::new(link),
-            links::Last::Follow,
+            Last::Follow,
             self.guard.rules().reading,
         );
         real.is_ok_and(|real| {

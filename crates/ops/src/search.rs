@@ -21,6 +21,7 @@ pub use tree::stop::Stopped;
 use crate::backend::local::{self, Bounded};
 use crate::backend::{Kind, Part};
 use crate::glob::pattern::{Anchored, Dots, Memory, Pattern as Glob};
+use crate::scope::closing::{LeftOut, Why};
 use crate::{Backend, Error, FilePath, Result};
 use board::Job;
 use file::{End, Seeker};
@@ -157,6 +158,8 @@ pub struct Skipped {
     pub special: u64,
     /// What the scope hides.
     pub hidden: u64,
+    /// What the rules of the session close.
+    pub closed: LeftOut,
     /// Links, which are not followed: what they point to is searched where it
     /// is.
     pub links: u64,
@@ -171,6 +174,7 @@ impl Skipped {
             + self.too_long_lines
             + self.special
             + self.hidden
+            + self.closed.total()
             + self.links
     }
 }
@@ -227,7 +231,7 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
         }
         for part in part::parts(backend, &path).await? {
             let frame = Frame::of(&part);
-            if frame.announce(&mut Seeking::new(&job, &part.path)) == Next::Over {
+            if frame.announce(&part.path, &mut Seeking::new(&job, &part.path)) == Next::Over {
                 continue;
             }
             if part.backend.on_disk(&part.path).is_some() {
@@ -411,6 +415,8 @@ impl Visitor for Seeking {
         match passed {
             Passed::Unreadable => tally.unreadable.add(1),
             Passed::Hidden => tally.hidden.add(1),
+            Passed::Closed(Why::Denied) => tally.denied.add(1),
+            Passed::Closed(Why::Asks) => tally.asks.add(1),
             Passed::Pseudo => tally.special.add(1),
         }
     }

@@ -128,7 +128,10 @@ async fn call(
                 path,
                 hidden: Hidden::Show,
             };
-            haft_ops::list::directory(backend, &request).await?.len()
+            haft_ops::list::directory(backend, &request)
+                .await?
+                .entries
+                .len()
         }
         "ls all" => {
             let mut found = 0;

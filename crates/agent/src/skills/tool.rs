@@ -72,7 +72,7 @@ impl Read {
         let folder = visible(&skill.folder.to_string_lossy());
         let (body, files) = match file {
             Some(_) => (text.as_str(), None),
-            None => (front::split(&text).1.trim(), Some(others(skill).await)),
+            None => (front::split(&text).1.trim(), Some(others(skill, cx).await)),
         };
         if shape::is_object(toolset) {
             let mut more = Vec::new();
@@ -135,7 +135,14 @@ async fn text_of(
     file: &str,
     cx: &Context,
 ) -> Result<(String, Option<String>), Error> {
-    let path = skill.resolve(file)?;
+    let path = cx.found(skill.resolve(file)?);
+    if path.closed().is_some() {
+        return Err(Error::Denied {
+            reason: format!(
+                "a rule closes {file} of this skill; a person can allow it in haft.yaml"
+            ),
+        });
+    }
     let place = visible(&path.real().to_string_lossy());
     let request = read::Read {
         path,
@@ -171,7 +178,7 @@ async fn text_of(
 }
 
 /// The other files of a skill, by their paths in its folder.
-async fn others(skill: &Skill) -> Vec<String> {
+async fn others(skill: &Skill, cx: &Context) -> Vec<String> {
     let mut files = Vec::new();
     let mut left = LOOKED_AT;
     let mut visit = |visit: Visit<'_>| {
@@ -189,7 +196,9 @@ async fn others(skill: &Skill) -> Vec<String> {
         }
     };
     // A folder that cannot be listed has no files to name.
-    let _ = Local::new().walk(&skill.at, &mut visit).await;
+    let _ = Local::new()
+        .walk(&cx.found(skill.at.clone()), &mut visit)
+        .await;
     if files.len() > NAMED || left == 0 {
         files.truncate(NAMED);
         files.push("…".to_owned());

@@ -4,7 +4,7 @@ use crate::chat::{Driver, Events, Seen};
 use crate::config::model::Model as Chosen;
 use async_trait::async_trait;
 use futures::StreamExt;
-use haft::ops::scope::Scope;
+use haft::ops::{Access, FilePath};
 use haft::{Call, Content, Effect};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
 use haft_store::sessions::{Filter, Kind, Sessions};
@@ -218,7 +218,10 @@ impl Driver for Live {
         self.outputs.get(call_id)
     }
 
-    fn scope(&self) -> Option<Scope> {
-        Some(self.agent.runtime().scope().clone())
+    fn folder(&self) -> Option<FilePath> {
+        let runtime = self.agent.runtime();
+        let scope = Some(runtime.scope()).filter(|scope| scope.is_on_disk())?;
+        let folder = scope.resolve(".", Access::Read).ok()?;
+        Some(runtime.shown_from(folder))
     }
 }

@@ -1,10 +1,9 @@
 //! Completion of `@file` and of commands. Files are looked for when somebody asks, for
 //! a moment only, and only those that the session may see.
 
-use haft::Access;
+use haft::ops::FilePath;
 use haft::ops::backend::Local;
 use haft::ops::glob::{self, Dots, Glob, IgnoreFiles, Kinds, Matching};
-use haft::ops::scope::Scope;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -54,12 +53,9 @@ impl Wanted {
 }
 
 /// The files that fit, as paths from the work folder.
-pub(crate) async fn files(scope: Scope, start: usize, letters: String) -> Offer {
-    let choices = match scope.is_on_disk() {
-        true => found(&scope).await,
-        false => Vec::new(),
-    };
-    let mut scored: Vec<(i64, String)> = choices
+pub(crate) async fn files(folder: FilePath, start: usize, letters: String) -> Offer {
+    let mut scored: Vec<(i64, String)> = found(folder)
+        .await
         .into_iter()
         .filter_map(|path| Some((score(&path, &letters)?, path)))
         .collect();
@@ -74,10 +70,7 @@ pub(crate) async fn files(scope: Scope, start: usize, letters: String) -> Offer 
     }
 }
 
-async fn found(scope: &Scope) -> Vec<String> {
-    let Ok(path) = scope.resolve(".", Access::Read) else {
-        return Vec::new();
-    };
+async fn found(path: FilePath) -> Vec<String> {
     let request = Glob {
         path,
         matching: Matching::Everything,

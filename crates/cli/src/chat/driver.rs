@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use haft::ops::scope::Scope;
+use haft::ops::FilePath;
 use haft::{Answer, Approver, Filled, Form, Question};
 use haft_agent::{Event, EventKind, Usage};
 use std::sync::Arc;
@@ -82,8 +82,8 @@ pub(crate) trait Driver: Send + Sync {
     /// The text that a call has answered.
     fn output(&self, call_id: &str) -> Option<String>;
 
-    /// The files that the session may see, for completion.
-    fn scope(&self) -> Option<Scope>;
+    /// The work folder, with the files that the session may see, for completion.
+    fn folder(&self) -> Option<FilePath>;
 }
 
 /// Something on its way to the person, and where the answer goes.

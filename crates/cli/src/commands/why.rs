@@ -106,6 +106,8 @@ fn place(settings: &Settings, explained: &Explained) -> Vec<String> {
     let mut lines = place::rules(settings);
     if explained.effect == Effect::Execute {
         lines.extend(place::enforcement(settings));
+        let hidden = place::hidden(settings, &explained.hidden);
+        lines.extend(hidden.map(|line| on_a_line(&line)));
     }
     lines
 }

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use haft::commands::Place as Where;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
-use haft::ops::scope::Scope;
+use haft::ops::{Access, FilePath};
 use haft::{
     Call, Commands, Context, Draft, Effect, Filled, FromSchema, MemoryJournal, Place, Policy,
     Reply, Rule, RuleFile, Runtime, Verdict, Whose,
@@ -474,7 +474,7 @@ impl Driver for Actor {
         Some(reply["content"][0]["text"].as_str()?.to_owned())
     }
 
-    fn scope(&self) -> Option<Scope> {
-        Some(self.runtime.scope().clone())
+    fn folder(&self) -> Option<FilePath> {
+        self.runtime.scope().resolve(".", Access::Read).ok()
     }
 }

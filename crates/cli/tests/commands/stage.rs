@@ -117,6 +117,7 @@ impl Stage {
             repositories: Vec::new(),
             homes: Vec::new(),
             own: Vec::new(),
+            closed: Vec::new(),
             sockets: Vec::new(),
             network: Network::Off,
             limits: Limits {

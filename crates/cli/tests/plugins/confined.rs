@@ -189,3 +189,23 @@ fn one_call_from_the_command_line_leaves_nobody() {
     bed.names();
     bed.nobody_left();
 }
+
+#[test]
+fn what_rules_deny_is_hidden_from_plugins_and_programs() {
+    let script = "
+def call(m):
+    try: text('read ' + open('secrets/key').read() + open('open.txt').read())
+    except OSError as error: text(type(error).__name__ + ' ' + open('open.txt').read())
+serve(tool('one'), call)
+";
+    let bed = Bed::with(&[("p", script)]);
+    std::fs::create_dir(bed.work("secrets")).unwrap();
+    std::fs::write(bed.work("secrets/key"), "CANARY").unwrap();
+    std::fs::write(bed.work("open.txt"), "open").unwrap();
+    std::fs::write(
+        bed.work("haft.yaml"),
+        "policy:\n  - { deny: \"*\", path: \"secrets/**\" }\n",
+    )
+    .unwrap();
+    assert_eq!(bed.said("one", &json!({})), "FileNotFoundError open");
+}

@@ -15,6 +15,7 @@ mod attacks;
 mod bed;
 mod bombs;
 mod client;
+mod closed;
 mod environment;
 mod files;
 mod floods;

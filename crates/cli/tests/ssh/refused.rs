@@ -88,6 +88,7 @@ fn confinement(stage: &Stage) -> Confinement {
         repositories: Vec::new(),
         homes: Vec::new(),
         own: Vec::new(),
+        closed: Vec::new(),
         sockets: Vec::new(),
         network: Network::Off,
         limits: haft::commands::limits(),

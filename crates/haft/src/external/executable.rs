@@ -125,6 +125,7 @@ impl Executable {
             environment: self.environment.clone(),
             sandbox: run.sandbox.clone(),
             elsewhere: None,
+            closing: run.closing.clone(),
         };
         let done = exec::run(&run, request, &|_, _| (), &CancellationToken::new()).await;
         let said = done.map(|done| done.finished.output.head);

@@ -358,21 +358,10 @@ fn deciding<'r>(
             .iter()
             .filter_map(|path| {
                 let bases = act.bases.iter().map(PathBuf::as_path).chain([act.work_dir]);
-                let below: Vec<&Path> = bases
-                    .filter_map(|base| path.strip_prefix(base).ok())
-                    .collect();
-                // What is allowed is allowed where the person meant it; what is not, is
-                // not wherever it could be meant.
-                let is_about = |rule: &Rule| match rule.verdict() {
-                    Verdict::Allow => rule.is_about_path(path, below.first().copied()),
-                    _ if below.is_empty() => rule.is_about_path(path, None),
-                    _ => below
-                        .iter()
-                        .any(|below| rule.is_about_path(path, Some(below))),
-                };
+                let named = Named::new(path, bases);
                 rules
                     .clone()
-                    .find(|rule| rule.is_about_anything() || is_about(rule))
+                    .find(|rule| rule.is_about_anything() || named.is_meant_by(rule))
             })
             .reduce(|one, other| {
                 if other.verdict() > one.verdict() {
@@ -398,6 +387,35 @@ fn deciding<'r>(
             .map(certain),
         Subject::Call | Subject::Line(..) => {
             rules.find(|rule| rule.is_about_anything()).map(certain)
+        }
+    }
+}
+
+/// A path, and what it is called from each folder that relative globs start from.
+pub(super) struct Named<'a> {
+    path: &'a Path,
+    below: Vec<&'a Path>,
+}
+
+impl<'a> Named<'a> {
+    pub(super) fn new(path: &'a Path, bases: impl Iterator<Item = &'a Path>) -> Self {
+        let below = bases.filter_map(|base| path.strip_prefix(base).ok());
+        Self {
+            path,
+            below: below.collect(),
+        }
+    }
+
+    /// What is allowed is allowed where the person meant it; what is not, is not
+    /// wherever it could be meant.
+    pub(super) fn is_meant_by(&self, rule: &Rule) -> bool {
+        match rule.verdict() {
+            Verdict::Allow => rule.is_about_path(self.path, self.below.first().copied()),
+            _ if self.below.is_empty() => rule.is_about_path(self.path, None),
+            _ => self
+                .below
+                .iter()
+                .any(|below| rule.is_about_path(self.path, Some(below))),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What rules say about paths and hosts.
 
 use haft_ops::glob::Matcher;
+use haft_ops::scope::closing::Extent;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Component, Path, PathBuf};
@@ -75,6 +76,42 @@ impl PathPattern {
                     None => false,
                 }
         })
+    }
+
+    /// Whether it may match anything below a folder, given like a path that it is
+    /// matched with.
+    pub(crate) fn may_match_below(&self, absolute: &Path, below: Option<&Path>) -> bool {
+        let path = if self.absolute {
+            absolute.strip_prefix("/").ok()
+        } else {
+            below
+        };
+        path.is_some_and(|path| self.matcher.may_match_below(path))
+    }
+
+    /// The path before the first wildcard, and whether only a walk from there finds
+    /// what is meant: `docs/**` is all of `docs`, which needs none.
+    pub(crate) fn literal(&self) -> (PathBuf, Extent) {
+        let parts: Vec<&str> = self
+            .text
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
+        let is_wild = |part: &&str| part.contains(['*', '?', '[', ']', '{', '}', '\\']);
+        let plain: Vec<&str> = parts
+            .iter()
+            .copied()
+            .take_while(|part| !is_wild(part))
+            .collect();
+        let extent = match parts.get(plain.len()..) {
+            Some([] | ["**"]) if !plain.is_empty() => Extent::Itself,
+            _ => Extent::Below,
+        };
+        let start = if self.absolute { "/" } else { "" };
+        (
+            Path::new(start).join(plain.iter().collect::<PathBuf>()),
+            extent,
+        )
     }
 
     /// Whether it matches a path in an example.

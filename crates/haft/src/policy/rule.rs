@@ -301,6 +301,19 @@ impl Rule {
         matches!(&self.about, About::Path(pattern) if pattern.matches(absolute, below))
     }
 
+    /// What paths it is about, if it is about paths.
+    pub(super) fn paths(&self) -> Option<&PathPattern> {
+        match &self.about {
+            About::Path(pattern) => Some(pattern),
+            _ => None,
+        }
+    }
+
+    /// Only calls of this effect, if it says so.
+    pub(super) fn effect(&self) -> Option<Effect> {
+        self.effect
+    }
+
     pub(super) fn is_about_host(&self, host: &str) -> bool {
         matches!(&self.about, About::Host(pattern) if pattern.matches(host))
     }

@@ -3,6 +3,7 @@
 use super::judge::{Act, Subject};
 use super::pattern::lexical;
 use super::rule::{Draft, Place, Rule, Verdict};
+use crate::Access;
 
 /// A narrow rule that allows the subject. Whether it helps is for the caller to
 /// find out.
@@ -11,7 +12,7 @@ pub(super) fn rule(act: &Act<'_>, subject: &Subject, place: &Place) -> Option<Ru
     match subject {
         Subject::Call => {}
         Subject::Command(words) => draft.command = Some(beginning(words)),
-        Subject::Path(given, _) => {
+        Subject::Path(given, access) => {
             // Where it really is, if that is known: the rule must name it so.
             let mut names = act.names.iter().filter(|(name, _)| name == given);
             let path = names
@@ -22,7 +23,9 @@ pub(super) fn rule(act: &Act<'_>, subject: &Subject, place: &Place) -> Option<Ru
             if shown.is_empty() || shown.contains(['*', '?', '[', ']', '{', '}', '\\']) {
                 return None;
             }
-            draft.path = Some(shown.to_owned());
+            // Who may look at a folder may look at what is in it.
+            let is_folder = *access == Access::Read && haft_ops::scope::is_folder(&path);
+            draft.path = Some(format!("{shown}{}", if is_folder { "/**" } else { "" }));
         }
         Subject::Host(host) => draft.host = Some(host.clone()),
         Subject::Line(..) => return None,

@@ -6,7 +6,7 @@ mod names;
 use super::approve::{Approval, Approve, Approver};
 use super::files::{self, Backing, Disk, Files, Ground};
 use super::sibling::{Origin, Place};
-use super::{Runtime, Session};
+use super::{Runtime, Session, closing};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
 use crate::external::executable::Executable;
@@ -535,7 +535,6 @@ impl Builder {
             plugins,
         } = origin.files(&id, &toolset)?;
         held.restore(self.holding);
-        let programs = plugins;
         let mut bases: Vec<PathBuf> = Vec::new();
         let begin = self.rules_begin.into_iter().chain([absolute(&dir)]);
         for base in begin.chain([scope.work_dir().to_owned()]) {
@@ -547,6 +546,7 @@ impl Builder {
         if toolset.paths == Paths::Virtual {
             bases.push(PathBuf::from("/"));
         }
+        let programs = closing::programs(plugins, &self.approval.policy(), &bases, &scope);
         let spill = outputs.map(|outputs| {
             let spill = Spill::new(outputs.join(&id));
             match toolset.paths {

@@ -38,6 +38,7 @@ impl Runtime {
         let Ok(root) = session.paths.resolve(&session.scope, whole, Access::Read) else {
             return Changes::default();
         };
+        let root = self.shown_from(root);
         let request = Glob {
             path: root.clone(),
             matching: Matching::Everything,

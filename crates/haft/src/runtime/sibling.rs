@@ -3,7 +3,7 @@
 
 use super::build::{BuildError, Factory, is_plain, session_id};
 use super::files::{Backing, Files, Ground};
-use super::{Runtime, Session};
+use super::{Runtime, Session, closing};
 use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::state::State;
@@ -82,6 +82,8 @@ impl Runtime {
             let called = spill.called_folder().with_file_name(&id);
             Spill::new(spill.folder().with_file_name(&id)).called(called)
         });
+        let policy = older.approval.policy();
+        let programs = closing::programs(files.plugins, &policy, &older.bases, &files.scope);
         let session = Session {
             tools: older.tools.clone(),
             backend: files.backend,
@@ -105,7 +107,7 @@ impl Runtime {
             agent: None,
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
-            programs: files.plugins,
+            programs,
             plugins: Vec::new(),
             executables: Vec::new(),
             sources: Vec::new(),

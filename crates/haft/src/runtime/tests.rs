@@ -3,6 +3,8 @@
     reason = "tests look at the disk themselves"
 )]
 
+mod names;
+
 use super::*;
 use crate::prelude::*;
 use crate::{Access, Content, Embedded, FromSchema, MemoryJournal, Resource};

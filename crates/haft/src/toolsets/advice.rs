@@ -64,6 +64,12 @@ pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (Str
                 "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined".to_owned(),
             );
         }
+        Refusal::Closed => {
+            return (
+                format!("the command was not run: {detail}"),
+                "a person can change the rule in haft.yaml; `--sandbox off` runs commands that nothing is hidden from".to_owned(),
+            );
+        }
         Refusal::TooLong => {
             return (
                 "the command is longer than the system takes (128KB for one argument)".to_owned(),

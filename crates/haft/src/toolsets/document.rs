@@ -4,6 +4,7 @@
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Context, Error, Invalid, Problem};
 use haft_ops::executor::Exit;
+use haft_ops::scope::closing::LeftOut;
 use haft_ops::spill::Kept;
 use serde_json::Value;
 
@@ -27,6 +28,18 @@ pub(super) fn broken_links(answer: &mut Value, others: u64) {
         let hint =
             format!("the file had other names ({others}, hard links), which keep the old content");
         add(answer, "hint", hint);
+    }
+}
+
+/// Says how many entries rules leave out, where they do.
+pub(super) fn add_left_out(answer: &mut Value, left_out: LeftOut) {
+    let mut said = serde_json::Map::new();
+    let counts = [("denied", left_out.denied), ("rules_ask", left_out.asks)];
+    for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        said.insert(name.to_owned(), count.into());
+    }
+    if !said.is_empty() {
+        add(answer, "left_out", said);
     }
 }
 

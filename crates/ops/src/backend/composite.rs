@@ -181,7 +181,8 @@ impl Composite {
         let start = if is_start {
             Some(path.clone())
         } else {
-            mounted.root_of(number)
+            let root = mounted.root_of(number);
+            root.map(|root| root.judged_like(path, below))
         };
         let covered = mounted.all_below().filter_map(|other| {
             let inside = other.strip_prefix(below).ok()?;

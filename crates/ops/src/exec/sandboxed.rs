@@ -1,11 +1,13 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
+use super::closed::{self, Found};
 use super::tidy::tidy;
 use super::touched::{Before, Touched};
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
 use crate::executor::{Program, Refusal};
 use crate::git::{self, Register, Since};
+use crate::scope::Closing;
 use crate::{Result, private};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +28,8 @@ pub struct Sandbox {
     /// a person run none.
     repositories: Vec<Arc<Register>>,
     names: Arc<Mutex<Names>>,
+    /// What was found of what rules close.
+    found: Arc<Mutex<Found>>,
 }
 
 /// What those that still run could touch: what commands left behind, and programs that
@@ -65,6 +69,7 @@ impl Sandbox {
             vigil: Arc::default(),
             repositories: roots.iter().map(|root| Register::of(root)).collect(),
             names: Arc::default(),
+            found: Arc::default(),
         }
     }
 
@@ -118,7 +123,11 @@ impl Sandbox {
     }
 
     /// The confinement of one command, and what was noticed on the way.
-    pub(super) async fn confine(&self, program: &Program) -> Result<Confined> {
+    pub(super) async fn confine(
+        &self,
+        program: &Program,
+        closing: Option<&Arc<dyn Closing>>,
+    ) -> Result<Confined> {
         let enforcement = match &*lock(&self.enforcement) {
             Known::Assumed(enforcement) | Known::Found(enforcement) => enforcement.clone(),
         };
@@ -140,8 +149,13 @@ impl Sandbox {
                 crate::executor::cannot(program, Refusal::Unconfined, detail)
             })?;
         }
+        let closed = match closing {
+            Some(closing) => self.closed(program, Arc::clone(closing)).await?,
+            None => Vec::new(),
+        };
         let (repositories, noticed) = self.survey().await?;
         let request = Request {
+            closed,
             repositories,
             ..self.request.clone()
         };
@@ -151,6 +165,31 @@ impl Sandbox {
             enforcement,
             noticed,
         })
+    }
+
+    /// What rules close to a command that is about to start.
+    async fn closed(&self, program: &Program, closing: Arc<dyn Closing>) -> Result<Vec<PathBuf>> {
+        let roots = self.folders();
+        let found = Arc::clone(&self.found);
+        let looked = blocking::run(Weight::Heavy, move || {
+            let roots: Vec<PathBuf> = roots
+                .iter()
+                .filter_map(|root| crate::scope::real(root))
+                .collect();
+            Ok(closed::paths(&*closing, &roots, &mut lock(&found)))
+        });
+        let refused = |detail| crate::executor::cannot(program, Refusal::Closed, detail);
+        looked.await?.map_err(refused)
+    }
+
+    /// The work folder and the roots.
+    fn folders(&self) -> Vec<PathBuf> {
+        let Request {
+            work_dir, roots, ..
+        } = &self.request;
+        std::iter::once(work_dir.clone())
+            .chain(roots.iter().map(|root| work_dir.join(root)))
+            .collect()
     }
 
     fn is_in_roots(&self, path: &Path) -> bool {
@@ -165,6 +204,7 @@ impl Sandbox {
     pub(super) async fn confine_anew(
         &self,
         program: &Program,
+        closing: Option<&Arc<dyn Closing>>,
         refused: &Enforcement,
     ) -> Result<Option<Confined>> {
         let helper = self.helper.clone();
@@ -173,7 +213,7 @@ impl Sandbox {
         if now == *refused {
             return Ok(None);
         }
-        self.confine(program).await.map(Some)
+        self.confine(program, closing).await.map(Some)
     }
 
     /// Finds out what the machine enforces. Where that cannot be said just now, the

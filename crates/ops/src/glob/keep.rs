@@ -2,6 +2,7 @@
 
 use super::{Entry, Globbed, Progress, Skipped};
 use crate::backend::Kind;
+use crate::scope::closing::LeftOut;
 use crate::search::Count;
 use crate::search::tree::{Met, Stop, path};
 use std::cmp::Ordering;
@@ -15,6 +16,8 @@ pub(super) struct Keep {
     pub(super) stop: Stop,
     pub(super) unreadable: Count,
     pub(super) hidden: Count,
+    pub(super) denied: Count,
+    pub(super) asks: Count,
     pub(super) special: Count,
     visited: Count,
     total: Count,
@@ -81,6 +84,8 @@ impl Keep {
             stop: Stop::default(),
             unreadable: Count::default(),
             hidden: Count::default(),
+            denied: Count::default(),
+            asks: Count::default(),
             special: Count::default(),
             visited: Count::default(),
             total: Count::default(),
@@ -136,6 +141,10 @@ impl Keep {
             skipped: Skipped {
                 unreadable: self.unreadable.get(),
                 hidden: self.hidden.get(),
+                closed: LeftOut {
+                    denied: self.denied.get(),
+                    asks: self.asks.get(),
+                },
                 special: self.special.get(),
             },
             stopped: self.stop.why(),

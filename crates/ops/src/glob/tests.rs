@@ -232,3 +232,19 @@ fn a_file_is_no_folder_and_stopping_is_no_error() {
         Some(Stopped::Cancelled)
     );
 }
+
+#[test]
+fn what_rules_close_has_no_name() {
+    let tree = Tree::new();
+    for file in ["open", "shut/a", "shut/in/b"] {
+        tree.file(file, "");
+    }
+    tree.link("way", "shut/in");
+    let globbed = found(&tree, |glob| {
+        glob.path = tree.judged(&["shut"], &["shut/in"])
+    });
+    assert_eq!(lines(&globbed), ["open", "shut/in/", "shut/in/b", "way/"]);
+    assert_eq!(globbed.skipped.closed.denied, 2);
+    let globbed = found(&tree, |glob| glob.path = tree.judged(&["shut"], &[]));
+    assert_eq!(lines(&globbed), ["open"]);
+}

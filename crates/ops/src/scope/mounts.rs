@@ -139,6 +139,14 @@ impl Mounts {
         format!("paths begin with {}", known.join(" or "))
     }
 
+    /// The folders of the disk, each with its place.
+    pub(super) fn folders(&self) -> Vec<(PathBuf, PathBuf)> {
+        let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());
+        on_disk
+            .map(|point| (point.at.clone(), point.scope.work_dir().to_owned()))
+            .collect()
+    }
+
     /// A real path on the disk as a path of this tree.
     pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
         let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());

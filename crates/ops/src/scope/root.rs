@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use std::path::{Path, PathBuf};
 
 /// An open root. Renaming or replacing the folder later does not move it.
@@ -32,6 +32,26 @@ impl Root {
             path: PathBuf::from("/"),
             dir: None,
         }
+    }
+
+    /// Makes sure that the folder still is where it was: commands find it by its name,
+    /// and must find the same one.
+    ///
+    /// # Errors
+    /// [`Error::Moved`].
+    pub(super) fn check(&self) -> Result<()> {
+        let Some(dir) = &self.dir else {
+            return Ok(());
+        };
+        let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        let opened = fstat(dir).map(identity);
+        let named = statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW).map(identity);
+        if opened.is_ok() && opened == named {
+            return Ok(());
+        }
+        Err(Error::Moved {
+            folder: self.path.to_string_lossy().into_owned(),
+        })
     }
 
     /// Where it was when it was opened.

@@ -246,7 +246,10 @@ impl Guard {
             })
         };
         match root {
-            Some(root) => Ok(self.anchor(given, real, root)),
+            Some(root) => {
+                root.check()?;
+                Ok(self.anchor(given, real, root))
+            }
             None => Err(self.not_allowed(given, access)),
         }
     }
@@ -264,6 +267,7 @@ impl Guard {
             root,
             guard: Arc::clone(self),
             mounted: None,
+            lid: None,
             was_there: false,
             was_file: false,
         }
@@ -278,6 +282,7 @@ impl Guard {
             root: Arc::clone(root),
             guard: Arc::clone(self),
             mounted: None,
+            lid: None,
             was_there: false,
             was_file: false,
         }

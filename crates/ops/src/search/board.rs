@@ -8,6 +8,7 @@ use super::Filter;
 use super::lines::trim;
 use super::tree::Stop;
 use super::{Collect, FileMatches, Line, Progress, Searched, Skipped};
+use crate::scope::closing::LeftOut;
 use grep_regex::RegexMatcher;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +38,8 @@ pub(super) struct Tally {
     pub(super) too_long_lines: Count,
     pub(super) special: Count,
     pub(super) hidden: Count,
+    pub(super) denied: Count,
+    pub(super) asks: Count,
     pub(super) links: Count,
 }
 
@@ -169,6 +172,10 @@ impl Job {
                 too_long_lines: tally.too_long_lines.get(),
                 special: tally.special.get(),
                 hidden: tally.hidden.get(),
+                closed: LeftOut {
+                    denied: tally.denied.get(),
+                    asks: tally.asks.get(),
+                },
                 links: tally.links.get(),
             },
             stopped: self.stop.why(),

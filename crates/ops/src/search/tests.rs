@@ -340,3 +340,25 @@ fn the_first_matches_are_the_same_every_time() {
         }
     }
 }
+
+#[test]
+fn what_rules_close_is_left_out_by_both_roads_and_counted() {
+    let tree = Tree::new();
+    for file in ["open", "shut/a", "shut/in/b", "shut/in/ner/c", "x/shut"] {
+        tree.file(file, "needle");
+    }
+    tree.link("x/way", "../shut/a");
+    let searched = found(&tree, |search| {
+        search.path = tree.judged(&["shut"], &["shut/in/ner"]);
+    });
+    assert_eq!(
+        shown(&searched),
+        ["open:1:needle", "shut/in/ner/c:1:needle", "x/shut:1:needle"]
+    );
+    // `shut`, what is in it, and the link to that.
+    assert_eq!(searched.skipped.closed.denied, 5);
+    assert_eq!(searched.skipped.total(), 5);
+    let whole = found(&tree, |search| search.path = tree.judged(&["shut"], &[]));
+    assert_eq!(shown(&whole), ["open:1:needle", "x/shut:1:needle"]);
+    assert_eq!(whole.skipped.closed.denied, 2);
+}

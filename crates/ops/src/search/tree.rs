@@ -18,6 +18,7 @@ pub(crate) use stop::{Stop, supervise};
 
 use crate::FilePath;
 use crate::backend::Kind;
+use crate::scope::closing::{Closed, Link, Why};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -90,6 +91,8 @@ pub(crate) enum Passed {
     Unreadable,
     /// Something the scope hides.
     Hidden,
+    /// Something that rules close.
+    Closed(Why),
     /// A folder the kernel makes up.
     Pseudo,
 }
@@ -99,7 +102,8 @@ pub(crate) trait Visitor {
     /// Something was met; says whether to go into it.
     fn meet(&mut self, met: &Met<'_>) -> Next;
 
-    /// Whether the walk goes through a folder that somebody else tells of.
+    /// Whether the walk goes through a folder that it is not told of, or by somebody
+    /// else.
     fn enters(&mut self, folder: &Met<'_>) -> Next;
 
     /// Something was passed by.
@@ -121,7 +125,16 @@ pub(crate) struct Judge<'a> {
     /// Whether the scope hides anything below the start at all. Most often it
     /// does not, and then no entry needs to be asked about.
     hides: bool,
+    /// Whether rules judge what is found.
+    closes: bool,
     at_top: bool,
+}
+
+/// What entries of a folder have to be asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    hidden: bool,
+    closed: bool,
 }
 
 /// What is to be done about an entry.
@@ -132,6 +145,8 @@ pub(crate) enum Verdict {
     MeetOnly,
     /// Hidden by the scope.
     Hidden,
+    /// Closed by a rule: not told of, though something below it may be open.
+    Closed(Closed),
     /// Left out without a word: that is what the rules are for.
     Ignored,
 }
@@ -143,13 +158,18 @@ impl<'a> Judge<'a> {
             start,
             ignored,
             hides: start.hides_below(start.real()),
+            closes: start.is_judged(),
             at_top: on_disk && start.real() == Path::new("/"),
         }
     }
 
-    /// Whether entries of the folder at `below` may be hidden.
-    pub(crate) fn may_hide_in(&self, below: &[u8]) -> bool {
-        self.hides && self.start.hides_below(&self.start.real().join(path(below)))
+    /// What entries of the folder at `below` have to be asked about.
+    pub(crate) fn asks_in(&self, below: &[u8]) -> Asked {
+        let folder = path(below);
+        Asked {
+            hidden: self.hides && self.start.hides_below(&self.start.real().join(folder)),
+            closed: self.closes && self.start.closes_below(folder),
+        }
     }
 
     /// Decides about an entry. `whole` is its path from the base of `rules`.
@@ -158,7 +178,7 @@ impl<'a> Judge<'a> {
         met: &Met<'_>,
         whole: &[u8],
         rules: &Rules,
-        may_hide: bool,
+        asked: Asked,
     ) -> Verdict {
         let is_folder = met.kind == Kind::Directory;
         if self.ignored == IgnoreFiles::Honour {
@@ -168,8 +188,16 @@ impl<'a> Judge<'a> {
                 return Verdict::Ignored;
             }
         }
-        if may_hide && self.start.hides(&self.start.real().join(path(met.below))) {
+        if asked.hidden && self.start.hides(&self.start.real().join(path(met.below))) {
             return Verdict::Hidden;
+        }
+        // A link may lead to what is closed from a folder where nothing is.
+        let is_link = met.kind == Kind::Link;
+        if asked.closed || self.closes && is_link {
+            let link = if is_link { Link::Yes } else { Link::No };
+            if let Some(closed) = self.start.closes(path(met.below), link) {
+                return Verdict::Closed(closed);
+            }
         }
         if self.at_top && is_folder && PSEUDO.contains(&met.below) {
             return Verdict::MeetOnly;
@@ -188,6 +216,19 @@ impl<'a> Judge<'a> {
 
     pub(crate) fn start(&self) -> &'a FilePath {
         self.start
+    }
+}
+
+/// Where a walk goes from something closed: into a folder that may hold open files.
+pub(crate) fn through(
+    closed: Closed,
+    met: &Met<'_>,
+    visitor: &mut (impl Visitor + ?Sized),
+) -> Next {
+    if closed.open_inside && met.kind == Kind::Directory {
+        visitor.enters(met)
+    } else {
+        Next::Over
     }
 }
 

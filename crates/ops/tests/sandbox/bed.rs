@@ -150,6 +150,7 @@ pub(crate) struct Bed {
     pub(crate) network: Network,
     pub(crate) limits: Limits,
     pub(crate) protect: Vec<PathBuf>,
+    pub(crate) closed: Vec<PathBuf>,
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) sockets: Vec<PathBuf>,
 }
@@ -210,6 +211,7 @@ impl Bed {
                 memory: Memory::Unlimited,
             },
             protect: Vec::new(),
+            closed: Vec::new(),
             roots: Vec::new(),
             sockets: Vec::new(),
         };
@@ -251,6 +253,7 @@ impl Bed {
             repositories: repositories(&self.path("work")),
             homes: vec![self.path("home")],
             own: vec![self.path("own")],
+            closed: self.closed.clone(),
             sockets: self.sockets.clone(),
             network: self.network,
             limits: self.limits,

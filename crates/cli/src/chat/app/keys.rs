@@ -197,12 +197,12 @@ impl App {
                 self.offered(Offer { start: 0, choices });
             }
             Some(Wanted::File { start, letters }) => {
-                let Some(scope) = self.driver.scope() else {
+                let Some(folder) = self.driver.folder() else {
                     return;
                 };
                 let done = self.done.clone();
                 tokio::spawn(async move {
-                    let offer = complete::files(scope, start, letters).await;
+                    let offer = complete::files(folder, start, letters).await;
                     let _ = done.send(Done::Offered(offer));
                 });
             }

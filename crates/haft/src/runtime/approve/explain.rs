@@ -2,7 +2,7 @@
 
 use super::super::{Call, Runtime};
 use super::{interrupted, suggested};
-use crate::policy::{self, Act, Decision};
+use crate::policy::{self, Act, Decision, Place};
 use crate::{Effect, Error, Judgement, Repair, Resource, Rule, Verdict};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -23,6 +23,9 @@ pub struct Explained {
     pub judgement: Judgement,
     /// A rule that would allow such calls from now on.
     pub suggestion: Option<Rule>,
+    /// What commands of the tool cannot read: each glob, and where it is written. Only
+    /// for tools that run commands.
+    pub hidden: Vec<(String, Place)>,
 }
 
 impl Explained {
@@ -83,6 +86,10 @@ impl Runtime {
             judgement = interrupted(judgement);
         }
         Ok(Explained {
+            hidden: match effect {
+                Effect::Execute => session.hidden_from(&call.tool),
+                _ => Vec::new(),
+            },
             suggestion: match waits {
                 true => None,
                 false => policy.suggest(&act, &suggested()),

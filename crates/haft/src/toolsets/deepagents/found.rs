@@ -93,6 +93,8 @@ fn looked_at(searched: &Searched) -> Value {
         ("too_long_lines", skipped.too_long_lines),
         ("special", skipped.special),
         ("not_allowed", skipped.hidden),
+        ("denied", skipped.closed.denied),
+        ("rules_ask", skipped.closed.asks),
         ("links", skipped.links),
     ] {
         if number > 0 {

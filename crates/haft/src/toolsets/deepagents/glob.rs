@@ -92,6 +92,7 @@ impl Tool for Glob {
             reply::add(&mut answer, "truncated", true);
             reply::add(&mut answer, "total", found.total);
         }
+        reply::add_left_out(&mut answer, found.skipped.closed);
         if found.stopped == Some(Stopped::Deadline) {
             let hint = "time was over before everything was looked at: there may be more";
             reply::add(&mut answer, "hint", hint);

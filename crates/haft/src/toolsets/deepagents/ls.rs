@@ -5,6 +5,7 @@ use super::{MOST, reply};
 use crate::prelude::*;
 use haft_ops::backend::Kind;
 use haft_ops::list::{self, Hidden};
+use haft_ops::scope::closing::LeftOut;
 
 /// List the files and directories at a path, hidden ones included.
 #[derive(Deserialize, JsonSchema)]
@@ -28,6 +29,7 @@ impl Tool for Ls {
         let path = cx.resolve(&args.path, Access::Read)?;
         let place = path.place().to_owned();
         let mut entries = Vec::new();
+        let mut left_out = LeftOut::default();
         match cx.backend().stat(&path).await {
             Err(haft_ops::Error::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -37,7 +39,9 @@ impl Tool for Ls {
                     path,
                     hidden: Hidden::Show,
                 };
-                for entry in list::directory(cx.backend(), &request).await? {
+                let listed = list::directory(cx.backend(), &request).await?;
+                left_out = listed.left_out;
+                for entry in listed.entries {
                     let path = place.join(&entry.name);
                     let stat = followed(&path, entry.stat, entry.target.as_ref(), cx).await;
                     entries.push((path, stat));
@@ -51,6 +55,7 @@ impl Tool for Ls {
         if is_cut {
             reply::add(&mut answer, "total", count);
         }
+        reply::add_left_out(&mut answer, left_out);
         Ok(Reply::json(&answer)
             .detail("entries", count)
             .detail("truncated", is_cut))

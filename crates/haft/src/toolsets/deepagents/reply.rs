@@ -8,7 +8,7 @@ use crate::{Error, Reply};
 use serde_json::{Value, json};
 
 pub(super) use crate::toolsets::document::{
-    add, add_entries, add_output, broken_links, cut_note, exit_code, plain,
+    add, add_entries, add_left_out, add_output, broken_links, cut_note, exit_code, plain,
 };
 
 /// A success with these fields.

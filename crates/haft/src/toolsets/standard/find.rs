@@ -96,6 +96,8 @@ impl Tool for Find {
                 (found.skipped.unreadable, "unreadable"),
                 (found.skipped.special, "special"),
                 (found.skipped.hidden, "not allowed"),
+                (found.skipped.closed.denied, summary::DENIED),
+                (found.skipped.closed.asks, summary::ASKS),
             ],
             stopped: found.stopped,
         };

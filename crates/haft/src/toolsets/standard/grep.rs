@@ -97,6 +97,8 @@ fn reply(searched: &Searched, cx: &Context, start: &Path, context: usize) -> Rep
             (skipped.too_long_lines, "with lines too long"),
             (skipped.special, "special"),
             (skipped.hidden, "not allowed"),
+            (skipped.closed.denied, summary::DENIED),
+            (skipped.closed.asks, summary::ASKS),
             (
                 skipped.links,
                 if skipped.links == 1 { "link" } else { "links" },

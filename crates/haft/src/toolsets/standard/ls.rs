@@ -1,9 +1,11 @@
 //! `ls`: one directory, with sizes and times.
 
+use super::summary;
 use crate::prelude::*;
 use crate::truncate::format_size;
 use haft_ops::backend::{Entry, Kind, Through};
-use haft_ops::list::{self, Hidden};
+use haft_ops::list::{self, Hidden, Listed};
+use haft_ops::scope::closing::LeftOut;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// List a directory: names, sizes and modification times (UTC). Directories
@@ -40,10 +42,14 @@ impl Tool for Ls {
                 Hidden::Leave
             },
         };
-        let mut entries = list::directory(cx.backend(), &request).await?;
+        let Listed {
+            mut entries,
+            left_out,
+        } = list::directory(cx.backend(), &request).await?;
         let count = entries.len();
         if entries.is_empty() {
-            return Ok(Reply::from(nothing(cx, request).await?).detail("entries", 0));
+            let (text, left_out) = nothing(cx, request).await?;
+            return Ok(said(Reply::from(text), left_out).detail("entries", 0));
         }
         // Stable: within both halves the order by name stays.
         entries.sort_by_key(|entry| !is_directory(entry));
@@ -54,29 +60,32 @@ impl Tool for Ls {
             text.push('\n');
         }
         text.pop();
-        Ok(Reply::from(text).detail("entries", count))
+        Ok(said(Reply::from(text), left_out).detail("entries", count))
+    }
+}
+
+/// With a last line that says what was left out, where something was.
+fn said(reply: Reply, left_out: LeftOut) -> Reply {
+    match summary::left_out(left_out) {
+        Some(line) => reply.footer(line).detail("left_out", left_out.total()),
+        None => reply,
     }
 }
 
 /// A folder with hidden entries alone is not empty, and that is said.
-async fn nothing(cx: &Context, request: list::List) -> Result<String, Error> {
-    let hidden = match request.hidden {
-        Hidden::Show => 0,
-        Hidden::Leave => list::directory(
-            cx.backend(),
-            &list::List {
-                hidden: Hidden::Show,
-                ..request
-            },
-        )
-        .await?
-        .len(),
+async fn nothing(cx: &Context, request: list::List) -> Result<(String, LeftOut), Error> {
+    let all = list::List {
+        hidden: Hidden::Show,
+        ..request
     };
-    Ok(match hidden {
+    let Listed { entries, left_out } = list::directory(cx.backend(), &all).await?;
+    let text = match entries.len() {
+        0 if left_out.total() > 0 => "(no entries to show)".to_owned(),
         0 => "(empty directory)".to_owned(),
         1 => "(one hidden entry; use show_hidden)".to_owned(),
         many => format!("({many} hidden entries; use show_hidden)"),
-    })
+    };
+    Ok((text, left_out))
 }
 
 fn is_directory(entry: &Entry) -> bool {

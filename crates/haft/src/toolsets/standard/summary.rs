@@ -1,8 +1,15 @@
 //! The last line of a search: what was searched, what was not, and why.
 
 use crate::Reply;
+use haft_ops::scope::closing::LeftOut;
 use haft_ops::search::Stopped;
 use std::fmt::Write as _;
+
+/// Paths that a rule denies.
+pub(super) const DENIED: &str = "denied by rules";
+
+/// Paths that a person would have to be asked about.
+pub(super) const ASKS: &str = "that rules ask about";
 
 /// What a search came to.
 pub(super) struct Summary<'a> {
@@ -38,13 +45,8 @@ impl Summary<'_> {
         }
         let _ = write!(line, "searched {}", count(self.searched, "file", "files"));
         if self.skipped() > 0 {
-            let reasons: Vec<String> = self
-                .skipped
-                .iter()
-                .filter(|(count, _)| *count > 0)
-                .map(|(count, why)| format!("{count} {why}"))
-                .collect();
-            let _ = write!(line, ", skipped {}: {}", self.skipped(), reasons.join(", "));
+            let reasons = reasons(self.skipped);
+            let _ = write!(line, ", skipped {}: {reasons}", self.skipped());
         }
         match self.stopped {
             Some(Stopped::Deadline) => line.push_str("; stopped: out of time, there may be more"),
@@ -54,6 +56,19 @@ impl Summary<'_> {
         line.push(']');
         line
     }
+}
+
+/// `[2 entries left out: 1 denied by rules, 1 that rules ask about]`, where any are.
+pub(super) fn left_out(left_out: LeftOut) -> Option<String> {
+    let all = left_out.total();
+    let reasons = reasons(&[(left_out.denied, DENIED), (left_out.asks, ASKS)]);
+    (all > 0).then(|| format!("[{} left out: {reasons}]", count(all, "entry", "entries")))
+}
+
+fn reasons(skipped: &[(u64, &str)]) -> String {
+    let some = skipped.iter().filter(|(count, _)| *count > 0);
+    let reasons: Vec<String> = some.map(|(count, why)| format!("{count} {why}")).collect();
+    reasons.join(", ")
 }
 
 fn count(number: u64, one: &str, many: &str) -> String {

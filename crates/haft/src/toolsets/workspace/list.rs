@@ -3,7 +3,7 @@
 use super::{MOST, reply};
 use crate::prelude::*;
 use haft_ops::backend::{Entry, Kind, Stat, Through};
-use haft_ops::list::{self, Hidden};
+use haft_ops::list::{self, Hidden, Listed};
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 
@@ -30,12 +30,13 @@ impl Tool for List {
             path: cx.resolve(&args.path, Access::Read)?,
             hidden: Hidden::Show,
         };
-        let entries = list::directory(cx.backend(), &request).await?;
+        let Listed { entries, left_out } = list::directory(cx.backend(), &request).await?;
         let count = entries.len();
         // In this order; what is said of a cut comes last.
         let mut answer = json!({ "success": true, "path": args.path, "files": [], "count": count });
         let described = entries.iter().map(|entry| described(&args.path, entry));
         let is_cut = reply::add_entries(&mut answer, "files", described, MOST, cx);
+        reply::add_left_out(&mut answer, left_out);
         Ok(Reply::json(&answer)
             .detail("entries", count)
             .detail("truncated", is_cut))

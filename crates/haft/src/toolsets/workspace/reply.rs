@@ -2,7 +2,7 @@
 //! `error` and what to do about it in `hint`.
 
 pub(super) use crate::toolsets::document::{
-    add, add_entries, broken_links, cut_note, exit_code, missing, plain,
+    add, add_entries, add_left_out, broken_links, cut_note, exit_code, missing, plain,
 };
 
 use crate::toolsets::advice::cannot_start;

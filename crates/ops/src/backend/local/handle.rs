@@ -166,7 +166,9 @@ fn similar(path: &FilePath) -> Vec<String> {
             .to_str()
             .filter(|name| ![".", ".."].contains(name))?
             .to_owned();
-        (!path.hides(&path.real().with_file_name(&name))).then_some(name)
+        let is_told = !path.hides(&path.real().with_file_name(&name))
+            && !path.closes_beside(std::ffi::OsStr::new(&name));
+        is_told.then_some(name)
     });
     crate::text::spelling::closest(wanted, names, 3)
 }

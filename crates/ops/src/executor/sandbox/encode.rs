@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// Changes with every change of what follows it.
-const MAGIC: [u8; 8] = *b"haftbox2";
+const MAGIC: [u8; 8] = *b"haftbox3";
 
 /// A thousand repositories of protected paths fit many times over.
 const MAX_BYTES: usize = 4 << 20;
@@ -54,6 +54,7 @@ impl Plan {
             &temp,
             &self.protected,
             &self.hidden,
+            &self.closed,
             &self.sockets,
         ] {
             body.extend(length(list.len()));
@@ -198,6 +199,7 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         // Of no use to who is confined.
         watched: Vec::new(),
         hidden: cursor.paths()?,
+        closed: cursor.paths()?,
         sockets: cursor.paths()?,
         network,
         limits: Limits {
@@ -227,6 +229,7 @@ pub(super) mod tests {
             protected: vec!["/work/.git/hooks".into()],
             watched: Vec::new(),
             hidden: vec![PathBuf::from(OsString::from_vec(b"/h\xff\n".to_vec()))],
+            closed: vec!["/work/secrets".into()],
             sockets: vec!["/run".into()],
             network: Network::Off,
             limits: Limits {

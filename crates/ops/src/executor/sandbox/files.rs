@@ -162,7 +162,9 @@ fn excluded(plan: &Plan) -> Result<Vec<PathBuf>> {
             return Err(Error::NotHideable { path: path.clone() });
         }
     }
-    let mut paths = plan.hidden.clone();
+    let in_roots = |path: &&PathBuf| plan.roots.iter().any(|root| path.starts_with(root));
+    let closed = plan.closed.iter().filter(|path| !in_roots(path));
+    let mut paths: Vec<PathBuf> = plan.hidden.iter().chain(closed).cloned().collect();
     // Disks can be read as devices, by root at least.
     paths.push(PathBuf::from("/dev"));
     Ok(paths)

@@ -66,7 +66,7 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     for path in &plan.readable {
         add(path, Use::Readable);
     }
-    for path in &plan.hidden {
+    for path in plan.hidden.iter().chain(&plan.closed) {
         add(path, Use::Hidden);
     }
     for root in &plan.roots {
@@ -89,7 +89,8 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
             .iter()
             .any(|root| folder.starts_with(root) && folder != root)
     };
-    for path in plan.protected.iter().chain(&plan.hidden) {
+    let hidden = plan.hidden.iter().chain(&plan.closed);
+    for path in plan.protected.iter().chain(hidden) {
         for folder in path.ancestors().skip(1).take_while(|folder| inside(folder)) {
             add(folder, Use::Pin);
         }

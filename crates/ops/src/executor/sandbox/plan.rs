@@ -31,6 +31,8 @@ pub struct Request {
     pub homes: Vec<PathBuf>,
     /// haft's own folders.
     pub own: Vec<PathBuf>,
+    /// What else is hidden, because a rule says so: real paths.
+    pub closed: Vec<PathBuf>,
     /// The user's runtime folder and temp folders beside `/tmp`: sockets live
     /// there.
     pub sockets: Vec<PathBuf>,
@@ -53,6 +55,9 @@ pub struct Plan {
     pub(super) protected: Vec<PathBuf>,
     pub(super) watched: Vec<Watched>,
     pub(super) hidden: Vec<PathBuf>,
+    /// Hidden as well, but where that cannot be done inside a root a person has said
+    /// yes to the command.
+    pub(super) closed: Vec<PathBuf>,
     pub(super) sockets: Vec<PathBuf>,
     pub(super) network: Network,
     pub(super) limits: Limits,
@@ -105,6 +110,13 @@ impl Plan {
             return Err(Error::Unusable {
                 path: root.clone(),
                 reason: "lies in a secret place or in one of haft's own folders",
+            });
+        }
+        let around = |closed: &&PathBuf| roots.iter().any(|root| root.starts_with(closed));
+        if let Some(closed) = request.closed.iter().find(around) {
+            return Err(Error::Unusable {
+                path: closed.clone(),
+                reason: "is closed to commands by a rule, and is or holds a folder that they work in",
             });
         }
         let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
@@ -185,6 +197,7 @@ impl Plan {
             protected,
             watched,
             hidden: existing(all.into_iter()),
+            closed: existing(request.closed.iter().cloned()),
             sockets: existing(sockets)
                 .into_iter()
                 .filter(|path| path != Path::new("/"))
@@ -195,6 +208,7 @@ impl Plan {
         for list in [
             &mut plan.protected,
             &mut plan.hidden,
+            &mut plan.closed,
             &mut plan.sockets,
             &mut plan.readable,
         ] {

@@ -266,6 +266,7 @@ fn sample() -> Plan {
         protected: Vec::new(),
         watched: Vec::new(),
         hidden: Vec::new(),
+        closed: Vec::new(),
         sockets: Vec::new(),
         network: Network::Off,
         limits: Limits {

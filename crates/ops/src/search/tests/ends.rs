@@ -31,6 +31,7 @@ fn what_is_no_file_is_skipped_and_counted() {
             links: 3,
             unreadable: 0,
             too_long_lines: 0,
+            closed: crate::scope::closing::LeftOut::default(),
             hidden: 0
         }
     );

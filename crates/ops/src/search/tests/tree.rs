@@ -1,6 +1,7 @@
 //! A tree on disk to search, and ways to look at it.
 
 use crate::backend::{Backend, Content, Entry, Expect, Local, Stat, Written};
+use crate::scope::closing::{Closable, Closed, Closing, Why};
 use crate::scope::{Mode, Places};
 use crate::{Access, FilePath, Result, Scope};
 use async_trait::async_trait;
@@ -61,6 +62,17 @@ impl Tree {
         self.scope.resolve(path, Access::Read).unwrap()
     }
 
+    /// The top, with rules that close some of what is below it.
+    pub(crate) fn judged(
+        &self,
+        denied: &'static [&'static str],
+        open: &'static [&'static str],
+    ) -> FilePath {
+        let root = self.root.clone();
+        let shut = Shut { root, denied, open };
+        self.path(".").judged_by(Arc::new(shut), self.root.clone())
+    }
+
     pub(crate) fn folder(&self, path: &str) {
         std::fs::create_dir_all(self.root.join(path)).unwrap();
     }
@@ -85,6 +97,49 @@ impl Tree {
             0,
         )
         .unwrap();
+    }
+}
+
+/// Closes what lies below some paths, and opens what lies below others.
+#[derive(Debug)]
+pub(crate) struct Shut {
+    pub(crate) root: PathBuf,
+    pub(crate) denied: &'static [&'static str],
+    pub(crate) open: &'static [&'static str],
+}
+
+impl Closing for Shut {
+    fn closes(&self, names: &[&Path]) -> Option<Closed> {
+        names.iter().find_map(|name| {
+            let below = name.strip_prefix(&self.root).ok()?;
+            let is_open = self.open.iter().any(|open| below.starts_with(open));
+            let is_denied = self.denied.iter().any(|denied| below.starts_with(denied));
+            (is_denied && !is_open).then(|| Closed {
+                why: Why::Denied,
+                open_inside: self
+                    .open
+                    .iter()
+                    .any(|open| Path::new(open).starts_with(below)),
+            })
+        })
+    }
+
+    fn closes_below(&self, names: &[&Path]) -> bool {
+        names.iter().any(|name| {
+            let related = |denied: &&str| {
+                let denied = self.root.join(denied);
+                denied.starts_with(name) || name.starts_with(denied)
+            };
+            self.denied.iter().any(related)
+        })
+    }
+
+    fn places(&self) -> Vec<Closable> {
+        Vec::new()
+    }
+
+    fn version(&self) -> u64 {
+        0
     }
 }
 

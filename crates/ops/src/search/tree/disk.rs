@@ -9,7 +9,7 @@ mod unit;
 
 use super::parents::{self, Above, Names};
 use super::pool::Pool;
-use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
+use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor, through};
 use crate::backend::{Kind, local};
 use crate::{Error, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -234,7 +234,7 @@ impl<'w, V: Opener> Worker<'w, V> {
 
     fn meet_entries(&mut self, handle: OwnedFd, below: Vec<u8>, rules: &Rules) {
         let walk = self.walk;
-        let may_hide = walk.judge.may_hide_in(&below);
+        let asked = walk.judge.asks_in(&below);
         let below_at = if walk.prefix.is_empty() {
             0
         } else {
@@ -258,11 +258,15 @@ impl<'w, V: Opener> Worker<'w, V> {
                 kind,
                 leads: Leads::Elsewhere,
             };
-            let next = match walk.judge.decide(&met, &self.whole, rules, may_hide) {
+            let next = match walk.judge.decide(&met, &self.whole, rules, asked) {
                 Verdict::Ignored => continue,
                 Verdict::Hidden => {
                     self.visitor.pass(Passed::Hidden);
                     continue;
+                }
+                Verdict::Closed(closed) => {
+                    self.visitor.pass(Passed::Closed(closed.why));
+                    through(closed, &met, &mut self.visitor)
                 }
                 Verdict::Meet if kind == Kind::Link && self.visitor.follows() => {
                     let leads = leads(walk.judge, &handle, &met);

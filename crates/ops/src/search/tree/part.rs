@@ -2,7 +2,7 @@
 //! whole.
 
 use super::disk::Opener;
-use super::{Leads, Met, Next, Passed, Visitor};
+use super::{Leads, Met, Next, Passed, Visitor, through};
 use crate::backend::{Kind, Part};
 use crate::{Backend, Error, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
@@ -64,7 +64,7 @@ impl Frame {
 
     /// The stretch itself, as the whole meets it, and whether the whole would go on
     /// into it: what a glob rules out on the way there is not walked either.
-    pub(crate) fn announce(&self, visitor: &mut dyn Visitor) -> Next {
+    pub(crate) fn announce(&self, start: &FilePath, visitor: &mut dyn Visitor) -> Next {
         let mut name_at = 0;
         for (slash, _) in self
             .prefix
@@ -86,12 +86,17 @@ impl Frame {
         if self.prefix.is_empty() {
             return Next::Into;
         }
-        visitor.meet(&Met {
+        let met = Met {
             below: &self.prefix,
             name_at,
             kind: Kind::Directory,
             leads: Leads::Elsewhere,
-        })
+        };
+        if let Some(closed) = start.closed() {
+            visitor.pass(Passed::Closed(closed.why));
+            return through(closed, &met, visitor);
+        }
+        visitor.meet(&met)
     }
 }
 
@@ -126,7 +131,15 @@ impl<V: Visitor> Visitor for Framed<V> {
     }
 
     fn enters(&mut self, folder: &Met<'_>) -> Next {
-        self.visitor.enters(folder)
+        if self.frame.covered.iter().any(|path| path == folder.below) {
+            return Next::Over;
+        }
+        let below = self.frame.whole(folder.below, &mut self.room);
+        self.visitor.enters(&Met {
+            below,
+            name_at: folder.name_at + below.len() - folder.below.len(),
+            ..*folder
+        })
     }
 
     fn pass(&mut self, passed: Passed) {

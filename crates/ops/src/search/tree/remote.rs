@@ -1,7 +1,7 @@
 //! The road through any backend: one listing after the other.
 
 use super::parents::{self, Above, Names};
-use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor};
+use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor, through};
 use crate::backend::{Kind, Through};
 use crate::{Backend, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
@@ -77,7 +77,7 @@ impl<'a> Remote<'a> {
             let found = parents::in_folder(self.backend, &folder.path, names).await;
             rules = rules.inside(&whole, &found);
         }
-        let may_hide = self.judge.may_hide_in(&folder.below);
+        let asked = self.judge.asks_in(&folder.below);
         let mut wanted = Vec::new();
         let mut inner = Vec::new();
         for entry in entries {
@@ -97,13 +97,17 @@ impl<'a> Remote<'a> {
                     _ => Leads::Elsewhere,
                 },
             };
-            let verdict = self.judge.decide(&met, &whole, &rules, may_hide);
+            let verdict = self.judge.decide(&met, &whole, &rules, asked);
             whole.truncate(whole_length);
             let next = match verdict {
                 Verdict::Ignored => continue,
                 Verdict::Hidden => {
                     visitor.pass(Passed::Hidden);
                     continue;
+                }
+                Verdict::Closed(closed) => {
+                    visitor.pass(Passed::Closed(closed.why));
+                    through(closed, &met, visitor)
                 }
                 Verdict::Meet => visitor.meet(&met),
                 Verdict::MeetOnly => {

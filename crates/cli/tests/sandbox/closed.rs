@@ -1,0 +1,220 @@
+//! What rules deny: at full no command reads it, by whatever way; at partial a person
+//! has to say yes to commands.
+
+use crate::bed::{Bed, CANARY, Level, beds_at, in_each};
+use crate::turn;
+use serde_json::json;
+
+const RULES: &str = r#"policy:
+  - { allow: "*", path: "secrets/public/**" }
+  - { deny: "*", path: "secrets/**" }
+  - { deny: "*", path: "**/*.pem" }
+  - { deny: "*", path: ".env*" }
+  - { deny: bash, path: "only-bash" }
+  - { deny: read, path: "only-read" }
+  - { deny: "*", effect: read, path: "link.txt" }
+"#;
+
+fn fill(bed: &Bed) {
+    for file in [
+        "secrets/key",
+        "secrets/deep/er/key",
+        "a/b/x.pem",
+        ".env",
+        ".env.local",
+        "only-bash",
+        "behind/the-link",
+    ] {
+        bed.file(&format!("work/{file}"), format!("{CANARY} {file}\n"));
+    }
+    bed.file("work/secrets/public/a", "public\n");
+    bed.file("work/only-read", "readable\n");
+    bed.file("work/open.txt", "open\n");
+    std::os::unix::fs::symlink("behind/the-link", bed.path("work/link.txt")).unwrap();
+}
+
+#[test]
+fn no_command_reads_what_is_denied() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        fill(bed);
+        bed.file("work/haft.yaml", RULES);
+        let mut server = bed.serve();
+        for script in [
+            "cat secrets/key",
+            "cat $PWD/secrets/key secrets/../secrets/key",
+            "cat /proc/self/root$PWD/secrets/key /proc/self/cwd/secrets/key",
+            "cat secrets/deep/er/key",
+            "cd secrets && cat key deep/er/key; cat deep/../key",
+            "ln -s secrets way; cat way/key; ls -R way/",
+            "cat a/b/x.pem .env .env.local only-bash link.txt behind/the-link",
+            "grep -r canary . ; cat $(find . -type f)",
+            "tar cf - . | grep -a canary",
+            // What is around a cover cannot be moved away from it.
+            "mv secrets elsewhere; cat elsewhere/key",
+            "mv a c; cat c/b/x.pem; mv a/b d; cat d/x.pem",
+            "rm -rf secrets/key secrets/deep a .env; cat secrets/key a/b/x.pem .env",
+            "ln secrets/key hard; cat hard; cp -r secrets copy; grep -r canary copy",
+            "chmod -R 777 secrets; cat secrets/key",
+            "git init -q . 2>/dev/null; git add -A -f . 2>/dev/null; git grep --cached canary",
+            "exec 3< secrets/key; cat <&3",
+            "umount secrets; umount -l secrets; cat secrets/key; unshare -Urm umount -l secrets; cat secrets/key",
+        ] {
+            let text = server.bash(script).text;
+            assert!(!text.contains(CANARY), "{}: {script}: {text}", bed.name());
+        }
+        // What is open stays so, and can be written.
+        let text = server
+            .bash("cat secrets/public/a only-read open.txt && echo more >> secrets/public/a && echo new > new.txt && echo x > a/y && echo fine")
+            .text;
+        assert_eq!(text, "public\nreadable\nopen\nfine\n", "{}", bed.name());
+        assert_eq!(bed.read("work/secrets/public/a"), "public\nmore\n");
+        for file in ["secrets/key", "secrets/deep/er/key", "a/b/x.pem", ".env"] {
+            let kept = bed.read(&format!("work/{file}"));
+            assert_eq!(kept, format!("{CANARY} {file}\n"), "{}", bed.name());
+        }
+        // What appears later is hidden from the next command.
+        bed.file("work/deep/new/late.pem", CANARY);
+        bed.file("work/a/b/z.pem", CANARY);
+        let text = server.bash("cat deep/new/late.pem a/b/z.pem").text;
+        assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+        // A folder that nobody can list keeps nothing open.
+        let text = server
+            .bash("mkdir shut; echo canary-5d21 > shut/own.pem; chmod 000 shut")
+            .text;
+        assert!(!text.contains("Exit code"), "{text}");
+        let text = server.bash("chmod 700 shut; cat shut/own.pem").text;
+        assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+        for mode in ["strict", "read-only"] {
+            let text = bed
+                .bash_with(
+                    &["--sandbox", mode],
+                    "cat secrets/key a/b/x.pem .env; cat open.txt",
+                )
+                .text;
+            assert!(
+                !text.contains(CANARY) && text.contains("open"),
+                "{mode}: {text}"
+            );
+        }
+        // The file tools of the same session say the same.
+        let found = server.tool("read", &json!({ "path": "secrets/key" }));
+        assert!(found.is_error && !found.has(CANARY), "{found:?}");
+    });
+}
+
+#[test]
+fn what_cannot_be_hidden_is_not_run() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.user("policy:\n  - { deny: \"*\", path: \"**\" }\n");
+        let answer = bed.bash("echo ran");
+        assert!(answer.is_error, "{answer:?}");
+        assert!(
+            answer.has("haft.yaml:2") && answer.has("closes the folder that commands work in"),
+            "{answer:?}"
+        );
+        bed.user("policy:\n  - { deny: \"*\", path: \"*.key\" }\n");
+        for number in 0..2_001 {
+            std::fs::write(bed.path(&format!("work/{number}.key")), "x").unwrap();
+        }
+        let answer = bed.bash("echo ran");
+        assert!(
+            answer.is_error && answer.has("closes more than 2000 paths"),
+            "{answer:?}"
+        );
+        assert!(
+            answer.has("haft.yaml:2") && answer.has("close whole folders"),
+            "{answer:?}"
+        );
+        // Whoever links it to what commands need takes nothing from them.
+        bed.user("policy:\n  - { deny: \"*\", path: \"*.lnk\" }\n");
+        std::os::unix::fs::symlink("/usr", bed.path("work/a.lnk")).unwrap();
+        std::os::unix::fs::symlink(".", bed.path("work/b.lnk")).unwrap();
+        assert_eq!(bed.bash("echo ran").text, "ran\n", "{}", bed.name());
+    });
+}
+
+#[test]
+fn where_it_cannot_be_hidden_a_person_says_yes_first() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Partial]), |bed| {
+        fill(bed);
+        bed.file("work/haft.yaml", RULES);
+        let answer = bed.bash("cat secrets/key");
+        assert!(answer.is_error && !answer.has(CANARY), "{answer:?}");
+        assert!(
+            answer.has("paths that rules deny cannot be hidden from commands on this machine"),
+            "{answer:?}"
+        );
+        let answer = bed.bash_with(&["--approve", "auto"], "cat open.txt");
+        assert_eq!(answer.text, "open\n", "{}", bed.name());
+        // Rules about other tools ask nobody.
+        bed.file(
+            "work/haft.yaml",
+            "policy: [{ deny: read, path: secrets/** }]\n",
+        );
+        assert_eq!(bed.bash("cat open.txt").text, "open\n", "{}", bed.name());
+    });
+}
+
+#[test]
+fn why_tells_what_commands_cannot_read() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+        bed.file("work/haft.yaml", RULES);
+        let why = |flags: &[&str]| {
+            let mut args = vec!["why", "bash", "command=cat secrets/key"];
+            args.extend(flags);
+            let output = bed.haft(&args).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let paths = "secrets/** (haft.yaml:3), **/*.pem (haft.yaml:4), .env* (haft.yaml:5), only-bash (haft.yaml:6), link.txt (haft.yaml:8)";
+        let said = if bed.is_full() {
+            format!("commands cannot read: {paths}\n")
+        } else {
+            format!(
+                "commands can read what is denied in the work folder (`haft doctor`): {paths}\n"
+            )
+        };
+        let text = why(&[]);
+        assert!(text.contains(&said), "{}: {text}", bed.name());
+        let text = why(&["--sandbox", "off"]);
+        assert!(
+            text.contains("because nothing confines them: secrets/**"),
+            "{text}"
+        );
+    });
+}
+
+#[test]
+fn every_tool_that_runs_something_hides_it() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        fill(bed);
+        // Of the person's own file, from which the work folder is another one.
+        // A tree of its own has other folders of these names than the machine has.
+        bed.user(&format!(
+            "{RULES}  - {{ deny: \"*\", path: \"bin/**\" }}\n  - {{ deny: \"*\", path: \"usr/**\" }}\n"
+        ));
+        bed.file("work/bin/tool", CANARY);
+        let script = "cat secrets/key a/b/x.pem .env bin/tool || true; cat open.txt";
+        let mut server = bed.serve_with(&["--toolset", "workspace"]);
+        let said = server.tool("exec", &json!({ "command": script }));
+        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
+        let start = json!({ "action": "start", "command": script });
+        server.tool("process", &start);
+        let wait = json!({ "action": "wait", "process_id": "proc-1" });
+        server.tool("process", &wait);
+        let log = json!({ "action": "log", "process_id": "proc-1" });
+        let said = server.tool("process", &log);
+        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
+        // Its paths are those of a tree of its own.
+        let mut server = bed.serve_with(&["--toolset", "deepagents"]);
+        let said = server.tool("execute", &json!({ "command": script }));
+        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
+        let mut server = bed.serve_with(&["--toolset", "ah"]);
+        let said = server.tool("bash", &json!({ "command": script }));
+        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
+    });
+}

@@ -1,0 +1,312 @@
+//! What the rules close of what no call names: what a walk finds, and what commands
+//! could read. A path is judged as if the call had named it.
+
+use super::judge::Named;
+use super::rule::{Rule, Verdict};
+use super::{Place, Policy};
+use crate::Effect;
+use haft_ops::Scope;
+use haft_ops::scope::closing::{Closable, Closed, Closing, Why};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// The rules of each file that are about the paths of one tool.
+#[derive(Debug, Clone)]
+pub(crate) struct PathRules {
+    files: Vec<Vec<Rule>>,
+    /// Where relative globs start, the person's folder first.
+    bases: Vec<PathBuf>,
+    /// Whether a rule that asks closes.
+    asks: Asks,
+    /// By which other names a real path is known.
+    scope: Option<Scope>,
+}
+
+/// What becomes of a path that a rule asks about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Asks {
+    /// It is closed, unless the rule is one that was asked about for the call itself:
+    /// by the number of the file and of the rule in it.
+    Close(Vec<(usize, usize)>),
+    /// It is open.
+    Open,
+}
+
+impl PathRules {
+    /// What closes paths to a tool that reads. Nothing, if no rule does.
+    pub(crate) fn reading(
+        policy: &Policy,
+        tool: &str,
+        effect: Effect,
+        bases: Vec<PathBuf>,
+    ) -> Option<Self> {
+        let is_about = |rule: &&Rule| rule.is_about_tool(tool, effect, Effect::Read);
+        let rules = Self {
+            files: policy.kept(is_about),
+            bases,
+            asks: Asks::Close(Vec::new()),
+            scope: None,
+        };
+        let closes = |rule: &Rule| rule.verdict() != Verdict::Allow && rule.paths().is_some();
+        rules.files.iter().flatten().any(closes).then_some(rules)
+    }
+
+    /// What closes paths to the commands of a tool; to all commands if there is none.
+    /// Commands name no paths, so that a rule about every call of a tool says nothing
+    /// about them here, and nobody can be asked about one.
+    pub(crate) fn commands(
+        policy: &Policy,
+        tool: Option<&str>,
+        bases: Vec<PathBuf>,
+        scope: Scope,
+    ) -> Option<Self> {
+        let is_about = |rule: &&Rule| {
+            is_about_reading(rule) && (rule.tool() == "*" || Some(rule.tool()) == tool)
+        };
+        // A tree of its own begins elsewhere than the machine's.
+        let mut bases = bases;
+        if !scope.is_on_disk() {
+            bases.retain(|base| base == scope.work_dir() || base.parent().is_some());
+        }
+        let rules = Self {
+            files: policy.kept(is_about),
+            bases,
+            asks: Asks::Open,
+            scope: Some(scope),
+        };
+        let denies = |rule: &Rule| rule.verdict() == Verdict::Deny;
+        rules.files.iter().flatten().any(denies).then_some(rules)
+    }
+
+    /// What is asked about is open: somebody says yes to all of it.
+    pub(crate) fn with_all_approved(mut self) -> Self {
+        self.asks = Asks::Open;
+        self
+    }
+
+    /// What the rules ask about that asked about these names is open: somebody said
+    /// yes to the call that names them.
+    pub(crate) fn with_approved(mut self, names: &[&Path]) -> Self {
+        let decided: Vec<_> = names.iter().flat_map(|name| self.deciding(name)).collect();
+        let numbers = decided.iter().map(|decided| (decided.file, decided.number));
+        self.asks = Asks::Close(numbers.collect());
+        self
+    }
+
+    /// The globs that close something, and where they are written.
+    pub(crate) fn closing(&self) -> impl Iterator<Item = (&str, &Place)> {
+        let denies = |rule: &&Rule| rule.verdict() == Verdict::Deny;
+        let rules = self.files.iter().flatten().filter(denies);
+        rules.filter_map(|rule| Some((rule.paths()?.text(), rule.place())))
+    }
+
+    /// The rule of each file that decides about a path.
+    fn deciding<'r>(&'r self, path: &'r Path) -> impl Iterator<Item = Decided<'r>> {
+        let named = Named::new(path, self.bases.iter().map(PathBuf::as_path));
+        let files = self.files.iter().enumerate();
+        files.filter_map(move |(file, rules)| {
+            let is_about = |rule: &Rule| rule.is_about_anything() || named.is_meant_by(rule);
+            let number = rules.iter().position(is_about)?;
+            let (before, rule) = (rules.get(..number)?, rules.get(number)?);
+            Some(Decided {
+                file,
+                number,
+                rule,
+                before,
+            })
+        })
+    }
+
+    fn why(&self, decided: &Decided<'_>) -> Option<Why> {
+        match (decided.rule.verdict(), &self.asks) {
+            (Verdict::Deny, _) => Some(Why::Denied),
+            (Verdict::Ask, Asks::Close(approved)) => {
+                let is_approved = approved.contains(&(decided.file, decided.number));
+                (!is_approved).then_some(Why::Asks)
+            }
+            (Verdict::Ask, Asks::Open) | (Verdict::Allow, _) => None,
+        }
+    }
+
+    /// Whether a rule may be about anything below a folder.
+    fn reaches_below(&self, rule: &Rule, folder: &Path) -> bool {
+        let Some(pattern) = rule.paths() else {
+            return rule.is_about_anything();
+        };
+        let mut bases = self.bases.iter();
+        pattern.may_match_below(folder, None)
+            || bases.any(|base| match folder.strip_prefix(base) {
+                Ok(below) => pattern.may_match_below(folder, Some(below)),
+                Err(_) => {
+                    base.starts_with(folder) && pattern.may_match_below(folder, Some(Path::new("")))
+                }
+            })
+    }
+
+    /// All names of a path, each once: a tree of its own has others than the disk.
+    fn with_seen(&self, names: &[&Path]) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = Vec::new();
+        let mut add = |name: PathBuf| {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        };
+        for name in names {
+            add(name.to_path_buf());
+            let Some(seen) = self.scope.as_ref().map(|scope| scope.seen(name)) else {
+                continue;
+            };
+            if seen != *name {
+                let below = seen.strip_prefix("/").ok();
+                let first = self.bases.first();
+                if let (Some(below), Some(first)) = (below, first) {
+                    add(first.join(below));
+                }
+                add(seen.into_owned());
+            }
+        }
+        all
+    }
+}
+
+/// A rule that decides about a path, and those before it in its file.
+struct Decided<'r> {
+    file: usize,
+    number: usize,
+    rule: &'r Rule,
+    before: &'r [Rule],
+}
+
+impl Closing for PathRules {
+    fn closes(&self, names: &[&Path]) -> Option<Closed> {
+        let mut closed: Option<Closed> = None;
+        for name in self.with_seen(names) {
+            for decided in self.deciding(&name) {
+                let Some(why) = self.why(&decided) else {
+                    continue;
+                };
+                let opens = |rule: &Rule| {
+                    rule.verdict() != Verdict::Deny && self.reaches_below(rule, &name)
+                };
+                let open_inside = decided.before.iter().any(opens);
+                closed = Some(match closed {
+                    None => Closed { why, open_inside },
+                    Some(before) => Closed {
+                        why: if before.why == Why::Denied {
+                            before.why
+                        } else {
+                            why
+                        },
+                        open_inside: before.open_inside && open_inside,
+                    },
+                });
+            }
+        }
+        closed
+    }
+
+    fn closes_below(&self, names: &[&Path]) -> bool {
+        let closes = |rule: &Rule| match rule.verdict() {
+            Verdict::Deny => true,
+            Verdict::Ask => self.asks != Asks::Open,
+            Verdict::Allow => false,
+        };
+        let mut rules = self.files.iter().flatten().filter(|rule| closes(rule));
+        let names = self.with_seen(names);
+        rules.any(|rule| names.iter().any(|name| self.reaches_below(rule, name)))
+    }
+
+    fn places(&self) -> Vec<Closable> {
+        let mut places: Vec<Closable> = Vec::new();
+        let denies = |rule: &&Rule| rule.verdict() == Verdict::Deny;
+        for rule in self.files.iter().flatten().filter(denies) {
+            let Some(pattern) = rule.paths() else {
+                continue;
+            };
+            let (literal, extent) = pattern.literal();
+            let named = self.bases.iter().map(|base| base.join(&literal));
+            for path in named.chain(self.in_tree(&Path::new("/").join(&literal))) {
+                let place = Closable {
+                    path,
+                    extent,
+                    rule: format!("{} {rule}", rule.place()),
+                };
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        places
+    }
+
+    fn version(&self) -> u64 {
+        self.fingerprint()
+    }
+}
+
+impl PathRules {
+    /// The rules as they are written, and where they start.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for rules in &self.files {
+            rules.len().hash(&mut hasher);
+            for rule in rules {
+                rule.to_string().hash(&mut hasher);
+            }
+        }
+        self.bases.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Where a path of a tree of its own is on the disk, and the folders of the disk
+    /// that lie below it in that tree.
+    fn in_tree(&self, named: &Path) -> Vec<PathBuf> {
+        let tree = self.scope.as_ref().filter(|scope| !scope.is_on_disk());
+        let Some(scope) = tree else {
+            return Vec::new();
+        };
+        let path = named
+            .to_str()
+            .and_then(|named| scope.resolve(named, haft_ops::Access::Read).ok())
+            .filter(|path| path.root().dir().is_some());
+        let itself = path.map(|path| path.real().to_owned());
+        let folders = scope.mounted_folders().into_iter();
+        let below = folders.filter(|(at, _)| at.starts_with(named));
+        itself
+            .into_iter()
+            .chain(below.map(|(_, real)| real))
+            .collect()
+    }
+}
+
+/// Whether a rule is about what commands may read.
+fn is_about_reading(rule: &Rule) -> bool {
+    let reads = rule.effect().is_none_or(|effect| effect == Effect::Read);
+    rule.paths().is_some() && reads
+}
+
+impl Policy {
+    /// The rules of each file that something is true of, in their order.
+    fn kept(&self, is_about: impl Fn(&&Rule) -> bool) -> Vec<Vec<Rule>> {
+        let files = self.files.iter();
+        files
+            .map(|file| file.rules.iter().filter(&is_about).cloned().collect())
+            .collect()
+    }
+
+    /// Whether a rule hides paths from commands. Of the tools that rules name, it is
+    /// asked which run any.
+    #[must_use]
+    pub fn hides_from_commands(&self, runs_commands: impl Fn(&str) -> bool) -> bool {
+        self.rules().any(|rule| {
+            rule.verdict() == Verdict::Deny
+                && is_about_reading(rule)
+                && (rule.tool() == "*" || runs_commands(rule.tool()))
+        })
+    }
+
+    /// Whether any rule is about paths.
+    pub(crate) fn has_paths(&self) -> bool {
+        self.rules().any(|rule| rule.paths().is_some())
+    }
+}

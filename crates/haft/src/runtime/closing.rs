@@ -1,0 +1,121 @@
+//! What the rules of a session close beyond what its calls name.
+
+use super::{Approve, Runtime, Session};
+use crate::external::plugin::Programs;
+use crate::policy::{PathRules, lexical};
+use crate::{Effect, Place, Policy};
+use haft_ops::exec::Surroundings;
+use haft_ops::scope::Closing;
+use haft_ops::{FilePath, Scope};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is known of a path.
+#[derive(Clone, Copy)]
+pub(crate) enum Known<'a> {
+    /// The call names it so, and was judged by that: what a person was asked about for
+    /// it, they said yes to.
+    Approved(&'a str),
+    /// It was given so while the call ran.
+    Given(&'a str),
+    /// It was found.
+    Found,
+}
+
+impl Session {
+    /// Where relative paths of rules start.
+    fn rule_bases(&self) -> Vec<PathBuf> {
+        let mut bases = self.bases.clone();
+        let work_dir = self.scope.work_dir();
+        if !bases.iter().any(|base| base == work_dir) {
+            bases.push(work_dir.to_owned());
+        }
+        bases
+    }
+
+    /// A path that a call of a tool names or finds: what is found from it is judged as
+    /// if the call had named it.
+    pub(crate) fn judged(&self, tool: &str, path: FilePath, known: Known<'_>) -> FilePath {
+        let policy = self.approval.policy();
+        if !policy.has_paths() {
+            return path;
+        }
+        let effect = self
+            .tools
+            .get(tool)
+            .map_or(Effect::Read, |tool| tool.effect());
+        let Some(rules) = PathRules::reading(&policy, tool, effect, self.rule_bases()) else {
+            return path;
+        };
+        let named = match known {
+            Known::Approved(given) | Known::Given(given) => {
+                let meant = self.paths.meant(&self.scope, given);
+                lexical(&self.scope.work_dir().join(meant))
+            }
+            Known::Found => path.place().to_owned(),
+        };
+        let rules = match known {
+            _ if self.approval.approve == Approve::Auto => rules.with_all_approved(),
+            Known::Approved(_) => rules.with_approved(&[&named, path.real()]),
+            Known::Given(_) | Known::Found => rules,
+        };
+        path.judged_by(Arc::new(rules), named)
+    }
+
+    fn command_rules(&self, tool: Option<&str>) -> Option<PathRules> {
+        let policy = self.approval.policy();
+        if !policy.has_paths() {
+            return None;
+        }
+        PathRules::commands(&policy, tool, self.rule_bases(), self.scope.clone())
+    }
+
+    /// The surroundings of commands of a tool, from which is hidden what the rules
+    /// close to them.
+    pub(crate) fn closed_to(&self, tool: &str, surroundings: &Surroundings) -> Surroundings {
+        let mut surroundings = surroundings.clone();
+        let rules = self.command_rules(Some(tool));
+        surroundings.closing = rules.map(|rules| Arc::new(rules) as Arc<dyn Closing>);
+        surroundings
+    }
+
+    /// What is hidden from the commands of a tool: each glob, and where it is written.
+    pub(crate) fn hidden_from(&self, tool: &str) -> Vec<(String, Place)> {
+        let rules = self.command_rules(Some(tool));
+        let hidden = rules.iter().flat_map(PathRules::closing);
+        hidden
+            .map(|(glob, place)| (glob.to_owned(), place.clone()))
+            .collect()
+    }
+}
+
+impl Runtime {
+    /// A folder of the work folder, for who shows what is in it to a person or a model
+    /// apart from any call: what is closed to all tools is left out.
+    #[must_use]
+    pub fn shown_from(&self, folder: FilePath) -> FilePath {
+        self.session.judged("", folder, Known::Found)
+    }
+}
+
+/// How programs are run that are no tool of their own: what is closed to all tools is
+/// hidden from them.
+pub(super) fn programs(
+    programs: Option<Programs>,
+    policy: &Policy,
+    bases: &[PathBuf],
+    scope: &Scope,
+) -> Option<Programs> {
+    let mut programs = programs?;
+    let rules = PathRules::commands(policy, None, bases.to_owned(), scope.clone());
+    let rules = rules.map(|rules| Arc::new(rules) as Arc<dyn Closing>);
+    for run in [&mut programs.own, &mut programs.guests, &mut programs.alone] {
+        let mut closed = (**run).clone();
+        closed.closing.clone_from(&rules);
+        *run = Arc::new(closed);
+    }
+    Some(programs)
+}
+
+#[cfg(test)]
+mod tests;
