@@ -37,11 +37,19 @@ impl Notes {
     }
 
     pub(super) fn problem(&mut self, problem: Problem) {
-        if self.problems.len() >= MOST_PROBLEMS {
-            self.more_problems += 1;
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(problem.shortened());
             return;
         }
-        self.problems.push(problem.shortened());
+        self.more_problems += 1;
+        // What is missing matters more than what is too much.
+        let is_missing = |problem: &Problem| matches!(problem, Problem::Missing(_));
+        let mut others = self.problems.iter_mut().rev();
+        if is_missing(&problem)
+            && let Some(other) = others.find(|other| !is_missing(other))
+        {
+            *other = problem.shortened();
+        }
     }
 
     /// Counts problems that nobody looked at.
