@@ -334,7 +334,7 @@ mod tests {
         };
         let (none, stop) = (Value::Null, json!("STOP"));
         let call = google(json!(0), true, stop.clone());
-        assert_eq!(look(Provider::Google, &[call.clone()]), Ok(()));
+        assert_eq!(look(Provider::Google, std::slice::from_ref(&call)), Ok(()));
         for end in [stop.clone(), json!("MAX_TOKENS"), json!(1)] {
             let end = google(none.clone(), false, end);
             assert!(look(Provider::Google, &[end, call.clone()]).is_err());
