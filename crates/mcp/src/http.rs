@@ -175,7 +175,6 @@ impl HttpServer {
                 token: self.settings.token,
                 hosts: self.settings.hosts,
                 is_local: self.address.ip().is_loopback(),
-                port: self.address.port(),
             },
             pace: Pace::new(limits.rate),
             bodies: Arc::new(Semaphore::new(limits.bodies >> 10)),

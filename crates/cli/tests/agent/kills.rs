@@ -285,7 +285,7 @@ fn what_was_printed_before_a_kill_is_recorded() {
 #[test]
 fn what_a_command_does_after_the_kill_is_told() {
     let command =
-        "trap 'sleep 0.2; echo late > late.txt; exit' TERM; touch begun; sleep 300 & wait";
+        "trap 'sleep 0.1; echo late > late.txt; exit' TERM; touch begun; sleep 300 & wait";
     let call = Says::calling("c1", "bash", &json!({ "command": command }));
     let bed = Bed::new(vec![call.into(), Turn::text("I see.")]);
     let mut child = bed.command(&["run", "Go"]).spawn().unwrap();

@@ -19,8 +19,6 @@ pub(super) struct Guard {
     pub(super) hosts: Vec<String>,
     /// Whether only this machine can reach it.
     pub(super) is_local: bool,
-    /// The port it listens on.
-    pub(super) port: u16,
 }
 
 impl Guard {
@@ -28,13 +26,10 @@ impl Guard {
     pub(super) fn refuses(&self, parts: &Parts) -> Option<Response<Payload>> {
         if !self.is_called_by_name(&parts.uri, &parts.headers) {
             tracing::debug!("a request for another host was refused");
-            let port = self.port;
             return Some(said(
                 StatusCode::FORBIDDEN,
-                &format!(
-                    "forbidden: this server does not answer to that Host; \
-                     call it localhost:{port} or by its address and port"
-                ),
+                "forbidden: this server does not answer to that Host; \
+                 call it localhost or by its address",
             ));
         }
         if !is_from_here(&parts.headers) {
@@ -73,18 +68,17 @@ impl Guard {
         [Some(host), line]
             .into_iter()
             .flatten()
-            .all(|named| Place::parse(named).is_some_and(|place| self.answers_to(&place)))
+            .all(|named| Host::parse(named).is_some_and(|host| self.answers_to(&host)))
     }
 
-    /// A name can be made to lead here by whoever owns it; an address cannot. Behind an
-    /// address that others reach there may be another port in front of ours.
-    fn answers_to(&self, place: &Place<'_>) -> bool {
-        let is_port = !self.is_local || place.port.unwrap_or(80) == self.port;
-        match place.host {
-            Host::Address(address) => is_port && (!self.is_local || address.is_loopback()),
+    /// A name can be made to lead here by whoever owns it; an address cannot. The port does
+    /// not matter: a tunnel or a proxy may have another in front of ours.
+    fn answers_to(&self, host: &Host<'_>) -> bool {
+        match host {
+            Host::Address(address) => !self.is_local || address.is_loopback(),
             Host::Name(name) => {
                 let is = |known: &str| known.eq_ignore_ascii_case(name);
-                (is("localhost") && is_port) || self.hosts.iter().any(|known| is(known))
+                is("localhost") || self.hosts.iter().any(|known| is(known))
             }
         }
     }
@@ -111,20 +105,16 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     let place = origin
         .strip_prefix("http://")
         .or_else(|| origin.strip_prefix("https://"));
-    match place.and_then(Place::parse).map(|place| place.host) {
+    match place.and_then(Host::parse) {
         Some(Host::Address(address)) => address.is_loopback(),
         Some(Host::Name(name)) => name.eq_ignore_ascii_case("localhost"),
         None => false,
     }
 }
 
-/// A host and a port, and nothing else: `NAME`, `127.0.0.1:80` or `[::1]:80`. Parsers of
-/// whole addresses take more than that, and leave out what they do not understand.
-struct Place<'a> {
-    host: Host<'a>,
-    port: Option<u16>,
-}
-
+/// The host of a text that is a host, perhaps a port, and nothing else: `NAME`,
+/// `127.0.0.1:80` or `[::1]:80`. Parsers of whole addresses accept more than that and skip
+/// what they do not understand.
 enum Host<'a> {
     Address(IpAddr),
     /// Letters, digits, `-`, `_` and dots within. A dot at the end is another spelling of the
@@ -132,32 +122,28 @@ enum Host<'a> {
     Name(&'a str),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Host<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix('[') {
             let (address, rest) = rest.split_once(']')?;
-            let port = match rest {
-                "" => None,
-                rest => Some(port(rest.strip_prefix(':')?)?),
-            };
-            let host = Host::Address(address.parse::<Ipv6Addr>().ok()?.into());
-            return Some(Self { host, port });
+            let is_port = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+            let address = address.parse::<Ipv6Addr>().ok()?;
+            return is_port.then_some(Self::Address(address.into()));
         }
-        let (host, port) = match text.split_once(':') {
-            Some((host, digits)) => (host, Some(port(digits)?)),
-            None => (text, None),
+        let host = match text.split_once(':') {
+            Some((host, port)) => is_port(port).then_some(host)?,
+            None => text,
         };
-        let host = match host.parse::<Ipv4Addr>() {
-            Ok(address) => Host::Address(address.into()),
-            Err(_) => Host::Name(name(host)?),
-        };
-        Some(Self { host, port })
+        match host.parse::<Ipv4Addr>() {
+            Ok(address) => Some(Self::Address(address.into())),
+            Err(_) => name(host).map(Self::Name),
+        }
     }
 }
 
-fn port(digits: &str) -> Option<u16> {
+fn is_port(digits: &str) -> bool {
     let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit()) && !digits.starts_with('0');
-    digits.parse().ok().filter(|_| is_plain)
+    is_plain && digits.parse::<u16>().is_ok()
 }
 
 /// A name of a host. One whose last part begins with a digit is a way to write an address

@@ -76,13 +76,17 @@ fn another_host_or_origin_is_refused() {
         format!("localhost.:{port}"),
         format!("[::1].evil.example:{port}"),
         format!("localhost:{port}@evil.example"),
-        format!("localhost:{}", port ^ 1),
     ] {
         let client = bed.client.with("host", &host);
         let answer = client.send("POST", "/mcp", Some(&hello()));
         assert_eq!(answer.status, 403, "{host}");
     }
-    for host in [format!("localhost:{port}"), format!("[::1]:{port}")] {
+    for host in [
+        format!("localhost:{port}"),
+        format!("[::1]:{port}"),
+        "localhost".to_owned(),
+        format!("localhost:{}", port ^ 1),
+    ] {
         let client = bed.client.with("host", &host);
         let answer = client.send("POST", "/mcp", Some(&hello()));
         assert_eq!(answer.status, 200, "{host}");
