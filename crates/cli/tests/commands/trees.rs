@@ -139,7 +139,9 @@ async fn a_child_that_holds_the_pipe_delays_nothing_and_is_named() {
     for level in LEVELS {
         let stage = Stage::at(level);
         let begun = Instant::now();
-        let finished = stage.run(stage.bash("sleep 300 & echo hi")).await;
+        // A child is called `bash` until it has become `sleep`.
+        let script = "sleep 300 & until read -r name < /proc/$!/comm && [ $name = sleep ]; do :; done; echo hi";
+        let finished = stage.run(stage.bash(script)).await;
         let took = begun.elapsed();
         assert!(took < Duration::from_millis(600), "{took:?}");
         assert_eq!(text(&finished), "hi\n");

@@ -95,7 +95,7 @@ async fn a_tree_dies_at_the_time_limit_and_tells_how() {
 #[tokio::test]
 async fn a_polite_tree_has_time_to_clean_up() {
     let stage = Stage::new();
-    let script = "trap 'sleep 0.1; echo bye; exit 3' TERM; echo > ready; \
+    let script = "trap 'echo bye; exit 3' TERM; echo > ready; \
         while :; do sleep 0.01; done";
     let cancel = CancellationToken::new();
     let stop = async {
@@ -155,7 +155,9 @@ async fn a_child_left_behind_delays_nothing_is_named_and_ends_with_the_executor(
         let begun = Instant::now();
         stage.run(launch.clone()).await;
         let without = begun.elapsed();
-        launch.program = stage.bash("sleep 300 & echo hi").program;
+        // A child is called `bash` until it has become `sleep`.
+        let script = "sleep 300 & until read -r name < /proc/$!/comm && [ $name = sleep ]; do :; done; echo hi";
+        launch.program = stage.bash(script).program;
         let begun = Instant::now();
         let finished = stage.run(launch).await;
         let took = begun.elapsed();
