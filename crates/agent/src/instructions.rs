@@ -177,6 +177,7 @@ fn reading(folder: &Path, reading: Reading) -> Result<Scope, Error> {
         roots: Vec::new(),
         readable: Vec::new(),
         home: None,
+        git_configs: Vec::new(),
         own: Vec::new(),
         protect: Vec::new(),
         temp: None,

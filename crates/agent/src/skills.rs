@@ -298,6 +298,7 @@ fn reading(folder: &Path) -> Result<Scope, Error> {
         roots: Vec::new(),
         readable: Vec::new(),
         home: None,
+        git_configs: Vec::new(),
         own: Vec::new(),
         protect: Vec::new(),
         temp: None,

@@ -40,7 +40,13 @@ pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
 
 /// The person's folders. None is created here.
 pub(crate) fn folders() -> haft::Folders {
-    folders_of(account_home(), absolute)
+    let mut folders = folders_of(account_home(), absolute);
+    for name in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"] {
+        if let (Some(file), Ok(here)) = (variable(name), std::env::current_dir()) {
+            folders.git_configs.push(here.join(file));
+        }
+    }
+    folders
 }
 
 /// The home folders of the person: what `HOME` says, and the account's own.
@@ -71,6 +77,11 @@ fn folders_of(
                 }),
         )
         .collect();
+    let xdg = absolute("XDG_CONFIG_HOME").map(|folder| folder.join("git/config"));
+    let of_account = account
+        .iter()
+        .flat_map(|home| [".gitconfig", ".config/git/config"].map(|below| home.join(below)));
+    let git_configs = xdg.into_iter().chain(of_account).collect();
     let home = given.or(account);
     let below_home = |below: &str| home.as_ref().map(|home| home.join(below));
     haft::Folders {
@@ -81,6 +92,7 @@ fn folders_of(
             .or_else(|| below_home(".local/state"))
             .map(|folder| folder.join("haft")),
         home,
+        git_configs,
         own,
     }
 }
@@ -218,6 +230,9 @@ mod tests {
         });
         assert_eq!(all.home, Some("/HOME".into()));
         assert_eq!(all.config, Some("/XDG_CONFIG_HOME/haft".into()));
+        for config in ["/XDG_CONFIG_HOME/git/config", "/account/.gitconfig"] {
+            assert!(all.git_configs.contains(&config.into()), "{all:?}");
+        }
         for own in ["/HOME/.config/haft", "/account/.local/state/haft"] {
             assert!(all.own.contains(&own.into()), "{all:?}");
         }

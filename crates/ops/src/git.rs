@@ -11,6 +11,8 @@ mod obeyed;
 mod register;
 mod same;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod unfinished;
 mod walk;
 
@@ -55,13 +57,18 @@ fn real(path: &Path) -> PathBuf {
     crate::scope::real(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// The names in a folder; none where it cannot be listed.
+/// The names in a folder that can be listed.
 #[expect(
     clippy::disallowed_methods,
     reason = "finds what to protect; a scope would refuse to look into some of it"
 )]
+fn list(folder: &Path) -> Option<Vec<std::fs::DirEntry>> {
+    Some(std::fs::read_dir(folder).ok()?.flatten().collect())
+}
+
+/// The names in a folder; none where it cannot be listed.
 fn names(folder: &Path) -> Vec<std::fs::DirEntry> {
-    std::fs::read_dir(folder).map_or_else(|_| Vec::new(), |all| all.flatten().collect())
+    list(folder).unwrap_or_default()
 }
 
 /// The text of a small regular file.
@@ -69,9 +76,16 @@ pub(crate) fn small_text(path: &Path) -> Option<String> {
     text(path, 4096)
 }
 
-/// The first bytes of a regular file as text. A FIFO or a device of that name would
-/// wait or go on for ever, so it is looked at first and opened without waiting.
+/// The first bytes of a regular file as text.
 fn text(path: &Path, most: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Opens a regular file. A FIFO or a device of that name would wait or go on for ever,
+/// so it is looked at first and opened without waiting.
+fn open(path: &Path) -> Option<std::fs::File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let before = statat(CWD, path, AtFlags::empty()).ok()?;
     if !FileType::from_raw_mode(before.st_mode).is_file() {
@@ -81,10 +95,5 @@ fn text(path: &Path, most: u64) -> Option<String> {
     if !FileType::from_raw_mode(fstat(&file).ok()?.st_mode).is_file() {
         return None;
     }
-    let mut bytes = Vec::new();
-    std::fs::File::from(file)
-        .take(most)
-        .read_to_end(&mut bytes)
-        .ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(std::fs::File::from(file))
 }

@@ -22,6 +22,7 @@ fn disk_in(temp: &TempDir) -> (Local, Scope) {
         roots: Vec::new(),
         readable: Vec::new(),
         home: None,
+        git_configs: Vec::new(),
         own: Vec::new(),
         protect: Vec::new(),
         temp: None,

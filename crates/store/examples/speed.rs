@@ -36,6 +36,7 @@ async fn main() -> Result<(), Failure> {
         roots: Vec::new(),
         readable: Vec::new(),
         home: None,
+        git_configs: Vec::new(),
         own: Vec::new(),
         protect: Vec::new(),
         temp: None,

@@ -102,6 +102,63 @@ fn a_repository_that_a_command_makes_is_named() {
 }
 
 #[test]
+fn a_repository_in_a_folder_that_cannot_be_listed_is_protected() {
+    let _turn = turn::shared();
+    in_each(beds(), |bed| {
+        made(bed, "git init -q sub; git init -q shut/inner");
+        // Each call is a haft of its own, which knows nothing of the one before.
+        let text = bed.bash("chmod a-r sub && chmod 0 shut && echo done").text;
+        assert!(text.contains("done"), "{}: {text}", bed.name());
+        let hooks = ["sub/.git/hooks", "shut/inner/.git/hooks"];
+        let text = bed
+            .bash(&format!(
+                "chmod u+rwx sub shut; for h in {}; do echo evil > $h/pre-commit; done; true",
+                hooks.join(" ")
+            ))
+            .text;
+        made(bed, "chmod u+rwx sub shut");
+        for (folder, hooks) in ["sub", "shut"].into_iter().zip(hooks) {
+            let is_written = bed.has(&format!("work/{hooks}/pre-commit"));
+            let is_named = text.contains(&format!("[protected: {folder}"));
+            assert_eq!(is_written, !bed.is_full(), "{}: {text}", bed.name());
+            assert!(!is_written || is_named, "{}: {text}", bed.name());
+        }
+    });
+}
+
+#[test]
+fn a_repository_that_is_taken_apart_is_named_and_stays_protected() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        made(bed, "git init -q --bare srv");
+        let before = bed.read("work/srv/config");
+        let text = bed
+            .bash("cd srv; mv HEAD xHEAD; mv objects o; mv refs r")
+            .text;
+        let note = "[changed: srv is a repository and no longer has HEAD, objects and refs";
+        assert!(text.contains(note), "{}: {text}", bed.name());
+        bed.bash("cd srv; echo evil >> config; echo evil > hooks/update; mv xHEAD HEAD; mv o objects; mv r refs");
+        assert_eq!(bed.read("work/srv/config"), before, "{}", bed.name());
+        assert!(!bed.has("work/srv/hooks/update"), "{}", bed.name());
+    });
+}
+
+#[test]
+fn the_git_configuration_of_the_person_is_protected_in_the_work_folder() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.file("work/gitconfig", "[user]\n\tname = t\n");
+        made(bed, "ln -s \"$PWD/gitconfig\" ~/.gitconfig");
+        let mut server = bed.serve();
+        let did = server.tries(&["echo evil >> gitconfig", "mv gitconfig g"]);
+        assert!(did.is_empty(), "{}: {did:?}", bed.name());
+        let evil = json!({ "path": "gitconfig", "content": "evil" });
+        let answer = server.tool("write", &evil);
+        assert!(answer.is_error && answer.has("protected"), "{answer:?}");
+    });
+}
+
+#[test]
 fn ordinary_work_with_git_goes_on() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {

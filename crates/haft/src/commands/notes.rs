@@ -190,6 +190,10 @@ fn said_of(touched: &Touched, cx: &Context) -> String {
             "[new: {} (a repository: git obeys its hooks and config)]",
             cx.shown(path)
         ),
+        Touched::Dismantled { path } => format!(
+            "[changed: {} is a repository and no longer has HEAD, objects and refs; put them back, or its hooks and config may be unprotected after haft ends]",
+            cx.shown(path)
+        ),
         Touched::Obeyed { path } => {
             format!("[changed: {} (git obeys it)]", cx.shown(path))
         }

@@ -38,6 +38,9 @@ use std::time::Duration;
 pub struct Folders {
     /// Their home, where the secret places are.
     pub home: Option<PathBuf>,
+    /// Configurations of git that the environment names, beside the usual ones in
+    /// their home.
+    pub git_configs: Vec<PathBuf>,
     /// haft's configuration.
     pub config: Option<PathBuf>,
     /// haft's state: outputs, and notes of temporary files.
@@ -515,6 +518,7 @@ impl Builder {
                     .cloned()
                     .collect(),
                 home: self.folders.home,
+                git_configs: self.folders.git_configs,
                 protect: files::protected(self.protect, &dir),
                 temp,
                 rules: self.rules,

@@ -359,6 +359,7 @@ fn kept(outputs: &Path) -> haft_ops::Result<Mount> {
         roots: Vec::new(),
         readable: Vec::new(),
         home: None,
+        git_configs: Vec::new(),
         own: Vec::new(),
         protect: Vec::new(),
         temp: None,

@@ -52,6 +52,11 @@ pub enum Touched {
         /// Where.
         path: PathBuf,
     },
+    /// A repository lost `HEAD`, `objects` or `refs`, by which it is known.
+    Dismantled {
+        /// The repository.
+        path: PathBuf,
+    },
     /// It changed what git obeys in a repository that an earlier command made.
     Obeyed {
         /// What.
@@ -222,12 +227,15 @@ impl Before {
     fn appeared(&self, told: &[Touched]) -> Vec<Touched> {
         let looked = self.repositories.iter().map(|one| one.look(Since::Command));
         let new = looked.flat_map(|looked| looked.new);
+        let lost = self.repositories.iter().flat_map(|one| one.lost());
+        let lost = lost.map(|path| Touched::Dismantled { path });
         let is_told = |path: &Path| {
             told.iter()
                 .any(|one| matches!(one, Touched::Appeared { path: told } if told == path))
         };
         new.filter(|path| !is_told(path))
             .map(|path| Touched::Repository { path })
+            .chain(lost)
             .collect()
     }
 }

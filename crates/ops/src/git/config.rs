@@ -18,6 +18,8 @@ pub(super) struct Named {
     /// Folders of hooks as they are written: those that are relative begin at the
     /// work tree.
     pub(super) hooks: Vec<PathBuf>,
+    /// Work trees as they are written: those that are relative begin at the git folder.
+    pub(super) trees: Vec<PathBuf>,
 }
 
 impl Named {
@@ -43,6 +45,7 @@ impl Named {
         for (section, key, value) in settings(&text) {
             match (section.as_str(), key.as_str()) {
                 ("core", "hookspath") => self.hooks.push(expanded(&value, home)),
+                ("core", "worktree") => self.trees.push(PathBuf::from(value)),
                 ("include" | "includeif", "path") => {
                     let path = expanded(&value, home);
                     // Beside the file that a link leads to as well as beside the link:
@@ -87,7 +90,7 @@ fn settings(text: &str) -> Vec<(String, String, String)> {
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         let mut raw = value.to_owned();
-        while ends_in_backslash(&raw) {
+        while goes_on(&raw) {
             raw.pop();
             let Some(next) = lines.next() else {
                 break;
@@ -126,8 +129,20 @@ fn header(rest: &str) -> (String, &str) {
     (name.trim().to_ascii_lowercase(), after)
 }
 
-fn ends_in_backslash(value: &str) -> bool {
-    value.bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1
+/// Whether a value goes on in the next line: it ends in a backslash that is neither
+/// escaped nor part of a comment.
+fn goes_on(raw: &str) -> bool {
+    let mut quoted = false;
+    let mut chars = raw.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '#' | ';' if !quoted => return false,
+            '\\' if chars.next().is_none() => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// A value without its quotes, escapes and comment.
@@ -187,6 +202,15 @@ mod tests {
         ] {
             assert_eq!(value_of(text), [wanted], "{text:?}");
         }
+        // A comment ends with its line, whatever it ends in.
+        assert_eq!(
+            value_of("[user] name = a # note \\\n[include]\npath = x"),
+            ["user.name=a", "include.path=x"]
+        );
+        assert_eq!(
+            value_of("[user] name = \"a # \\\nb\" ; \\\n[include] path = x"),
+            ["user.name=a # b", "include.path=x"]
+        );
         assert_eq!(value_of("# [core]\n; x = y\n\n"), [""; 0]);
     }
 }

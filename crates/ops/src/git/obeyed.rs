@@ -2,10 +2,14 @@
 
 use super::config::Named;
 use super::shape::{Shape, is_hook_name};
-use super::{CONTROL, UNFINISHED, is, kind, names, real, small_text};
-use rustix::fs::FileType;
+use super::{CONTROL, UNFINISHED, is, kind, list, real, small_text};
+use rustix::fs::{CWD, FileType, readlinkat};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// More than the kernel follows.
+const MOST_LINKS: usize = 41;
 
 /// What git runs in a folder of hooks.
 const HOOKS: [&str; 28] = [
@@ -76,6 +80,7 @@ pub(super) fn common(git: &Path) -> Option<PathBuf> {
 /// What git obeys in a git folder, whether it is there yet or not, and what its hooks
 /// and its configuration lead to. `trees` are the folders that are worked in with it.
 pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let trees = &with_configured(git, trees, home);
     let mut found: Vec<PathBuf> = CONTROL
         .iter()
         .map(|name| git.join(name))
@@ -92,17 +97,63 @@ pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Ve
     found
 }
 
-/// What the configuration of the person and of the machine makes git obey in these
-/// work trees.
-pub(super) fn of_the_person(trees: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+/// A file and, where it is a link, all that it leads through, each in its real folder.
+fn led_through(file: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut next = Some(file.to_owned());
+    while let Some(path) = next.take()
+        && found.len() < MOST_LINKS
+    {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            break;
+        };
+        let folder = real(folder);
+        let path = folder.join(name);
+        next = readlinkat(CWD, &path, Vec::new())
+            .ok()
+            .map(|target| folder.join(OsStr::from_bytes(target.as_bytes())));
+        found.push(path);
+    }
+    found
+}
+
+/// These work trees and those that `core.worktree` of a git folder names.
+pub(super) fn with_configured(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
     let mut named = Named::default();
-    named.read(Path::new("/etc/gitconfig"), home);
-    for file in [".gitconfig", ".config/git/config"] {
-        if let Some(home) = home {
-            named.read(&home.join(file), Some(home));
+    for name in ["config", "config.worktree"] {
+        named.read(&git.join(name), home);
+    }
+    let mut all = trees.to_vec();
+    for tree in named.trees {
+        let tree = real(&git.join(tree));
+        if !all.contains(&tree) {
+            all.push(tree);
         }
     }
-    let mut found: Vec<PathBuf> = named.files().collect();
+    all
+}
+
+/// The configurations of the person as far as they lie below a root, and what they and
+/// that of the machine make git obey in these work trees. `more` are those that the
+/// environment names.
+pub(super) fn of_the_person(
+    root: &Path,
+    trees: &[PathBuf],
+    home: Option<&Path>,
+    more: &[PathBuf],
+) -> Vec<PathBuf> {
+    let usual = home
+        .into_iter()
+        .flat_map(|home| [".gitconfig", ".config/git/config"].map(|below| home.join(below)));
+    let configs: Vec<PathBuf> = usual.chain(more.iter().cloned()).collect();
+    let mut named = Named::default();
+    named.read(Path::new("/etc/gitconfig"), home);
+    for file in &configs {
+        named.read(file, home);
+    }
+    let mut found: Vec<PathBuf> = configs.iter().flat_map(|file| led_through(file)).collect();
+    found.retain(|file| file.starts_with(root));
+    found.extend(named.files());
     found.extend(hook_folders(&named, Path::new("/"), trees));
     found
 }
@@ -138,9 +189,13 @@ fn hook_folders(named: &Named, git: &Path, trees: &[PathBuf]) -> Vec<PathBuf> {
 
 /// What hooks lead to that are links: it runs as well.
 fn linked(hooks: &Path) -> Vec<PathBuf> {
-    let all = names(hooks).into_iter();
-    all.filter(|hook| hook.file_type().is_ok_and(|kind| kind.is_symlink()))
-        .map(|hook| real(&hook.path()))
+    let all: Vec<PathBuf> = match list(hooks) {
+        Some(all) => all.iter().map(std::fs::DirEntry::path).collect(),
+        None => HOOKS.iter().map(|hook| hooks.join(hook)).collect(),
+    };
+    all.iter()
+        .filter(|hook| kind(hook) == Some(FileType::Symlink))
+        .map(|hook| real(hook))
         .collect()
 }
 
@@ -156,7 +211,7 @@ pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     if Shape::of(folder).is_repository() {
         found.extend(controls(folder, &[], home));
     }
-    found.extend(of_the_person(&trees, home));
+    found.extend(of_the_person(folder, &trees, home, &[]));
     if kind(&dot_git) != Some(FileType::Directory) {
         found.push(dot_git);
     }

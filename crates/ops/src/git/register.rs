@@ -1,6 +1,7 @@
 //! The repositories of a root, found once and remembered.
 
-use super::obeyed::{behind, common, controls, of_the_person};
+use super::obeyed::{behind, common, controls, of_the_person, with_configured};
+use super::shape::is_whole;
 use super::walk::{self, Stamp};
 use super::{CONTROL, UNFINISHED, commands_left, is, kind, real};
 use rustix::fs::FileType;
@@ -67,14 +68,28 @@ struct Known {
     /// Git folders.
     gits: BTreeMap<PathBuf, Git>,
     /// Each `.git` that is a file or a link.
-    pointers: BTreeMap<PathBuf, Since>,
+    pointers: BTreeMap<PathBuf, Pointer>,
+    /// Folders that cannot be listed. A command could open them, so all that is in
+    /// them is guarded.
+    closed: BTreeMap<PathBuf, Since>,
+    /// Configurations of the person that the environment names.
+    configs: Vec<PathBuf>,
     /// What git obeys in them, and when that was read.
     guarded: Option<(Instant, Arc<[PathBuf]>)>,
 }
 
 #[derive(Debug)]
+struct Pointer {
+    since: Since,
+    /// Where it led when somebody last looked.
+    leads_to: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
 struct Git {
     since: Since,
+    /// Whether it had all that git asks for when somebody last looked.
+    is_whole: bool,
     /// The folders that are worked in with it.
     trees: BTreeSet<PathBuf>,
 }
@@ -117,7 +132,17 @@ impl Register {
         };
         let mut known = self.known();
         if !known.is_walked {
-            return known.walk(VecDeque::from([self.root.clone()]), Since::Start);
+            let mut looked = Looked::default();
+            known.walk(
+                VecDeque::from([self.root.clone()]),
+                Since::Start,
+                &mut looked,
+            );
+            // Without its root nothing could be written.
+            if known.closed.remove(&self.root).is_some() {
+                looked.cut_off = Some(0);
+            }
+            return looked;
         }
         if since == Since::Start {
             return Looked::default();
@@ -136,6 +161,17 @@ impl Register {
         self.running.load(Ordering::SeqCst) > 0
     }
 
+    /// Takes note of configurations of the person that the environment names.
+    pub(crate) fn reads(&self, configs: &[PathBuf]) {
+        let mut known = self.known();
+        for config in configs {
+            if !known.configs.contains(config) {
+                known.configs.push(config.clone());
+            }
+        }
+        known.guarded = None;
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -149,15 +185,25 @@ impl Register {
         let mut trees = Vec::new();
         for (path, git) in gits {
             let of_it: Vec<PathBuf> = git.trees.iter().cloned().collect();
+            let of_it = with_configured(path, &of_it, home);
             found.extend(controls(path, &of_it, home));
             trees.extend(of_it);
         }
-        found.extend(of_the_person(&trees, home));
-        let pointers = known.pointers.iter().filter(|(_, since)| lasting(**since));
+        found.extend(of_the_person(&self.root, &trees, home, &known.configs));
+        let closed = known.closed.iter().filter(|(_, since)| lasting(**since));
+        found.extend(closed.map(|(path, _)| path.clone()));
+        let pointers = known.pointers.iter();
+        let pointers = pointers.filter(|(_, pointer)| lasting(pointer.since));
         found.extend(pointers.map(|(path, _)| path.clone()));
         found.sort();
         found.dedup();
         found
+    }
+
+    /// Repositories that are still there, and no longer have all that git asks for:
+    /// whoever looks for the first time may not find them. Each is told once.
+    pub(crate) fn lost(&self) -> Vec<PathBuf> {
+        self.known().lost()
     }
 
     /// What git obeys in repositories that commands made.
@@ -227,10 +273,9 @@ impl Drop for Running {
 
 impl Known {
     /// Searches these folders and all below them, near ones first.
-    fn walk(&mut self, mut queue: VecDeque<PathBuf>, since: Since) -> Looked {
+    fn walk(&mut self, mut queue: VecDeque<PathBuf>, since: Since, looked: &mut Looked) {
         self.is_walked = true;
         let begun = Instant::now();
-        let mut looked = Looked::default();
         let mut visited = 0;
         while let Some(folder) = queue.pop_front() {
             visited += 1;
@@ -241,15 +286,20 @@ impl Known {
             queue.extend(self.enter(folder, since, &mut looked.new));
         }
         self.settle(since, &mut looked.new);
-        looked
     }
 
     /// Lists one folder, and answers with those in it that are not known yet.
     fn enter(&mut self, folder: PathBuf, since: Since, new: &mut Vec<PathBuf>) -> Vec<PathBuf> {
         let Some(visit) = walk::visit(&folder) else {
             self.folders.remove(&folder);
+            self.closed.remove(&folder);
             return Vec::new();
         };
+        if visit.is_closed {
+            self.closed.entry(folder.clone()).or_insert(since);
+        } else {
+            self.closed.remove(&folder);
+        }
         if visit.has_dot_git {
             self.meet(&folder.join(".git"), since, new);
         }
@@ -278,24 +328,29 @@ impl Known {
         let is_new = if is_folder {
             gits.first().is_some_and(|git| !self.gits.contains_key(git))
         } else {
-            let known = self.pointers.get(dot_git).copied();
-            self.pointers.entry(dot_git.to_owned()).or_insert(since);
-            known.is_none()
+            let pointer = Pointer {
+                since,
+                leads_to: gits.clone(),
+            };
+            match self.pointers.get_mut(dot_git) {
+                Some(known) => std::mem::replace(&mut known.leads_to, gits.clone()) != gits,
+                None => self.pointers.insert(dot_git.to_owned(), pointer).is_none(),
+            }
         };
         if is_new && since != Since::Start {
             new.push(dot_git.to_owned());
         }
         let tree = dot_git.parent().map(Path::to_owned);
         for git in gits {
-            // Named by what leads to it.
-            new.retain(|named| *named != git || named == dot_git);
             self.remember(git, tree.clone(), since);
         }
     }
 
     fn remember(&mut self, git: PathBuf, tree: Option<PathBuf>, since: Since) {
+        let is_whole = is_whole(&git);
         let known = self.gits.entry(git).or_insert_with(|| Git {
             since,
+            is_whole,
             trees: BTreeSet::new(),
         });
         known.trees.extend(tree);
@@ -313,7 +368,9 @@ impl Known {
             let mut others = outer.iter().filter(|other| *other != path);
             !others.any(|other| path.starts_with(other))
         });
-        let led_to: BTreeSet<PathBuf> = self.pointers.keys().flat_map(|at| behind(at)).collect();
+        // Named by what leads to it.
+        let named = new.iter().filter_map(|path| self.pointers.get(path));
+        let led_to: BTreeSet<PathBuf> = named.flat_map(|at| at.leads_to.clone()).collect();
         new.retain(|path| !led_to.contains(path));
     }
 
@@ -345,9 +402,24 @@ impl Known {
         for pointer in pointers {
             self.meet(&pointer, since, &mut looked.new);
         }
-        let more = self.walk(changed, since);
-        looked.new.extend(more.new);
-        looked.cut_off = more.cut_off;
+        self.walk(changed, since, &mut looked);
+        if since == Since::Between {
+            // No command's work.
+            self.lost();
+        }
         looked
+    }
+
+    /// Which of the guarded repositories are no longer whole, told once.
+    fn lost(&mut self) -> Vec<PathBuf> {
+        let mut lost = Vec::new();
+        for (path, git) in &mut self.gits {
+            let is_there = kind(path) == Some(FileType::Directory);
+            let was_whole = std::mem::replace(&mut git.is_whole, is_whole(path));
+            if is_there && was_whole && !git.is_whole && git.since != Since::Command {
+                lost.push(path.clone());
+            }
+        }
+        lost
     }
 }

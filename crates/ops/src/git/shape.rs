@@ -1,9 +1,10 @@
 //! Whether a folder is a repository, by the names in it.
 //!
 //! git asks for `HEAD`, `objects` and `refs`. Here less is enough: a command can
-//! move `HEAD` away, have `config` written, and move it back.
+//! move `HEAD` away, or all three, have `config` written, and move them back.
 
-use super::{is, names};
+use super::{is, kind, list};
+use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -26,26 +27,61 @@ pub(super) struct Shape {
     pub(super) hooks: bool,
     /// A hook that git would run.
     pub(super) hook: bool,
+    /// What git puts beside `config` and never asks for: samples of hooks,
+    /// `description`, `info`.
+    pub(super) trimmings: bool,
+}
+
+/// What is asked for in a folder that cannot be listed.
+const PARTS: [&str; 9] = [
+    "HEAD",
+    "objects",
+    "refs",
+    "commondir",
+    "config",
+    "config.worktree",
+    "hooks",
+    "description",
+    "info",
+];
+
+/// Whether a folder has all that git asks for.
+pub(super) fn is_whole(folder: &Path) -> bool {
+    let has = |name: &str| kind(&folder.join(name)).is_some();
+    let has_folder =
+        |name: &str| kind(&super::real(&folder.join(name))) == Some(FileType::Directory);
+    has("HEAD") && (has("commondir") || has_folder("objects") && has_folder("refs"))
 }
 
 impl Shape {
     pub(super) fn of(folder: &Path) -> Self {
         let mut shape = Self::default();
-        for entry in names(folder) {
-            shape.see(&entry.file_name(), entry.file_type().ok());
+        match list(folder) {
+            Some(entries) => {
+                for entry in entries {
+                    shape.see(&entry.file_name(), entry.file_type().ok().into());
+                }
+            }
+            None => {
+                for name in PARTS {
+                    if let Some(kind) = kind(&folder.join(name)) {
+                        shape.see(OsStr::new(name), kind.into());
+                    }
+                }
+            }
         }
         shape.look_for_hook(folder);
         shape
     }
 
     /// Takes note of one name in the folder.
-    pub(super) fn see(&mut self, name: &OsStr, kind: Option<std::fs::FileType>) {
+    pub(super) fn see(&mut self, name: &OsStr, kind: Kind) {
         let bytes = name.as_encoded_bytes();
-        let is_folder = kind.is_some_and(|kind| kind.is_dir());
+        let is_folder = kind == Kind::Folder;
         match bytes.first() {
             Some(b'H' | b'h') => {
                 self.head |= is_head(name) && !is_folder;
-                self.hooks |= is(name, "hooks") && (is_folder || is_link(kind));
+                self.hooks |= is(name, "hooks") && (is_folder || kind == Kind::Link);
             }
             Some(b'O' | b'o') => self.objects |= is(name, "objects"),
             Some(b'R' | b'r') => self.refs |= is(name, "refs"),
@@ -54,6 +90,8 @@ impl Shape {
                 // A folder of that name is none of git's.
                 self.config |= !is_folder && (is(name, "config") || is(name, "config.worktree"));
             }
+            Some(b'D' | b'd') => self.trimmings |= is(name, "description") && !is_folder,
+            Some(b'I' | b'i') => self.trimmings |= is(name, "info") && is_folder,
             _ => {}
         }
     }
@@ -61,9 +99,17 @@ impl Shape {
     /// Looks into `hooks` where that decides something.
     pub(super) fn look_for_hook(&mut self, folder: &Path) {
         if self.hooks {
-            self.hook = names(&folder.join("hooks")).iter().any(|hook| {
-                is_hook_name(&hook.file_name()) && hook.file_type().is_ok_and(|kind| !kind.is_dir())
-            });
+            let Some(hooks) = list(&folder.join("hooks")) else {
+                // Whatever is in there.
+                self.hook = true;
+                return;
+            };
+            for hook in hooks {
+                let name = hook.file_name();
+                let is_file = hook.file_type().is_ok_and(|kind| !kind.is_dir());
+                self.hook |= is_file && is_hook_name(&name);
+                self.trimmings |= is_file && is_sample(&name);
+            }
         }
     }
 
@@ -72,6 +118,7 @@ impl Shape {
         let rest = self.objects || self.refs;
         self.head && (rest || self.common || self.config || self.hooks)
             || rest && (self.config || self.hook)
+            || self.config && self.trimmings
     }
 
     /// Whether any part of a repository is there.
@@ -92,8 +139,37 @@ impl Shape {
     }
 }
 
-fn is_link(kind: Option<std::fs::FileType>) -> bool {
-    kind.is_some_and(|kind| kind.is_symlink())
+/// As much as matters of what has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Folder,
+    Link,
+    Other,
+}
+
+impl From<Option<std::fs::FileType>> for Kind {
+    fn from(kind: Option<std::fs::FileType>) -> Self {
+        match kind {
+            Some(kind) if kind.is_dir() => Self::Folder,
+            Some(kind) if kind.is_symlink() => Self::Link,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<FileType> for Kind {
+    fn from(kind: FileType) -> Self {
+        match kind {
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// `pre-commit.sample` and the like, which git puts into a new repository.
+fn is_sample(name: &OsStr) -> bool {
+    name.as_encoded_bytes().ends_with(b".sample")
 }
 
 /// `HEAD` in any case, and `HEAD` with something behind it that is no letter.

@@ -1,14 +1,11 @@
 //! One folder of a tree, looked at for repositories.
 
 use super::is;
-use super::shape::Shape;
+use super::shape::{Shape, is_whole};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Of a git folder these are not looked into: they hold what git keeps, as many
-/// folders as a large project has.
-const KEPT: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
 /// The kernel's own trees, where the whole disk is a root.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -24,6 +21,9 @@ pub(super) type Stamp = Option<(u64, i64, i64)>;
 /// What a folder has.
 pub(super) struct Visit {
     pub(super) stamp: Stamp,
+    /// Whether what is in it stays hidden until its owner, who may also be the owner of
+    /// the commands, opens it.
+    pub(super) is_closed: bool,
     pub(super) is_repository: bool,
     pub(super) has_dot_git: bool,
     pub(super) folders: Vec<PathBuf>,
@@ -52,7 +52,8 @@ pub(super) fn stamp(folder: &Path) -> Option<Stamp> {
     Some(Some((stat.st_ino as u64, seconds, nanos)))
 }
 
-/// Lists a folder; none where that cannot be done.
+/// Lists a folder; none where there is none. One that cannot be listed is asked for the
+/// names that matter.
 #[expect(
     clippy::disallowed_methods,
     reason = "finds what to protect; a scope would refuse to look into some of it"
@@ -62,13 +63,22 @@ pub(super) fn visit(folder: &Path) -> Option<Visit> {
     let mut shape = Shape::default();
     let mut visit = Visit {
         stamp,
+        is_closed: false,
         is_repository: false,
         has_dot_git: false,
         folders: Vec::new(),
     };
-    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        visit.is_closed = is_ours(folder);
+        // Asked again each time.
+        visit.stamp = None;
+        visit.is_repository = Shape::of(folder).is_repository();
+        visit.has_dot_git = super::kind(&folder.join(".git")).is_some();
+        return Some(visit);
+    };
+    for entry in entries.flatten() {
         let (name, kind) = (entry.file_name(), entry.file_type().ok());
-        shape.see(&name, kind);
+        shape.see(&name, kind.into());
         visit.has_dot_git |= name == ".git";
         if kind.is_some_and(|kind| kind.is_dir()) {
             let path = folder.join(&name);
@@ -79,11 +89,24 @@ pub(super) fn visit(folder: &Path) -> Option<Visit> {
     }
     shape.look_for_hook(folder);
     visit.is_repository = shape.is_repository();
-    if visit.is_repository || folder.ends_with(".git") {
-        visit.folders.retain(|path| {
-            let name = path.file_name().unwrap_or_default();
-            !KEPT.iter().any(|kept| is(name, kept))
-        });
+    if folder.ends_with("objects") && folder.parent().is_some_and(is_whole) {
+        let is_kept = |path: &PathBuf| path.file_name().is_some_and(holds_objects);
+        visit.folders.retain(|path| !is_kept(path));
     }
     Some(visit)
+}
+
+/// Whether git keeps objects in a folder of that name below `objects`. Those are not
+/// looked into: a large project has many, and nobody else puts anything there.
+fn holds_objects(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    is(name, "pack")
+        || is(name, "info")
+        || bytes.len() == 2 && bytes.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Whether we could change who may list a folder.
+fn is_ours(folder: &Path) -> bool {
+    let owner = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_uid);
+    owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
 }

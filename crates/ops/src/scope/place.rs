@@ -16,6 +16,9 @@ pub struct Places {
     pub readable: Vec<PathBuf>,
     /// The person's home folder, where the secret places are.
     pub home: Option<PathBuf>,
+    /// Configurations of git that the environment names, beside the usual ones in
+    /// `home`.
+    pub git_configs: Vec<PathBuf>,
     /// haft's own folders: neither read nor written.
     pub own: Vec<PathBuf>,
     /// Folders and files that are never written. Relative ones start at

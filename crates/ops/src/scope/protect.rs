@@ -34,6 +34,7 @@ impl Protect {
         roots: &[Arc<Root>],
         own: &[PathBuf],
         home: Option<&Path>,
+        git_configs: &[PathBuf],
         listed: Vec<PathBuf>,
     ) -> Self {
         let mut entries = Vec::new();
@@ -61,10 +62,13 @@ impl Protect {
         }
         entries.sort();
         entries.dedup();
-        let registers = roots.iter().map(|root| Register::of(root.path()));
+        let registers: Vec<_> = roots.iter().map(|root| Register::of(root.path())).collect();
+        for register in &registers {
+            register.reads(git_configs);
+        }
         Self {
             entries,
-            registers: registers.collect(),
+            registers,
             home: home.map(Path::to_owned),
             detached: false,
         }

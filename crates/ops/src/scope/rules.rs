@@ -58,6 +58,7 @@ impl Guard {
             roots: more,
             readable,
             home,
+            git_configs,
             own,
             protect,
             temp,
@@ -111,7 +112,13 @@ impl Guard {
             .flat_map(|home| SECRET.iter().map(|secret| home.join(secret)))
             .filter_map(|secret| real(&secret).ok())
             .collect();
-        let protect = Protect::build(&roots, &own, homes.first().map(PathBuf::as_path), protect);
+        let protect = Protect::build(
+            &roots,
+            &own,
+            homes.first().map(PathBuf::as_path),
+            &git_configs,
+            protect,
+        );
         let temp = match temp {
             Some(PrivateTemp { folder, stands }) if rules.reading != Reading::Anywhere => {
                 Some(Temp::new(real(&folder)?, stands))

@@ -38,6 +38,7 @@ fn places(yard: &Yard, mode: Mode) -> Places {
         roots: Vec::new(),
         readable: Vec::new(),
         home: Some(yard.base.join("home")),
+        git_configs: Vec::new(),
         own: vec![yard.base.join("state")],
         protect: Vec::new(),
         temp: None,

@@ -30,6 +30,7 @@ impl Tree {
             roots: Vec::new(),
             readable: Vec::new(),
             home: None,
+            git_configs: Vec::new(),
             own,
             protect: Vec::new(),
             temp: None,

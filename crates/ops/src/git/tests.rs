@@ -1,0 +1,231 @@
+//! Which repositories are found, and what of them is guarded.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// A folder of its own for each test, which goes with it.
+struct Yard {
+    base: PathBuf,
+    _temp: tempfile::TempDir,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("work")).unwrap();
+        fs::create_dir_all(base.join("home")).unwrap();
+        Self { base, _temp: temp }
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.base.join(below)
+    }
+
+    fn file(&self, below: &str, text: &str) {
+        let path = self.path(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn folder(&self, below: &str) {
+        fs::create_dir_all(self.path(below)).unwrap();
+    }
+
+    /// What `git init --bare` makes.
+    fn repository(&self, below: &str) {
+        for folder in [
+            "objects/info",
+            "objects/pack",
+            "refs/heads",
+            "hooks",
+            "info",
+        ] {
+            self.folder(&format!("{below}/{folder}"));
+        }
+        self.file(&format!("{below}/HEAD"), "ref: refs/heads/main\n");
+        self.file(&format!("{below}/config"), "[core]\n\tbare = true\n");
+        self.file(&format!("{below}/description"), "unnamed\n");
+    }
+
+    fn register(&self) -> Register {
+        let register = Register::new(&self.path("work"));
+        register.look(Since::Start);
+        register
+    }
+
+    fn guarded(&self) -> Vec<PathBuf> {
+        self.register().guarded(Some(&self.path("home")))
+    }
+}
+
+#[test]
+fn a_repository_is_found_in_any_folder_that_git_does_not_keep_objects_in() {
+    let yard = Yard::new();
+    yard.file("work/lib/HEAD", "x");
+    yard.file("work/lib/config", "y");
+    yard.file("work/part/HEAD", "x");
+    yard.repository("work/whole");
+    let hidden = [
+        "lib/logs",
+        "lib/lfs",
+        "lib/refs",
+        "part/objects",
+        "part/objects/ab",
+        "part/objects/pack",
+        "whole/logs",
+        "whole/refs/heads",
+        "whole/lfs",
+        "whole/objects",
+        "whole/objects/abc",
+    ];
+    for at in hidden {
+        yard.repository(&format!("work/{at}/nested/.git"));
+    }
+    // These are left out, or a large project would take long.
+    yard.repository("work/whole/objects/ab/nested/.git");
+    let guarded = yard.guarded();
+    for at in hidden {
+        let hooks = yard.path(&format!("work/{at}/nested/.git/hooks"));
+        assert!(guarded.contains(&hooks), "{at}: {guarded:#?}");
+    }
+    let kept = yard.path("work/whole/objects/ab");
+    assert!(
+        !guarded.iter().any(|path| path.starts_with(&kept)),
+        "{guarded:#?}"
+    );
+}
+
+#[test]
+fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
+    let yard = Yard::new();
+    // Through a link that could be changed as well.
+    yard.file("work/real", "[core]\nhooksPath = of-home\n");
+    symlink("real", yard.path("work/link")).unwrap();
+    symlink(yard.path("work/link"), yard.path("home/.gitconfig")).unwrap();
+    yard.file("work/env", "[include]\npath = included\n");
+    yard.repository("work/tree/.git");
+    let register = yard.register();
+    register.reads(&[
+        yard.path("work/env"),
+        yard.path("elsewhere"),
+        "/dev/null".into(),
+    ]);
+    let home = yard.path("home");
+    let guarded = register.guarded(Some(&home));
+    for at in ["link", "real", "env", "included", "tree/of-home"] {
+        let path = yard.path(&format!("work/{at}"));
+        assert!(guarded.contains(&path), "{at}: {guarded:#?}");
+        assert!(register.covers(&path, Some(&home)), "{at}");
+    }
+    let is_outside = |path: &PathBuf| !path.starts_with(yard.path("work"));
+    assert!(!guarded.iter().any(is_outside), "{guarded:#?}");
+}
+
+#[test]
+fn a_home_in_the_root_has_its_configurations_guarded_before_they_are_there() {
+    let yard = Yard::new();
+    let register = yard.register();
+    let guarded = register.guarded(Some(&yard.path("work")));
+    for at in [".gitconfig", ".config/git/config"] {
+        assert!(
+            guarded.contains(&yard.path("work").join(at)),
+            "{guarded:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_repository_is_known_without_the_parts_that_git_asks_for() {
+    let yard = Yard::new();
+    yard.repository("work/srv");
+    let register = yard.register();
+    assert!(register.lost().is_empty());
+    for part in ["HEAD", "objects", "refs"] {
+        fs::rename(
+            yard.path("work/srv").join(part),
+            yard.path("work/srv").join(format!("x{part}")),
+        )
+        .unwrap();
+    }
+    assert_eq!(register.lost(), [yard.path("work/srv")]);
+    assert!(register.lost().is_empty(), "told twice");
+    // Somebody who looks for the first time finds it by any of the rest.
+    let config = yard.path("work/srv/config");
+    assert!(yard.guarded().contains(&config));
+    assert!(is_control(&config));
+    fs::remove_dir(yard.path("work/srv/info")).unwrap();
+    assert!(yard.guarded().contains(&config));
+    fs::remove_file(yard.path("work/srv/description")).unwrap();
+    assert!(!yard.guarded().contains(&config));
+    yard.file("work/srv/hooks/update.sample", "");
+    assert!(yard.guarded().contains(&config));
+}
+
+#[test]
+fn a_long_list_of_steps_is_read_to_its_end() {
+    let yard = Yard::new();
+    let list = "git/rebase-merge/git-rebase-todo";
+    let long = "x".repeat(3 << 20);
+    yard.file(
+        list,
+        &format!(
+            "pick 1 {long}\n{}exec evil\n  x last",
+            "# note\n".repeat(1 << 18)
+        ),
+    );
+    let commands = || -> Vec<String> {
+        let left = commands_left(&yard.path("git")).into_iter();
+        left.map(|(_, command)| command).collect()
+    };
+    assert_eq!(commands(), ["evil", "last"]);
+    let file = fs::File::options()
+        .write(true)
+        .open(yard.path(list))
+        .unwrap();
+    file.set_len(1 << 30).unwrap();
+    let found = commands();
+    assert!(
+        found.last().unwrap().contains("too long to read"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn hooks_begin_at_the_work_tree_that_a_configuration_names() {
+    let yard = Yard::new();
+    yard.repository("work/bare");
+    yard.file(
+        "work/bare/config",
+        "[core]\nworktree = ../tree\nhooksPath = .h\n",
+    );
+    yard.file("home/.gitconfig", "[core]\nhooksPath = .own\n");
+    yard.folder("work/tree");
+    let guarded = yard.guarded();
+    for at in ["tree/.h", "tree/.own"] {
+        assert!(
+            guarded.contains(&yard.path("work").join(at)),
+            "{guarded:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_pointer_that_is_turned_elsewhere_is_named_again() {
+    let yard = Yard::new();
+    let register = yard.register();
+    yard.repository("work/d");
+    yard.file("work/x/.git", "gitdir: ../d\n");
+    let pointer = yard.path("work/x/.git");
+    assert_eq!(register.look(Since::Command).new, [pointer.clone()]);
+    assert_eq!(register.look(Since::Command).new, [PathBuf::new(); 0]);
+    yard.repository("work/e");
+    yard.file("work/x/.git", "gitdir: ../e\n");
+    assert_eq!(register.look(Since::Command).new, [pointer.clone()]);
+    // What no pointer led to at that time is named itself.
+    yard.repository("work/f");
+    assert_eq!(register.look(Since::Command).new, [yard.path("work/f")]);
+    yard.file("work/x/.git", "gitdir: ../f\n");
+    assert_eq!(register.look(Since::Command).new, [pointer]);
+}
