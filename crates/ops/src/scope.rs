@@ -24,6 +24,7 @@ pub use mode::{FileRules, Mode, Reading, Writing};
 pub use mounts::{MountPoint, Seen};
 pub use place::Places;
 pub use root::Root;
+pub(crate) use root::{Identity, identity, identity_of, moved};
 pub use rules::SECRET;
 pub use temp::{PrivateTemp, Stands};
 

@@ -257,7 +257,7 @@ fn another_name_of_a_protected_file_is_protected() {
     });
 }
 
-const PLUGIN: &str = r#"import json, os, subprocess, sys
+pub(crate) const PLUGIN: &str = r#"import json, os, subprocess, sys
 for line in sys.stdin:
     message = json.loads(line)
     if message["type"] == "describe":

@@ -28,6 +28,7 @@ mod long;
 mod network;
 mod processes;
 mod protect;
+mod renames;
 mod turn;
 mod waiting;
 mod workspace;

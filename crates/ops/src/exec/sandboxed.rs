@@ -7,7 +7,7 @@ use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
 use crate::executor::{Program, Refusal};
 use crate::git::{self, Register, Since};
-use crate::scope::Closing;
+use crate::scope::{self, Closing, Identity, Root};
 use crate::{Result, private};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,9 @@ pub struct Sandbox {
     /// The repositories of each root. Walked at the first command: most sessions of
     /// a person run none.
     repositories: Vec<Arc<Register>>,
+    /// The work folder and the roots as the session began with them. Their names could
+    /// be made to lead elsewhere since; one that could not be opened is none.
+    opened: Vec<Option<Root>>,
     names: Arc<Mutex<Names>>,
     /// What was found of what rules close.
     found: Arc<Mutex<Found>>,
@@ -60,8 +63,16 @@ impl Sandbox {
     /// at the first command.
     #[must_use]
     pub fn new(helper: Helper, request: Request, moved_out: Option<PathBuf>) -> Self {
+        let mut request = request;
+        let real = |path: PathBuf| scope::real(&path).unwrap_or(path);
+        request.roots = roots(&request).drain(1..).map(real).collect();
+        request.work_dir = real(request.work_dir);
         let roots = roots(&request);
         Self {
+            opened: roots
+                .iter()
+                .map(|root| Root::open(root.clone()).ok())
+                .collect(),
             helper,
             request,
             moved_out,
@@ -135,6 +146,8 @@ impl Sandbox {
             crate::executor::cannot(program, Refusal::Unconfined, error.to_string())
         };
         let strength = enforcement.strength().map_err(refused)?;
+        let folders = self.folders();
+        self.check(folders.iter().map(|folder| scope::identity_of(folder)))?;
         private::folder(&self.request.temp).map_err(|source| {
             let folder = self.request.temp.display();
             let detail = format!("no folder for temporary files, {folder}: {source}");
@@ -160,11 +173,24 @@ impl Sandbox {
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
+        // What the plan found is what the supervisor insists on.
+        self.check(plan.found().map(|(_, found)| Some(found)))?;
         Ok(Confined {
             confinement: Confinement { strength, plan },
             enforcement,
             noticed,
         })
+    }
+
+    /// Makes sure that these are the folders that the session began with.
+    fn check(&self, found: impl Iterator<Item = Option<Identity>>) -> Result<()> {
+        for ((folder, opened), found) in self.folders().iter().zip(&self.opened).zip(found) {
+            match opened {
+                Some(opened) => opened.is_still(found)?,
+                None => return Err(scope::moved(folder)),
+            }
+        }
+        Ok(())
     }
 
     /// What rules close to a command that is about to start.
@@ -184,19 +210,11 @@ impl Sandbox {
 
     /// The work folder and the roots.
     fn folders(&self) -> Vec<PathBuf> {
-        let Request {
-            work_dir, roots, ..
-        } = &self.request;
-        std::iter::once(work_dir.clone())
-            .chain(roots.iter().map(|root| work_dir.join(root)))
-            .collect()
+        roots(&self.request)
     }
 
     fn is_in_roots(&self, path: &Path) -> bool {
-        let Request {
-            work_dir, roots, ..
-        } = &self.request;
-        path.starts_with(work_dir) || roots.iter().any(|root| path.starts_with(root))
+        self.folders().iter().any(|root| path.starts_with(root))
     }
 
     /// The confinement after the machine refused the one it was thought to be

@@ -97,7 +97,16 @@ pub(super) struct Before {
 enum State {
     Nothing,
     Link(Vec<u8>),
+    /// A link took the place of a folder above: what is there has another name, which
+    /// nobody watches.
+    Behind(PathBuf),
     There(Vec<(PathBuf, [i64; 5])>),
+}
+
+impl State {
+    fn is_behind(&self) -> bool {
+        matches!(self, Self::Behind(_))
+    }
 }
 
 impl Before {
@@ -176,6 +185,12 @@ impl Before {
     /// at again later, it tells what happened since.
     pub(super) fn compare(&mut self, out: Option<&Path>) -> Vec<Touched> {
         let mut touched = Vec::new();
+        let roots: Vec<_> = self.repositories.iter().map(|one| one.root()).collect();
+        // A link above the roots is no command's.
+        let is_ours = |link: &Path| {
+            let mut roots = roots.iter();
+            roots.any(|root| link.starts_with(root) && link != *root)
+        };
         for (Watched { path, why }, before) in &mut self.watched {
             let now = state(path);
             if now == *before {
@@ -183,11 +198,11 @@ impl Before {
             }
             let path = path.clone();
             touched.push(match (&*before, why) {
-                (State::Nothing, Why::Listed) => match out.and_then(|out| move_out(&path, out)) {
-                    Some(to) => Touched::MovedOut { path, to },
-                    None => Touched::Appeared { path },
-                },
-                (State::Nothing, Why::Control) => Touched::Appeared { path },
+                // Whatever the path is for, nobody wants it to lead elsewhere.
+                (State::Nothing, why) if *why == Why::Listed || now.is_behind() => {
+                    moved_out(path, &now, out, is_ours)
+                }
+                (State::Nothing, _) => Touched::Appeared { path },
                 (State::Link(target), Why::Listed) if put_back(&path, target, &now, out) => {
                     Touched::PutBack { path }
                 }
@@ -276,11 +291,31 @@ fn move_out(path: &Path, out: &Path) -> Option<PathBuf> {
     None
 }
 
+/// Moves out what appeared at a path, or the link that leads there now.
+fn moved_out(
+    path: PathBuf,
+    now: &State,
+    out: Option<&Path>,
+    is_ours: impl Fn(&Path) -> bool,
+) -> Touched {
+    let made = match now {
+        State::Behind(link) => link,
+        State::Nothing | State::Link(_) | State::There(_) => &path,
+    };
+    let out = out.filter(|_| is_ours(made));
+    match out.and_then(|out| move_out(made, out)) {
+        Some(to) => Touched::MovedOut { path, to },
+        None => Touched::Appeared { path },
+    }
+}
+
 /// Lets a link lead where it led; what took its place is moved out of the way.
 fn put_back(path: &Path, target: &[u8], now: &State, out: Option<&Path>) -> bool {
     let is_free = match now {
         State::Nothing => true,
         State::Link(_) | State::There(_) => out.and_then(|out| move_out(path, out)).is_some(),
+        // The folder that held it is gone.
+        State::Behind(_) => false,
     };
     is_free && place(path).is_some_and(|(folder, name)| symlinkat(target, folder, name).is_ok())
 }
@@ -305,7 +340,7 @@ fn copy_out(folder: &OwnedFd, name: &OsStr, to: &Path) -> bool {
 
 fn state(path: &Path) -> State {
     let Some((folder, name)) = place(path) else {
-        return State::Nothing;
+        return link_above(path).map_or(State::Nothing, State::Behind);
     };
     let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return State::Nothing;
@@ -323,6 +358,18 @@ fn state(path: &Path) -> State {
         }
         _ => State::There(vec![(PathBuf::new(), facts(&stat))]),
     }
+}
+
+/// The first link on the way to a path. It was real when it was looked for, so that
+/// somebody put the link there since.
+fn link_above(path: &Path) -> Option<PathBuf> {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let is_link = |folder: &&Path| {
+        statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
+    };
+    above.into_iter().find(is_link).map(Path::to_owned)
 }
 
 #[expect(

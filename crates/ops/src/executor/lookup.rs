@@ -110,12 +110,13 @@ pub(super) fn find(name: &OsStr, path: Option<&OsStr>, avoid: &[PathBuf], order:
 }
 
 /// Whether something lies in one of these folders. Where such a folder holds one of the
-/// system's, as the whole disk does, that one is the system's all the same.
+/// system's, as the whole disk does, that one is the system's all the same. A folder of
+/// the system that is itself among them is not.
 fn is_avoided(path: &Path, avoid: &[PathBuf]) -> bool {
     let path = where_it_is(path);
     avoid.iter().any(|folder| {
         let system = SYSTEM.iter().map(Path::new);
-        let mut held = system.filter(|system| system.starts_with(folder));
+        let mut held = system.filter(|system| system.starts_with(folder) && system != folder);
         path.starts_with(folder) && !held.any(|system| path.starts_with(system))
     })
 }
@@ -134,6 +135,16 @@ mod tests {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "#!/bin/sh\n").unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_the_system_that_may_be_written_is_not_the_systems() {
+        let avoids = |path: &str, folder: &str| is_avoided(Path::new(path), &[folder.into()]);
+        assert!(avoids("/opt/bin/tool", "/opt"));
+        assert!(avoids("/opt/a/bin/tool", "/opt/a"));
+        assert!(!avoids("/opt/bin/tool", "/"));
+        let both = [PathBuf::from("/"), PathBuf::from("/opt")];
+        assert!(is_avoided(Path::new("/opt/bin/tool"), &both));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// Changes with every change of what follows it.
-const MAGIC: [u8; 8] = *b"haftbox3";
+const MAGIC: [u8; 8] = *b"haftbox4";
 
 /// A thousand repositories of protected paths fit many times over.
 const MAX_BYTES: usize = 4 << 20;
@@ -53,6 +53,7 @@ impl Plan {
             &self.readable,
             &temp,
             &self.protected,
+            &self.pinned,
             &self.hidden,
             &self.closed,
             &self.sockets,
@@ -63,6 +64,10 @@ impl Plan {
                 body.extend(length(path.len()));
                 body.extend_from_slice(path);
             }
+        }
+        for (device, inode) in &self.identities {
+            body.extend(device.to_le_bytes());
+            body.extend(inode.to_le_bytes());
         }
         let mut bytes = length(body.len()).to_vec();
         bytes.append(&mut body);
@@ -189,15 +194,17 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         Ok([temp]) => temp,
         Err(_) => return Err(Error::Malformed("not one temp folder")),
     };
-    let plan = Plan {
+    let mut plan = Plan {
         reading,
         writing,
         roots,
+        identities: Vec::new(),
         readable,
         temp,
         protected: cursor.paths()?,
         // Of no use to who is confined.
         watched: Vec::new(),
+        pinned: cursor.paths()?,
         hidden: cursor.paths()?,
         closed: cursor.paths()?,
         sockets: cursor.paths()?,
@@ -208,6 +215,11 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
             memory,
         },
     };
+    for _ in &plan.roots {
+        let device = u64::from_le_bytes(cursor.array()?);
+        let inode = u64::from_le_bytes(cursor.array()?);
+        plan.identities.push((device, inode));
+    }
     if cursor.0.is_empty() {
         Ok(plan)
     } else {
@@ -224,10 +236,12 @@ pub(super) mod tests {
             reading: Reading::NotSecret,
             writing: Writing::Roots,
             roots: vec!["/work".into(), "/more".into()],
+            identities: vec![(1, 2), (3, u64::MAX)],
             readable: vec!["/out".into()],
             temp: "/private".into(),
             protected: vec!["/work/.git/hooks".into()],
             watched: Vec::new(),
+            pinned: vec!["/work/.husky".into()],
             hidden: vec![PathBuf::from(OsString::from_vec(b"/h\xff\n".to_vec()))],
             closed: vec!["/work/secrets".into()],
             sockets: vec!["/run".into()],

@@ -32,9 +32,18 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
         (Level::Full, Stage::Inner) => {
             // The command's umask is not for what is mounted on: it may leave nothing.
             let umask = rustix::process::umask(rustix::fs::Mode::empty());
+            // Each mount is held open until all are made, and a project with hundreds of
+            // repositories needs more of them than a process usually has.
+            let files = getrlimit(Resource::Nofile);
+            let all = Rlimit {
+                current: files.maximum,
+                maximum: files.maximum,
+            };
+            let _ = setrlimit(Resource::Nofile, all);
             let built = mounts::build(plan);
             rustix::process::umask(umask);
             built?;
+            setrlimit(Resource::Nofile, files).map_err(step("limit"))?;
             confine(plan, strength)?;
             die_with_parent()?;
             Ok(Entered {

@@ -71,10 +71,10 @@ pub(super) fn restrict(plan: &Plan, strength: Strength) -> Result<()> {
     let mut rules = rules.create().map_err(not_enforced)?;
 
     for path in readable(plan, strength.level)? {
-        rules = allow(rules, &path, read)?;
+        rules = allow(plan, rules, &path, read)?;
     }
     for path in writable(plan, strength.level) {
-        rules = allow(rules, &path, write)?;
+        rules = allow(plan, rules, &path, write)?;
     }
     let status = rules.restrict_self().map_err(not_enforced)?;
     if status.ruleset == RulesetStatus::FullyEnforced {
@@ -91,11 +91,17 @@ fn not_enforced(reason: impl ToString) -> Error {
     }
 }
 
-fn allow(rules: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated> {
+fn allow(
+    plan: &Plan,
+    rules: RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated> {
     // What is not there, or not for this user, needs no rule.
     let Ok(place) = PathFd::new(path) else {
         return Ok(rules);
     };
+    plan.is_same(path, &place)?;
     let is_folder = rustix::fs::fstat(&place)
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
     let rights = if is_folder {

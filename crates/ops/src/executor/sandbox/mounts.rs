@@ -109,6 +109,7 @@ fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
         return Ok(None);
     }
     let tree = clone_of(path).map_err(step("clone", path))?;
+    plan.is_same(path, &tree)?;
     if entry.used == Use::Temp {
         make_points(&tree, Path::new("."), &entry.points).map_err(step("mount point", path))?;
     }

@@ -35,19 +35,37 @@ pub(super) fn kind(path: &Path) -> Kind {
     }
 }
 
+/// How many links the kernel follows in one path.
+const LINKS: usize = 40;
+
 /// The path without links. What does not exist keeps its name below the real
-/// folder that it would be in.
+/// folder that it would be in, and a link to it leads there. Only one that leads in
+/// a circle stays.
+pub(super) fn real(path: &Path) -> PathBuf {
+    follow(path, LINKS)
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "mounts and rules are made for real paths; the scope that checks a caller's path is another thing"
 )]
-pub(super) fn real(path: &Path) -> PathBuf {
+fn follow(path: &Path, links: usize) -> PathBuf {
     if let Ok(found) = std::fs::canonicalize(path) {
         return found;
     }
-    match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => real(parent).join(name),
-        _ => path.to_owned(),
+    let Some(parent) = path.parent() else {
+        return path.to_owned();
+    };
+    let mut folder = follow(parent, links);
+    let Some(name) = path.file_name() else {
+        // It ends in `..`, in a folder that is not there.
+        folder.pop();
+        return folder;
+    };
+    let place = folder.join(name);
+    match (std::fs::read_link(&place), links.checked_sub(1)) {
+        (Ok(target), Some(left)) => follow(&folder.join(target), left),
+        _ => place,
     }
 }
 

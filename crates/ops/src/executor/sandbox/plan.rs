@@ -2,7 +2,8 @@
 
 use super::places::{self, Kind};
 use super::{Error, Level, Limits, Network, Result};
-use crate::scope::{FileRules, Reading, Writing};
+use crate::scope::{self, FileRules, Identity, Reading, Writing};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What a plan is made from. There are no defaults: the caller states each
@@ -50,10 +51,16 @@ pub struct Plan {
     pub(super) writing: Writing,
     /// The work folder first.
     pub(super) roots: Vec<PathBuf>,
+    /// Which folder each of them was when the plan was made: a name can be made to
+    /// lead elsewhere before the command starts.
+    pub(super) identities: Vec<Identity>,
     pub(super) readable: Vec<PathBuf>,
     pub(super) temp: PathBuf,
     pub(super) protected: Vec<PathBuf>,
     pub(super) watched: Vec<Watched>,
+    /// Folders in the roots that lead to what is watched. Renamed, they would take it
+    /// out of sight.
+    pub(super) pinned: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// Hidden as well, but where that cannot be done inside a root a person has said
     /// yes to the command.
@@ -94,9 +101,13 @@ impl Plan {
             return Err(Error::Unconfined);
         }
         let mut roots = Vec::new();
+        let mut identities = Vec::new();
         for root in std::iter::once(Path::new("")).chain(request.roots.iter().map(PathBuf::as_path))
         {
-            roots.push(folder(&request.work_dir.join(root), "is not a folder")?);
+            let root = folder(&request.work_dir.join(root), "is not a folder")?;
+            let identity = scope::identity_of(&root).ok_or_else(|| changed(&root))?;
+            identities.push(identity);
+            roots.push(root);
         }
         let temp = folder(&request.temp, "is no private temp folder")?;
         let readable: Vec<_> = existing(request.readable.iter().map(|path| places::real(path)));
@@ -130,11 +141,6 @@ impl Plan {
             let path = roots
                 .first()
                 .map_or_else(|| entry.clone(), |work| work.join(entry));
-            // A link on the way could be made to lead elsewhere.
-            let on_the_way = path.ancestors().skip(1).filter(|above| in_roots(above));
-            for link in on_the_way.filter(|above| places::kind(above) == Kind::Link) {
-                named.push((link.to_owned(), Why::Control));
-            }
             named.push((path, Why::Listed));
         }
         let home = request.homes.first().map(PathBuf::as_path);
@@ -152,8 +158,23 @@ impl Plan {
             };
             named.push((path, why));
         }
+        // A link on the way could be made to lead elsewhere.
+        let on_the_way: BTreeSet<PathBuf> = named
+            .iter()
+            .flat_map(|(path, _)| ancestors_in(&roots, path))
+            .map(Path::to_owned)
+            .collect();
+        let links = on_the_way
+            .iter()
+            .filter(|above| places::kind(above) == Kind::Link);
         let mut protected = Vec::new();
-        let mut watched = Vec::new();
+        let mut watched: Vec<Watched> = links
+            .filter_map(|link| {
+                let path = places::real(link.parent()?).join(link.file_name()?);
+                let why = Why::Control;
+                Some(Watched { path, why })
+            })
+            .collect();
         for (path, why) in named {
             // The name itself, in its real folder: a link there can be read
             // through but not pinned by a mount, so it is watched.
@@ -164,7 +185,14 @@ impl Plan {
             match places::kind(&name) {
                 Kind::Folder | Kind::File => protected.push(name),
                 Kind::Link => {
-                    protected.extend(existing(std::iter::once(places::real(&name))));
+                    let target = places::real(&name);
+                    match places::kind(&target) {
+                        Kind::Folder | Kind::File => protected.push(target),
+                        // What is made there is obeyed as well.
+                        Kind::Nothing => watched.push(Watched { path: target, why }),
+                        // Links in a circle lead nowhere.
+                        Kind::Link => {}
+                    }
                     watched.push(Watched { path: name, why });
                 }
                 Kind::Nothing => watched.push(Watched { path: name, why }),
@@ -182,6 +210,15 @@ impl Plan {
         watched.retain(|watched| in_roots(&watched.path));
         watched.sort();
         watched.dedup_by(|one, other| one.path == other.path);
+        let pinned: BTreeSet<&Path> = watched
+            .iter()
+            .flat_map(|watched| ancestors_in(&roots, &watched.path))
+            .collect();
+        let pinned = pinned
+            .into_iter()
+            .filter(|path| places::kind(path) == Kind::Folder)
+            .map(Path::to_owned)
+            .collect();
 
         let sockets = places::SOCKETS
             .iter()
@@ -192,10 +229,12 @@ impl Plan {
             reading,
             writing,
             roots,
+            identities,
             readable,
             temp,
             protected,
             watched,
+            pinned,
             hidden: existing(all.into_iter()),
             closed: existing(request.closed.iter().cloned()),
             sockets: existing(sockets)
@@ -241,6 +280,21 @@ impl Plan {
         roots.chain([self.temp.clone()]).chain(shared).collect()
     }
 
+    /// The roots, and which folder each of them was when the plan was made.
+    pub(crate) fn found(&self) -> impl Iterator<Item = (&Path, Identity)> {
+        let roots = self.roots.iter().map(PathBuf::as_path);
+        roots.zip(self.identities.iter().copied())
+    }
+
+    /// Makes sure that what was opened under the name of a root is that root.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_same(&self, path: &Path, opened: impl rustix::fd::AsFd) -> Result<()> {
+        match self.found().find(|(root, _)| *root == path) {
+            Some((_, expected)) if scope::identity(opened) != Some(expected) => Err(changed(path)),
+            _ => Ok(()),
+        }
+    }
+
     /// The work folder.
     #[must_use]
     pub fn work_dir(&self) -> &Path {
@@ -266,6 +320,27 @@ fn folder(path: &Path, reason: &'static str) -> Result<PathBuf> {
             path: path.to_owned(),
             reason,
         })
+    }
+}
+
+/// The folders above a path that lie in a root and are none themselves.
+pub(super) fn ancestors_in<'a>(
+    roots: &'a [PathBuf],
+    path: &'a Path,
+) -> impl Iterator<Item = &'a Path> {
+    let inside = |folder: &Path| {
+        let mut around = roots.iter();
+        around.any(|root| folder.starts_with(root) && folder != root)
+    };
+    path.ancestors()
+        .skip(1)
+        .take_while(move |folder| inside(folder))
+}
+
+pub(super) fn changed(path: &Path) -> Error {
+    Error::Unusable {
+        path: path.to_owned(),
+        reason: "changed while the command was being started",
     }
 }
 

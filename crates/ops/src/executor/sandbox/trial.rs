@@ -261,10 +261,14 @@ fn sample() -> Plan {
         reading: Reading::NotSecret,
         writing: Writing::Nothing,
         roots: vec![PathBuf::from("/")],
+        identities: crate::scope::identity_of(Path::new("/"))
+            .into_iter()
+            .collect(),
         readable: Vec::new(),
         temp,
         protected: Vec::new(),
         watched: Vec::new(),
+        pinned: Vec::new(),
         hidden: Vec::new(),
         closed: Vec::new(),
         sockets: Vec::new(),

@@ -1,0 +1,152 @@
+//! Names that a command makes lead elsewhere: of the folders it may write, and of
+//! places where git or a person would find what it made.
+
+use crate::bed::{Bed, Level, beds_at, in_each};
+use crate::git::PLUGIN;
+use crate::turn;
+use serde_json::json;
+
+fn free(bed: &Bed, script: &str) {
+    let made = bed.free(script);
+    assert!(made.status.success(), "{script}: {made:?}");
+}
+
+/// A work folder inside another root can be renamed by a command, and a link put in
+/// its place.
+#[test]
+fn a_root_inside_another_leads_nowhere_else() {
+    let _turn = turn::shared();
+    for swap in [
+        "cd ../..; mv org org2 && ln -s ../out org",
+        "cd ..; mv app app2 && ln -s ../../out/app app",
+        "cd ../..; mv org org2 && mkdir org && ln -s ../../out/app org/app",
+    ] {
+        in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+            bed.user(&format!("tools: {{roots: [{}]}}\n", bed.at("work")));
+            bed.file("work/org/app/x", "");
+            bed.file("out/app/x", "");
+            let mut server = bed.serve_with(&["--dir", &bed.at("work/org/app")]);
+            assert_eq!(server.bash("ls").text, "x\n");
+            let swapped = server.bash(swap);
+            let next = server.bash("echo pwned >> f; echo wrote");
+            assert!(!bed.has("out/app/f"), "{}: {swap}: {next:?}", bed.name());
+            if bed.is_full() {
+                assert!(bed.has("work/org/app/f"), "{swap}: {swapped:?} {next:?}");
+                return;
+            }
+            assert!(
+                next.is_error
+                    && next.has("org/app was moved, replaced or removed while haft was running"),
+                "{}: {swap}: {next:?}",
+                bed.name()
+            );
+            // Put back, it is the same folder again.
+            free(
+                bed,
+                "if test -e org2; then rm -rf org && mv org2 org; else rm -f org/app && mv org/app2 org/app; fi",
+            );
+            let back = server.bash("echo fine >> f; echo wrote");
+            assert!(back.text.contains("wrote"), "{}: {back:?}", bed.name());
+            assert!(bed.has("work/org/app/f"));
+        });
+    }
+}
+
+const HOOK: &str = "printf '#!/bin/sh\\necho ran >> %s\\n' \"$PWD/ran\" > hh/_/pre-commit; chmod +x hh/_/pre-commit";
+
+/// Something that is not there is also made by making a folder above it a link.
+#[test]
+fn a_missing_place_cannot_be_led_to() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+        bed.file("home/plugin.py", PLUGIN);
+        bed.user(&format!(
+            "tools:\n  protect: [deep/er/file, deeper/er/file]\n  plugins:\n    - {{path: /usr/bin/python3, args: [{}]}}\n",
+            bed.at("home/plugin.py")
+        ));
+        free(
+            bed,
+            "git init -q . && git config core.hooksPath .husky/_ && git config include.path ../cfg/extra && mkdir .husky && touch .husky/kept",
+        );
+        let mut server = bed.serve_with(&["--approve", "auto"]);
+        let name = bed.name();
+        let hook = format!("mv .husky hh; mkdir -p hh/_; {HOOK}; ln -s hh .husky; true");
+        let answer = server.bash(&hook);
+        assert!(!bed.has("work/.husky/_/pre-commit"), "{name}: {answer:?}");
+        if bed.is_full() {
+            assert!(bed.has("work/.husky/kept"), "{name}: {answer:?}");
+        } else {
+            assert!(
+                answer.has(".husky/_ must not be written"),
+                "{name}: {answer:?}"
+            );
+        }
+        free(
+            bed,
+            "git -c user.name=n -c user.email=e commit -q --allow-empty -m x && ! test -e ran",
+        );
+        let answer =
+            server.bash("mkdir c2; printf '[core]\\nhooksPath = c2\\n' > c2/extra; ln -s c2 cfg");
+        assert!(
+            answer.has("cfg/extra must not be written"),
+            "{name}: {answer:?}"
+        );
+        assert!(!bed.has("work/cfg"), "{name}");
+        let made = |at: &str| format!("mkdir -p x9/er; echo evil > x9/er/file; ln -s x9 {at}");
+        let answer = server.bash(&made("deep"));
+        assert!(
+            answer.has("deep/er/file must not be written"),
+            "{name}: {answer:?}"
+        );
+        let what = made("deeper");
+        let answer = server.tool("make", &json!({ "what": what }));
+        assert!(
+            answer.has("deeper/er/file must not be written"),
+            "{name}: {answer:?}"
+        );
+        // A link deeper down, and a link to a link.
+        let answer = server.bash("mkdir deep; ln -s ../x9/er deep/er");
+        assert!(
+            answer.has("deep/er/file must not be written"),
+            "{name}: {answer:?}"
+        );
+        free(bed, "rmdir deep");
+        let answer = server.bash("ln -s x9 x8; ln -s x8 deep");
+        assert!(
+            answer.has("deep/er/file must not be written"),
+            "{name}: {answer:?}"
+        );
+        assert!(
+            !bed.has("work/deep/er/file") && !bed.has("work/deeper"),
+            "{name}"
+        );
+        assert_eq!(bed.read("work/x9/er/file"), "evil\n", "{name}");
+    });
+}
+
+/// A link to nothing is no reason to run no command, and where it leads counts.
+#[test]
+fn a_link_to_nothing_is_watched_where_it_leads() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+        let name = bed.name();
+        free(
+            bed,
+            "git init -q . && rm -rf .git/hooks && ln -s ../githooks .git/hooks && ln -s round .git/round && git config core.hooksPath .git/round",
+        );
+        let mut server = bed.serve();
+        assert_eq!(server.bash("echo fine").text, "fine\n", "{name}");
+        free(bed, "git config --unset core.hooksPath");
+        let answer = server.bash("mkdir githooks; echo evil > githooks/pre-commit");
+        assert!(
+            answer.has("githooks must not be written"),
+            "{name}: {answer:?}"
+        );
+        assert!(!bed.has("work/githooks"), "{name}");
+        // A command makes one itself.
+        let answer = server.bash("mkdir sub; cd sub; ln -s nowhere .git");
+        assert!(!answer.is_error, "{name}: {answer:?}");
+        let mut inner = bed.serve_with(&["--dir", &bed.at("work/sub")]);
+        assert_eq!(inner.bash("echo fine").text, "fine\n", "{name}");
+    });
+}
