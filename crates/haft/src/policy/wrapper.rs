@@ -170,9 +170,14 @@ fn is_loader(name: &str) -> bool {
 /// Whether a word names a program by a file that is open or running, such as
 /// `/proc/self/exe`: which program that is cannot be known.
 fn is_open_file(word: &Word, name: &str) -> bool {
-    let mut folders = word.prefix().split('/').filter(|part| !matches!(*part, "" | "."));
+    let mut folders = word
+        .prefix()
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."));
     let is_special = word.prefix().starts_with('/')
-        && folders.next().is_some_and(|folder| matches!(folder, "proc" | "dev"));
+        && folders
+            .next()
+            .is_some_and(|folder| matches!(folder, "proc" | "dev"));
     let has_path = word.prefix().contains('/') || word.suffix().contains('/');
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
     is_special || (has_path && (name == "exe" || is_number))
@@ -211,7 +216,10 @@ pub(super) fn inside(command: &Simple, documents: &[Option<Word>]) -> Result<Vec
         return Err(format!("the name of a command is not literal{start}"));
     };
     if is_open_file(first, name) {
-        return Err(format!("the program behind \"{}\" is not known", first.prefix()));
+        return Err(format!(
+            "the program behind \"{}\" is not known",
+            first.prefix()
+        ));
     }
     if let Some(inside) = shells::inside(name, rest, command, documents) {
         return inside;

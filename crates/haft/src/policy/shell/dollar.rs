@@ -185,10 +185,8 @@ impl Reader<'_> {
                     '$' => {
                         reader.script.numbers.evaluates = true;
                         // What a command prints, or the words of a function.
-                        reader.script.numbers.unknown |= matches!(
-                            reader.peek(),
-                            Some('(' | '{' | '@' | '*' | '0'..='9')
-                        );
+                        reader.script.numbers.unknown |=
+                            matches!(reader.peek(), Some('(' | '{' | '@' | '*' | '0'..='9'));
                         reader.dollar(&mut ignored, Quote::Double)?;
                     }
                     '`' => {

@@ -454,7 +454,11 @@ fn hostile_text_costs_little() {
     // What a line becomes is counted, and not only what it is.
     for line in [
         format!("ls {}", "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ".repeat(4_000)),
-        format!("find . {}{}", "-exec ls {} + ".repeat(32), "a ".repeat(60_000)),
+        format!(
+            "find . {}{}",
+            "-exec ls {} + ".repeat(32),
+            "a ".repeat(60_000)
+        ),
         format!("{}ls {}", "nice ".repeat(30), "a ".repeat(60_000)),
         format!("ls {}", "a ".repeat(70_000)),
     ] {

@@ -36,7 +36,6 @@ const RUN: &[&str] = &[
     "mkdir a 'a -exec zap {} +'; cd 'a -exec zap {} +'; find $PWD",
     // Text that is evaluated as a number.
     "[[ 'a[$(zap x)]' -eq 0 ]]",
-    "[[ a[\\$\\(zap\\ x\\)] -eq 0 ]]",
     "[[ \"a[\"'$(zap x)]' -eq 0 ]]",
     "[[ 'a[$(zap x)]' =~ .* ]]; ((BASH_REMATCH))",
     "x='b[$(zap x >&2)]'; a=([x]=1)",
@@ -102,6 +101,7 @@ const RUN: &[&str] = &[
 const WOULD: &[&str] = &[
     "ionice -c\"$NOPE\" 3 zap x",
     "wait -np 'a[$(zap x)]'",
+    "[[ a[\\$\\(zap\\ x\\)] -eq 0 ]]",
     "git rebase -x 'zap x' HEAD~1",
     "git rebase -qx 'zap x' HEAD~1",
     "git rebase -fx 'zap x' HEAD~1",

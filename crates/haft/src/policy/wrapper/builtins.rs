@@ -289,7 +289,9 @@ fn wait(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         ..NONE
     };
     // A process that is not literal cannot be told from an option.
-    let options = words.iter().take_while(|word| word.prefix().starts_with('-'));
+    let options = words
+        .iter()
+        .take_while(|word| word.prefix().starts_with('-'));
     if options.count() == 0 {
         return match words.iter().any(|word| word.has(&['['])) {
             true => Err(unclear(name)),

@@ -102,11 +102,13 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
             }
             None if word.splits() => return Err(unclear(name)),
             // It may be an option that runs the words behind it, if something can end them.
-            None if EXEC.iter().any(|option| word.can_be(option)) && can_end(behind) => match behind.first() {
-                Some(next) if next.known().is_none() => return Err(unclear(name)),
-                Some(next) => !next.prefix().starts_with(['-', '(', ')', '!', ',']),
-                None => false,
-            },
+            None if EXEC.iter().any(|option| word.can_be(option)) && can_end(behind) => {
+                match behind.first() {
+                    Some(next) if next.known().is_none() => return Err(unclear(name)),
+                    Some(next) => !next.prefix().starts_with(['-', '(', ')', '!', ',']),
+                    None => false,
+                }
+            }
             None => false,
         };
         if !runs {
@@ -133,7 +135,8 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
 
 /// Whether a command of at least one word can end in these words.
 fn can_end(words: &[Word]) -> bool {
-    let is_end = |word: &Word| word.splits() || word.is_pattern() || word.can_be(";") || word.can_be("+");
+    let is_end =
+        |word: &Word| word.splits() || word.is_pattern() || word.can_be(";") || word.can_be("+");
     words.iter().skip(1).any(is_end)
 }
 

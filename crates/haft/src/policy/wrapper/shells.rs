@@ -123,9 +123,9 @@ fn shell(
         for letter in letters.chars() {
             match letter {
                 'o' | 'O' => {
-                    let value = rest
-                        .split_first()
-                        .filter(|(word, _)| word.known().is_some_and(|text| !text.starts_with("hist")));
+                    let value = rest.split_first().filter(|(word, _)| {
+                        word.known().is_some_and(|text| !text.starts_with("hist"))
+                    });
                     (_, rest) = value.ok_or_else(|| unclear(name))?;
                 }
                 'c' if on => takes_text = true,
