@@ -29,7 +29,11 @@ pub(crate) fn read(line: &str) -> Line {
 /// A program with its arguments, which no shell looks at.
 pub(crate) fn program(argv: &[String]) -> Line {
     let mut script = Script::default();
-    if !argv.is_empty() {
+    let size = argv.iter().map(|word| word.len() + 1).sum::<usize>();
+    if let Err(why) = script.charge(size) {
+        script.note(why);
+        script.fault(why);
+    } else if !argv.is_empty() {
         script.commands.push(Simple {
             words: argv.iter().map(Word::literal).collect(),
             input: Input::Inherited,
@@ -48,6 +52,7 @@ fn finished(mut script: Script) -> Line {
         if let Some(why) = wrapper::obstacle(&command.words) {
             script.note(&why);
         }
+        script.moves |= moves(&command.words);
         if let Err(why) = look_into(&command, &mut script) {
             script.note(&why);
             script.fault(why);
@@ -62,6 +67,9 @@ fn finished(mut script: Script) -> Line {
     if at < script.commands.len() {
         return finished(script);
     }
+    if script.moves && script.relies {
+        script.fault("a variable for a folder gets another value");
+    }
     Line {
         commands: script
             .commands
@@ -71,6 +79,25 @@ fn finished(mut script: Script) -> Line {
         obstacle: script.obstacle,
         unreadable: script.unreadable,
     }
+}
+
+/// Whether a command can change what HOME, PWD, OLDPWD or TMPDIR holds to something that
+/// is not one word.
+fn moves(words: &[Word]) -> bool {
+    let names = |word: &Word| {
+        ["HOME", "PWD", "OLDPWD", "TMPDIR"]
+            .iter()
+            .any(|name| word.prefix().starts_with(name))
+    };
+    let is_one_word = |word: &Word| {
+        let text = word.known();
+        text.is_some_and(|text| !text.contains(char::is_whitespace))
+    };
+    let changes_folder = words
+        .first()
+        .and_then(Word::known)
+        .is_some_and(|name| matches!(name, "cd" | "pushd" | "popd"));
+    words.iter().any(names) || (changes_folder && !words.iter().all(is_one_word))
 }
 
 fn look_into(command: &Simple, script: &mut Script) -> Result<(), String> {
@@ -92,6 +119,9 @@ fn look_into(command: &Simple, script: &mut Script) -> Result<(), String> {
             Inside::Line(line, dialect) => script.read(&line, dialect, depth),
             Inside::Hidden(hidden) => read_hidden(hidden, depth, script),
             Inside::Evaluates => script.evaluate(),
+            Inside::Assigns(value) => script.assign(&value),
+            Inside::Exports => script.export(),
+            Inside::Relies => script.relies = true,
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ mod cursor;
 mod dollar;
 mod grammar;
 mod heredoc;
+mod number;
 mod redirect;
 mod word;
 
@@ -19,6 +20,7 @@ pub(super) use grammar::{is_run, run_by};
 pub(super) use word::Word;
 
 use cursor::Reader;
+use number::Numbers;
 
 /// Why reading stopped.
 pub(super) type Stop = &'static str;
@@ -26,7 +28,9 @@ pub(super) type Stop = &'static str;
 /// Maximum nesting of substitutions, groups and texts inside other texts.
 pub(super) const DEPTH: usize = 40;
 /// Maximum number of characters read, counting text that is read again.
-const WORK: usize = 8 << 20;
+const WORK: usize = 4 << 20;
+/// Maximum size of a text in bytes. No program can be given a longer word.
+const LONGEST: usize = 128 << 10;
 /// What a word counts, in characters, when it is copied.
 const WORD: usize = 64;
 /// Maximum number of simple commands.
@@ -91,10 +95,12 @@ pub(super) struct Script {
     pub(super) obstacle: Option<String>,
     /// The first reason why some command could not be made out.
     pub(super) unreadable: Option<String>,
-    /// The shell evaluates a variable as arithmetic or as the name of another one.
-    evaluates: bool,
-    /// Quoted text that runs a command when it is evaluated like that.
-    subscript: bool,
+    /// What the shell evaluates as arithmetic or as the name of a variable.
+    numbers: Numbers,
+    /// A variable that holds a folder gets another value.
+    pub(super) moves: bool,
+    /// A variable that holds a folder is taken for a single word.
+    pub(super) relies: bool,
     /// Characters read so far.
     work: usize,
 }
@@ -125,11 +131,18 @@ impl Script {
 
     /// Takes a command whose words are part of one that was taken before.
     pub(super) fn push_again(&mut self, command: Simple) -> Result<(), Stop> {
-        self.work = self.work.saturating_add(command.words.len() * WORD);
-        if self.work > WORK {
-            return Err(TOO_LARGE);
-        }
+        let size: usize = command.words.iter().map(|word| WORD + word.len()).sum();
+        self.charge(size)?;
         self.push(command)
+    }
+
+    /// Counts characters before they are read or copied.
+    pub(super) fn charge(&mut self, size: usize) -> Result<(), Stop> {
+        self.work = self.work.saturating_add(size);
+        match self.work > WORK {
+            true => Err(TOO_LARGE),
+            false => Ok(()),
+        }
     }
 
     /// Reads a text that a shell runs, at this depth.
@@ -151,6 +164,11 @@ impl Script {
         depth: usize,
         read: impl FnOnce(&mut Reader<'_>) -> Result<(), Stop>,
     ) {
+        if text.len() > LONGEST {
+            self.note(TOO_LARGE);
+            self.fault(TOO_LARGE);
+            return;
+        }
         let ended =
             Reader::new(text, dialect, depth, self).and_then(|mut reader| read(&mut reader));
         if let Err(why) = ended {
@@ -162,13 +180,25 @@ impl Script {
 
     /// The shell evaluates a variable as arithmetic.
     pub(super) fn evaluate(&mut self) {
-        self.evaluates = true;
+        self.numbers.evaluates = true;
+        self.check_evaluation();
+    }
+
+    /// A variable gets the value in a word.
+    pub(super) fn assign(&mut self, value: &Word) {
+        self.numbers.assign_word(value);
+        self.check_evaluation();
+    }
+
+    /// A command like `export` is given what a program prints.
+    pub(super) fn export(&mut self) {
+        self.numbers.exports = true;
         self.check_evaluation();
     }
 
     fn check_evaluation(&mut self) {
-        if self.evaluates && self.subscript {
-            self.fault("quoted text could run a command when the shell evaluates it as a number");
+        if let Some(why) = self.numbers.fault() {
+            self.fault(why);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod lines;
 mod spellings;
+mod zap;
 
 use super::*;
 use std::path::{Path, PathBuf};

@@ -23,6 +23,7 @@ const WRAPPERS: &[&str] = &[
     "capsh",
     "catchsegv",
     "chronic",
+    "choom",
     "chroot",
     "chrt",
     "command",
@@ -47,6 +48,7 @@ const WRAPPERS: &[&str] = &[
     "ksh",
     "linux32",
     "linux64",
+    "logsave",
     "ltrace",
     "mksh",
     "newgrp",
@@ -71,6 +73,7 @@ const WRAPPERS: &[&str] = &[
     "sh",
     "source",
     "ssh",
+    "ssh-agent",
     "start-stop-daemon",
     "stdbuf",
     "strace",
@@ -84,6 +87,7 @@ const WRAPPERS: &[&str] = &[
     "tmux",
     "torsocks",
     "toybox",
+    "uclampset",
     "unbuffer",
     "unshare",
     "valgrind",
@@ -147,11 +151,36 @@ pub(super) fn obstacle(words: &[Word]) -> Option<String> {
     if name == "find" && any(FIND) {
         return Some("\"find\" acts on what it finds".to_owned());
     }
+    // A line that git could not be followed in is not analysed anyway.
+    if name == "git" && programs::git(words.get(1..)?).is_ok_and(|inside| !inside.is_empty()) {
+        return Some("\"git\" runs another command".to_owned());
+    }
     None
 }
 
 fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl")
+    WRAPPERS.contains(&name) || is_loader(name)
+}
+
+/// The program that loads programs.
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld.so") || (name.starts_with("ld-") && name.contains(".so"))
+}
+
+/// Whether a word names a program by a file that is open or running, such as
+/// `/proc/self/exe`: which program that is cannot be known.
+fn is_open_file(word: &Word, name: &str) -> bool {
+    let mut folders = word
+        .prefix()
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."));
+    let is_special = word.prefix().starts_with('/')
+        && folders
+            .next()
+            .is_some_and(|folder| matches!(folder, "proc" | "dev"));
+    let has_path = word.prefix().contains('/') || word.suffix().contains('/');
+    let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
+    is_special || (has_path && (name == "exe" || is_number))
 }
 
 /// Something that a command runs.
@@ -165,6 +194,12 @@ pub(super) enum Inside {
     Hidden(Hidden),
     /// A variable, as arithmetic.
     Evaluates,
+    /// A variable gets a value that is in this word.
+    Assigns(Word),
+    /// What a program prints becomes variables.
+    Exports,
+    /// A folder in a variable is taken for one word.
+    Relies,
 }
 
 /// The commands that a command runs. An error says why they are not known.
@@ -180,6 +215,12 @@ pub(super) fn inside(command: &Simple, documents: &[Option<Word>]) -> Result<Vec
         };
         return Err(format!("the name of a command is not literal{start}"));
     };
+    if is_open_file(first, name) {
+        return Err(format!(
+            "the program behind \"{}\" is not known",
+            first.prefix()
+        ));
+    }
     if let Some(inside) = shells::inside(name, rest, command, documents) {
         return inside;
     }

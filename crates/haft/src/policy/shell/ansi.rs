@@ -44,6 +44,8 @@ impl Reader<'_> {
                 self.at -= 1;
                 self.digits(8, 3).unwrap_or(0) & 0xff
             }
+            // Versions of bash differ in where `\x{70}` ends.
+            'x' if self.raw() == Some('{') => return Err("\\x{ in $'…'"),
             'x' => return Ok(self.coded(2)),
             'u' => return Ok(self.coded(4)),
             'U' => return Ok(self.coded(8)),

@@ -1,6 +1,7 @@
 //! Brace expansion: `{a,b}c` is the two words `ac` and `bc`.
 
 use super::word::Item;
+use super::{Script, Stop};
 
 /// Maximum number of words that one word becomes.
 const WORDS: usize = 64;
@@ -8,17 +9,21 @@ const WORDS: usize = 64;
 const NESTED: usize = 8;
 
 /// Expands a word. One whose braces are not certain becomes unknown.
-pub(super) fn expand(items: &[Item]) -> Vec<Vec<Item>> {
+pub(super) fn expand(items: &[Item], script: &mut Script) -> Result<Vec<Vec<Item>>, Stop> {
     let braces = items.iter().filter(|item| **item == Item::Plain('{'));
     match braces.count() {
-        0 => return vec![items.to_vec()],
+        0 => return Ok(vec![items.to_vec()]),
         1..=WORDS => {}
-        _ => return vec![vec![Item::Hole { splits: true }]],
+        _ => return Ok(vec![vec![Item::Hole { splits: true }]]),
     }
-    match expanded(items, 0) {
+    // The words that it can become are counted before they are made.
+    let commas = items.iter().filter(|item| **item == Item::Plain(','));
+    let most = 1 << commas.count().min(WORDS.ilog2() as usize);
+    script.charge(items.len().saturating_mul(most))?;
+    Ok(match expanded(items, 0) {
         Ok(words) => words,
         Err(Uncertain) => vec![vec![Item::Hole { splits: true }]],
-    }
+    })
 }
 
 struct Uncertain;

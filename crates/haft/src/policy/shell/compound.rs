@@ -2,7 +2,8 @@
 
 use super::cursor::{Reader, is_meta};
 use super::grammar::Ends;
-use super::word::plain;
+use super::number::Numbers;
+use super::word::{Item, plain};
 use super::{Dialect, Stop};
 
 const RESERVED: &str = "a reserved word of the shell";
@@ -134,9 +135,14 @@ impl Reader<'_> {
                         None | Some('&' | '|' | '(' | ')') => {
                             return Err("an operator in the words of a loop");
                         }
-                        _ => self.items(Vec::new())?,
+                        _ => {
+                            let items = self.items(Vec::new())?;
+                            self.script.numbers.assign(&items);
+                        }
                     };
                 }
+            } else {
+                self.script.numbers.unknown = true;
             }
         }
         self.blanks();
@@ -199,6 +205,9 @@ impl Reader<'_> {
     fn condition(&mut self) -> Result<(), Stop> {
         let mut begins = true;
         let mut items = Vec::new();
+        // What is evaluated here, or is kept in BASH_REMATCH.
+        let mut operands = Numbers::default();
+        let mut keeps = false;
         loop {
             let c = self.peek().ok_or("a condition ([[) that does not end")?;
             if begins {
@@ -208,10 +217,18 @@ impl Reader<'_> {
                 let word = self.condition_word();
                 if word == "]]" {
                     let _ = self.take_both(']', ']');
+                    if operands.evaluates || keeps {
+                        let numbers = &mut self.script.numbers;
+                        numbers.bracket |= operands.bracket;
+                        numbers.dollar |= operands.dollar;
+                        numbers.unknown |= operands.unknown;
+                        numbers.evaluates |= operands.evaluates;
+                    }
                     return Ok(());
                 }
                 let evaluates = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
-                self.script.evaluates |= evaluates.contains(&word.as_str());
+                operands.evaluates |= evaluates.contains(&word.as_str());
+                keeps |= word == "=~";
             }
             self.bump();
             begins = is_meta(c);
@@ -221,8 +238,15 @@ impl Reader<'_> {
                 '<' | '>' if self.peek() == Some('(') => {
                     self.process_substitution()?;
                 }
-                c if begins || matches!(c, '*' | '?' | '[' | '{' | '}' | '~') => {}
+                '[' => operands.bracket = true,
+                c if begins || matches!(c, '*' | '?' | '{' | '}' | '~') => {}
                 c => self.part(c, &mut items)?,
+            }
+            // A dollar sign that nothing follows begins nothing.
+            let is_alone = c == '$' && items == [Item::Quoted('$')];
+            if !is_alone || matches!(self.peek(), Some('\\' | '\'' | '"')) {
+                self.script.numbers.look_at(&items);
+                operands.assign(&items);
             }
             items.clear();
         }

@@ -1,7 +1,7 @@
 //! The position in a text, and what is shared by everything that reads it.
 
 use super::heredoc::Pending;
-use super::{DEPTH, Dialect, Script, Stop, TOO_DEEP, TOO_LARGE, WORK};
+use super::{DEPTH, Dialect, Script, Stop, TOO_DEEP};
 
 /// Reads one text.
 pub(in crate::policy) struct Reader<'s> {
@@ -26,10 +26,7 @@ impl<'s> Reader<'s> {
         if depth > DEPTH {
             return Err(TOO_DEEP);
         }
-        script.work = script.work.saturating_add(text.len());
-        if script.work > WORK {
-            return Err(TOO_LARGE);
-        }
+        script.charge(text.len())?;
         if text.contains('\0') {
             return Err("a NUL character");
         }

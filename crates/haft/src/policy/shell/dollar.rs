@@ -2,10 +2,13 @@
 
 use super::cursor::Reader;
 use super::grammar::Ends;
+use super::number::evaluates;
 use super::word::{Item, Quote};
 use super::{Dialect, Stop};
 
 const DOLLAR: &str = "an expansion or substitution ($)";
+/// Variables that hold a folder, whose name is taken to have no blank in it.
+pub(super) const FOLDERS: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR"];
 const TICK: &str = "a command substitution (`)";
 
 impl Reader<'_> {
@@ -29,11 +32,15 @@ impl Reader<'_> {
                 self.bump();
                 if self.take('(') {
                     self.arithmetic()?;
-                    false
-                } else {
-                    self.substitution()?;
-                    !is_quoted
+                    items.push(Item::Number);
+                    return Ok(());
                 }
+                self.substitution()?;
+                if !is_quoted {
+                    items.push(Item::Output);
+                    return Ok(());
+                }
+                false
             }
             Some('[') => return Err("old arithmetic ($[)"),
             Some('{') => {
@@ -43,8 +50,14 @@ impl Reader<'_> {
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                while self.peek().is_some_and(is_name) {
+                let mut name = String::new();
+                while let Some(c) = self.peek().filter(|c| is_name(*c)) {
+                    name.push(c);
                     self.bump();
+                }
+                if !is_quoted && FOLDERS.contains(&name.as_str()) {
+                    items.push(Item::Folder);
+                    return Ok(());
                 }
                 !is_quoted
             }
@@ -124,25 +137,35 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        let body = self.since(start);
+        let body = self.since(start).replace("\\\n", "");
         let body = body.strip_suffix('}').unwrap_or(&body);
         if body.ends_with("@P") {
             return Err("an expansion that runs what a variable holds (@P)");
         }
-        let name: String = body
+        let inner = match body.strip_prefix(['#', '!']) {
+            Some(inner) if !inner.is_empty() => inner,
+            _ => body,
+        };
+        let name: String = inner
             .chars()
             .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
             .collect();
-        if body.contains('=') {
-            self.sets(&name);
-        }
-        let operator = body.get(name.len()..).unwrap_or_default();
-        let mut behind = operator.chars();
-        self.script.evaluates |= match behind.next() {
-            Some('[' | '!') => true,
-            Some(':') => !matches!(behind.next(), Some('-' | '=' | '?' | '+')),
-            _ => false,
+        let operator = inner.get(name.len()..).unwrap_or_default();
+        let operator = match name.is_empty() {
+            true => operator.strip_prefix(['@', '*']).unwrap_or(operator),
+            false => operator,
         };
+        let is_indirect = body.starts_with('!') && !matches!(operator, "[@]" | "[*]");
+        if body.contains('=') {
+            if is_indirect {
+                return Err("a value for a variable whose name is not literal");
+            }
+            self.sets(&name);
+            self.script.numbers.bracket |= operator.contains(['[', '\\']);
+            self.script.numbers.dollar |= operator.contains(['$', '`', '\\', '\'']);
+            self.script.numbers.unknown = true;
+        }
+        self.script.numbers.evaluates |= is_indirect || evaluates(operator);
         Ok(body.contains('@'))
     }
 
@@ -160,12 +183,21 @@ impl Reader<'_> {
                     ')' if reader.take(')') => return Ok(()),
                     ')' => return Err("two parentheses that are not arithmetic"),
                     '$' => {
-                        reader.script.evaluates = true;
+                        reader.script.numbers.evaluates = true;
+                        // What a command prints, or the words of a function.
+                        reader.script.numbers.unknown |=
+                            matches!(reader.peek(), Some('(' | '{' | '@' | '*' | '0'..='9'));
                         reader.dollar(&mut ignored, Quote::Double)?;
                     }
-                    '`' => reader.backticks(Quote::Double)?,
+                    '`' => {
+                        reader.script.numbers.evaluates = true;
+                        reader.script.numbers.unknown = true;
+                        reader.backticks(Quote::Double)?;
+                    }
                     '\'' | '"' | '\\' => return Err("a quote in arithmetic"),
-                    c if c.is_ascii_alphabetic() || c == '_' => reader.script.evaluates = true,
+                    c if c.is_ascii_alphabetic() || c == '_' => {
+                        reader.script.numbers.evaluates = true;
+                    }
                     _ => {}
                 }
             }

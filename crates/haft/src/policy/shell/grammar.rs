@@ -1,6 +1,7 @@
 //! Lists, pipelines and simple commands.
 
 use super::cursor::{Reader, is_meta};
+use super::dollar::FOLDERS;
 use super::redirect::Redirected;
 use super::word::{Item, Word, assigned, is_open_subscript, plain};
 use super::{Dialect, Hidden, Input, Simple, Stop};
@@ -227,11 +228,12 @@ impl Reader<'_> {
                     self.take_word("time");
                     self.blanks();
                     // Other options than these are for the program of that name.
-                    if self.peek() == Some('-') {
+                    while self.peek() == Some('-') {
                         let known = self.take_both('-', 'p') || self.take_both('-', '-');
                         if !known || !self.peek().is_none_or(is_meta) {
                             return Err("options of time");
                         }
+                        self.blanks();
                     }
                     return self.after_prefix();
                 }
@@ -293,7 +295,7 @@ impl Reader<'_> {
                 if let Some((name, value)) = assigned(&items) {
                     assigns = true;
                     self.note("an assignment");
-                    self.script.evaluates |= NUMBERS.contains(&name.as_str())
+                    self.script.numbers.evaluates |= NUMBERS.contains(&name.as_str())
                         || items.get(name.len()) == Some(&Item::Plain('['));
                     self.assign(&name, value);
                     continue;
@@ -321,6 +323,8 @@ impl Reader<'_> {
 
     /// A variable gets a value.
     fn assign(&mut self, name: &str, value: &[Item]) {
+        self.script.moves |= FOLDERS.contains(&name);
+        self.script.numbers.assign(value);
         let value = self.word(value);
         match run_by(name, value.known()) {
             Ok(hidden) => self.script.hidden.extend(hidden),
@@ -330,6 +334,7 @@ impl Reader<'_> {
 
     /// A variable gets a value that is not known.
     pub(super) fn sets(&mut self, name: &str) {
+        self.script.moves |= FOLDERS.contains(&name);
         if let Err(why) = run_by(name, None) {
             self.script.fault(why);
         }

@@ -89,7 +89,9 @@ impl Reader<'_> {
                 body.push('\n');
             }
             let word = if pending.literal {
-                self.script.subscript |= body.contains("[$") || body.contains("[`");
+                let numbers = &mut self.script.numbers;
+                numbers.subscript |= body.contains("[$") || body.contains("[`");
+                numbers.quoted |= body.contains(['$', '`']);
                 Word::literal(body)
             } else {
                 self.inner(&body)?.document_text()?

@@ -18,6 +18,18 @@ pub(in crate::policy) struct Word {
     splits: bool,
     /// Whether it is a pattern: it can become several names, each like it, or none.
     pattern: bool,
+    /// What is unknown in it, where that makes a difference.
+    source: Source,
+}
+
+/// Where the unknown part of a word comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Any,
+    /// All of it is what a command prints.
+    Output,
+    /// It begins with a folder that a well-known variable holds; the rest is known.
+    Folder,
 }
 
 impl Word {
@@ -26,6 +38,7 @@ impl Word {
             text: text.into(),
             splits: false,
             pattern: false,
+            source: Source::Any,
         }
     }
 
@@ -35,6 +48,7 @@ impl Word {
             text: HOLE.to_string(),
             splits: true,
             pattern: false,
+            source: Source::Any,
         }
     }
 
@@ -91,7 +105,28 @@ impl Word {
             text: self.text.replace(mark, &HOLE.to_string()),
             splits: self.splits,
             pattern: self.pattern,
+            source: Source::Any,
         }
+    }
+
+    /// Whether all of it is what a command prints.
+    pub(in crate::policy) fn is_output(&self) -> bool {
+        self.source == Source::Output
+    }
+
+    /// Whether it begins with a well-known folder.
+    pub(in crate::policy) fn is_folder(&self) -> bool {
+        self.source == Source::Folder
+    }
+
+    /// Whether one of these characters is in it.
+    pub(in crate::policy) fn has(&self, characters: &[char]) -> bool {
+        self.text.contains(characters)
+    }
+
+    /// The size of its text.
+    pub(in crate::policy) fn len(&self) -> usize {
+        self.text.len()
     }
 }
 
@@ -111,6 +146,12 @@ pub(super) enum Item {
     Hole { splits: bool },
     /// A part of a pattern of file names.
     Pattern,
+    /// What a command prints, not in quotes.
+    Output,
+    /// The value of a variable that holds a folder, not in quotes.
+    Folder,
+    /// The result of arithmetic.
+    Number,
 }
 
 /// How a part of a text is quoted.
@@ -154,7 +195,7 @@ impl Reader<'_> {
             self.bump();
             self.part(c, &mut items)?;
         }
-        self.check_subscript(&items);
+        self.script.numbers.look_at(&items);
         Ok(items)
     }
 
@@ -171,7 +212,7 @@ impl Reader<'_> {
             '$' => self.dollar(items, Quote::None)?,
             '`' => {
                 self.backticks(Quote::None)?;
-                items.push(Item::Hole { splits: true });
+                items.push(Item::Output);
             }
             '*' | '?' => {
                 self.note(PATTERN);
@@ -275,20 +316,6 @@ impl Reader<'_> {
         Item::Quoted(c)
     }
 
-    /// Notes text that would run a command as the subscript of an array.
-    fn check_subscript(&mut self, items: &[Item]) {
-        let mut open = None;
-        for item in items {
-            match item {
-                Item::Plain('[') | Item::Quoted('[') => open = Some(item),
-                Item::Plain(']') | Item::Quoted(']') => open = None,
-                Item::Quoted('$' | '`') if open.is_some() => self.script.subscript = true,
-                _ => {}
-            }
-        }
-        self.script.subscript |= open == Some(&Item::Quoted('['));
-    }
-
     /// The words of `name=( … )`, behind the parenthesis.
     fn array(&mut self) -> Result<(), Stop> {
         if self.dialect == Dialect::Posix {
@@ -307,10 +334,17 @@ impl Reader<'_> {
                     '(' => return Err("a parenthesis in an array"),
                     _ => {
                         let start = reader.at;
-                        reader.items(Vec::new())?;
+                        let items = reader.items(Vec::new())?;
                         if reader.at == start {
                             return Err("a redirection in an array");
                         }
+                        let mut value = items.as_slice();
+                        if items.first() == Some(&Item::Plain('[')) {
+                            reader.script.numbers.evaluates = true;
+                            let end = items.iter().position(|item| *item == Item::Plain(']'));
+                            value = end.and_then(|end| items.get(end..)).unwrap_or(value);
+                        }
+                        reader.script.numbers.assign(value);
                     }
                 }
             }
@@ -319,9 +353,10 @@ impl Reader<'_> {
 
     /// The words that parts become: several where braces are expanded.
     pub(super) fn words(&mut self, items: &[Item]) -> Result<Vec<Word>, Stop> {
-        let lists = brace::expand(items);
+        let lists = brace::expand(items, self.script)?;
         if self.dialect == Dialect::Posix && lists.len() != 1 {
-            return Err("braces in text for sh");
+            // Some expand braces and some do not.
+            return Ok(vec![Word::unknown()]);
         }
         Ok(lists.iter().map(|items| self.word(items)).collect())
     }
@@ -365,8 +400,19 @@ impl Reader<'_> {
                     word.text.push(HOLE);
                     word.splits |= splits;
                 }
+                Item::Output | Item::Folder => {
+                    word.text.push(HOLE);
+                    word.splits = true;
+                }
+                Item::Number => word.text.push(HOLE),
             }
         }
+        let is_single = word.text.matches(HOLE).count() == 1;
+        word.source = match items.first() {
+            Some(Item::Output) if items.len() == 1 => Source::Output,
+            Some(Item::Folder) if is_single => Source::Folder,
+            _ => Source::Any,
+        };
         word
     }
 }

@@ -374,7 +374,8 @@ proptest! {
 
 #[test]
 fn hostile_text_costs_little() {
-    let many = |piece: &str| piece.repeat((1 << 20) / piece.len());
+    // A longer text is not read at all.
+    let many = |piece: &str| piece.repeat(130_000 / piece.len());
     for piece in [
         "(",
         "$(",
@@ -437,6 +438,9 @@ fn hostile_text_costs_little() {
         "&>f ",
         "- ",
         "-S",
+        "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ",
+        "nice ",
+        "{aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h} ",
     ] {
         let text = many(piece);
         let start = Instant::now();
@@ -446,6 +450,23 @@ fn hostile_text_costs_little() {
         // Well below a second where the machine is idle; what grows with the square of
         // the length takes hours.
         assert!(took < Duration::from_secs(30), "{piece:?} took {took:?}");
+    }
+    // What a line becomes is counted, and not only what it is.
+    for line in [
+        format!("ls {}", "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ".repeat(4_000)),
+        format!(
+            "find . {}{}",
+            "-exec ls {} + ".repeat(32),
+            "a ".repeat(60_000)
+        ),
+        format!("{}ls {}", "nice ".repeat(30), "a ".repeat(60_000)),
+        format!("ls {}", "a ".repeat(70_000)),
+    ] {
+        assert!(line.len() < 150_000);
+        let read = line::read(&line);
+        assert!(read.unreadable.is_some(), "{:?}", line.get(..40));
+        let words: usize = read.commands.iter().map(Vec::len).sum();
+        assert!(words < 200_000, "{words} words");
     }
     // Each level doubles the escapes, so that deep ones are long.
     let mut line = "rm x".to_owned();

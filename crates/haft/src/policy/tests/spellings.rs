@@ -511,7 +511,7 @@ const ORDINARY: &[&str] = &[
     "PAGER=cat git log -1",
     "read -r -p 'name? ' n; echo \"$n\"",
     "ls # rm x",
-    "git $X",
+    "npm $X",
     "kill %1",
     "GIT_CONFIG_GLOBAL=/dev/null git log",
     "n=$(wc -l < f); echo $((n + 1))",
@@ -527,15 +527,20 @@ const ORDINARY: &[&str] = &[
 /// Runs a line in the shell and says whether `rm` was run: a fake one, which only leaves
 /// a mark.
 fn runs_rm(line: &str) -> bool {
+    runs("rm", line)
+}
+
+/// Runs a line in the shell and says whether the fake program of this name was run.
+pub(super) fn runs(program: &str, line: &str) -> bool {
     let folder = tempfile::TempDir::new().unwrap();
     let (work, home) = (folder.path().join("work"), folder.path().join("home"));
     let bin = home.join("bin");
     std::fs::create_dir_all(&work).unwrap();
     std::fs::create_dir_all(&bin).unwrap();
     let mark = folder.path().join("mark");
-    let rm = bin.join("rm");
-    std::fs::write(&rm, format!("#!/bin/sh\n: > '{}'\n", mark.display())).unwrap();
-    std::fs::set_permissions(&rm, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let fake = bin.join(program);
+    std::fs::write(&fake, format!("#!/bin/sh\n: > '{}'\n", mark.display())).unwrap();
+    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(work.join("x"), "").unwrap();
     let line = line.replace("@/", &format!("{}/", bin.display()));
     let mut child = Command::new("/usr/bin/timeout")
@@ -637,10 +642,12 @@ fn a_word_that_a_rule_compares_must_be_literal() {
         ("xargs git", Deny),
         ("alias g=git; ls", Deny),
         ("$G push", Deny),
-        ("git --x=$X", Verdict::Ask),
+        ("git --x=$X", Deny),
         ("git status $X", Verdict::Ask),
         ("git add *.rs", Verdict::Ask),
-        ("git c*", Verdict::Ask),
+        ("git c*", Deny),
+        ("git $'\\x{70}ush'", Deny),
+        ("npm $X", Verdict::Ask),
         ("ls $X", Verdict::Ask),
     ] {
         assert_eq!(bash(&rules, line), wanted, "{line}");

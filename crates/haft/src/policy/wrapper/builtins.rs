@@ -27,7 +27,12 @@ pub(super) fn inside(name: &str, words: &[Word]) -> Option<Result<Vec<Inside>, S
         "declare" | "typeset" | "local" | "readonly" | "export" => declare(name, words),
         "unset" => variables(name, words),
         "let" => evaluate(name, words),
-        "printf" | "test" | "[" | "wait" => named(name, words),
+        "printf" => printf(name, words),
+        "test" | "[" => test(name, words),
+        "wait" => wait(name, words),
+        "set" => set(name, words),
+        "shopt" => shopt(name, words),
+        "getopts" => Ok(vec![Inside::Assigns(Word::unknown())]),
         "enable" | "bind" | "complete" | "compgen" => loaded(name, words),
         "fc" => Err(unknown(name)),
         _ => return None,
@@ -69,13 +74,26 @@ fn alias(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         let Some((_, value)) = text.split_once('=') else {
             continue;
         };
+        // The value becomes part of the text, so it must be one command and nothing else.
+        let is_plain = |c: char| c.is_alphanumeric() || " _-./=:,@+%".contains(c);
+        let first = value.split(' ').find(|word| !word.is_empty());
+        let is_command =
+            first.is_some_and(|first| !first.contains('=') && !RESERVED.contains(&first));
+        if !is_command || !value.chars().all(is_plain) {
+            return Err("an alias is more than one command of literal words".to_owned());
+        }
         let mut words: Vec<Word> = value.split_whitespace().map(Word::literal).collect();
         words.push(Word::unknown());
-        inside.push(Inside::Line(value.to_owned(), Dialect::Bash));
         inside.push(Inside::Words(words));
     }
     Ok(inside)
 }
+
+/// Words of the shell's grammar.
+const RESERVED: &[&str] = &[
+    "time", "if", "then", "else", "elif", "fi", "for", "select", "while", "until", "do", "done",
+    "case", "esac", "in", "function", "coproc",
+];
 
 /// `hash -p PROGRAM NAME`: the name runs the program from now on.
 fn hash(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
@@ -108,6 +126,7 @@ fn mapfile(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         inside.push(Inside::Words(words));
     }
     inside.extend(variables(name, parsed.command)?);
+    inside.push(Inside::Assigns(Word::unknown()));
     Ok(inside)
 }
 
@@ -135,7 +154,9 @@ fn read(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     for word in arrays.filter_map(|(_, value)| value.as_ref()) {
         variable(name, word)?;
     }
-    variables(name, parsed.command)
+    let mut inside = variables(name, parsed.command)?;
+    inside.push(Inside::Assigns(Word::unknown()));
+    Ok(inside)
 }
 
 fn variables(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
@@ -168,16 +189,24 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     for word in words {
         // A number is evaluated, and so is the name of another variable.
         let letters = word.prefix().strip_prefix(['-', '+']).unwrap_or_default();
-        if letters.contains(['i', 'n']) || word.prefix().contains('[') {
+        if letters.contains('n') && name != "export" {
+            return Err(format!("\"{name}\" gives a variable another name"));
+        }
+        if letters.contains('i') || word.prefix().contains('[') {
             inside.push(Inside::Evaluates);
         }
         let Some((variable, value)) = assignment(word) else {
             match word.known() {
                 Some(text) if text.contains(['$', '`']) => return Err(unclear(name)),
-                None if name != "export" => return Err(unclear(name)),
+                None if name == "export" && word.is_output() => {
+                    inside.push(Inside::Exports);
+                    continue;
+                }
+                None => return Err(unclear(name)),
                 _ => continue,
             }
         };
+        inside.push(Inside::Assigns(word.clone()));
         if variable.contains(['$', '`']) {
             return Err(unclear(name));
         }
@@ -202,27 +231,117 @@ fn evaluate(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     }
 }
 
-/// `-v NAME` and `-p NAME`.
-fn named(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
-    let option = if name == "wait" { "-p" } else { "-v" };
-    for (at, word) in words.iter().enumerate() {
-        if word.known() == Some(option) {
-            let Some(next) = words.get(at + 1) else {
-                continue;
-            };
-            return variables(name, std::slice::from_ref(next));
-        } else if let Some(glued) = word.prefix().strip_prefix(option)
-            && name == "printf"
-            && at == 0
-        {
-            return variables(name, &[Word::literal(glued)]);
+/// `printf -v NAME FORMAT …`.
+fn printf(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
+    let Some((first, rest)) = words.split_first() else {
+        return Ok(Vec::new());
+    };
+    if first.splits() || first.is_pattern() {
+        return Err(unclear(name));
+    }
+    let (target, values) = if let Some(glued) = first.prefix().strip_prefix("-v") {
+        match (glued, first.known().is_some(), rest.split_first()) {
+            (_, false, _) => return Err(unclear(name)),
+            ("", true, Some((target, values))) => (target.clone(), values),
+            ("", true, None) => return Ok(Vec::new()),
+            (glued, true, _) => (Word::literal(glued), rest),
         }
-        // Behind its format `printf` has no options.
-        if name == "printf" {
-            break;
+    } else if first.can_be("-v") {
+        // The format may be the option.
+        match rest.split_first() {
+            Some((target, values)) if !values.is_empty() => (target.clone(), values),
+            _ => return Ok(Vec::new()),
+        }
+    } else {
+        return Ok(Vec::new());
+    };
+    let mut inside = variables(name, std::slice::from_ref(&target))?;
+    inside.extend(values.iter().cloned().map(Inside::Assigns));
+    Ok(inside)
+}
+
+/// `test -v NAME`.
+fn test(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
+    let mut inside = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if word.splits() {
+            inside.push(Inside::Evaluates);
+        } else if word.can_be("-v")
+            && let Some(next) = words.get(at + 1)
+        {
+            match next.known() {
+                Some(_) if word.known().is_some() || next.has(&['[']) => {
+                    inside.extend(variables(name, std::slice::from_ref(next))?);
+                }
+                Some(_) => {}
+                None => inside.push(Inside::Evaluates),
+            }
         }
     }
-    Ok(Vec::new())
+    Ok(inside)
+}
+
+/// `wait -p NAME`.
+fn wait(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
+    let spec = Spec {
+        flags: "fn",
+        values: "p",
+        ..NONE
+    };
+    // A process that is not literal cannot be told from an option.
+    let options = words
+        .iter()
+        .take_while(|word| word.prefix().starts_with('-'));
+    if options.count() == 0 {
+        return match words.iter().any(|word| word.has(&['['])) {
+            true => Err(unclear(name)),
+            false => Ok(Vec::new()),
+        };
+    }
+    let parsed = options::parse(name, words, &spec)?;
+    let targets = parsed.options.into_iter().filter_map(|(_, value)| value);
+    variables(name, &targets.collect::<Vec<_>>())
+}
+
+/// History expansion would change the text that follows.
+fn set(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
+    let mut rest = words;
+    while let Some((word, behind)) = rest.split_first() {
+        let text = word.known().ok_or_else(|| unclear(name))?;
+        let Some(letters) = text.strip_prefix(['-', '+']) else {
+            break;
+        };
+        rest = behind;
+        if text == "--" || letters.is_empty() {
+            break;
+        }
+        if letters.contains('H') {
+            return Err(HISTORY.to_owned());
+        }
+        for _ in letters.matches('o') {
+            let Some((option, after)) = rest.split_first() else {
+                break;
+            };
+            let option = option.known().ok_or_else(|| unclear(name))?;
+            if option.starts_with("hist") {
+                return Err(HISTORY.to_owned());
+            }
+            rest = after;
+        }
+    }
+    Ok(rest.iter().cloned().map(Inside::Assigns).collect())
+}
+
+const HISTORY: &str = "the shell replaces ! in the text that follows";
+
+fn shopt(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
+    match texts(name, words)?
+        .iter()
+        .any(|text| matches!(*text, "history" | "histexpand"))
+    {
+        true => Err(HISTORY.to_owned()),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Builtins that load code or run text in some of their options.

@@ -78,6 +78,9 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
         }
         if options && prefix == "--" && is_known {
             options = false;
+        } else if options && word.known() == Some("-") && spec.extra == Extra::Assignments {
+            // `env -` is `env -i`, and ends the options.
+            options = false;
         } else if options && prefix.starts_with("--") {
             let (option, value) = match prefix.split_once('=') {
                 Some((option, _)) => (option, true),
@@ -123,8 +126,14 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
                 parsed.set.extend(setting(variable, value)?);
             }
         } else if parsed.operands.len() < spec.operands {
-            if prefix.is_empty() && !is_known {
-                return Err(unclear(name));
+            if prefix.is_empty() && !is_known && options {
+                if name != "timeout" {
+                    return Err(unclear(name));
+                }
+                // It may be an option too, with or without a value.
+                let later = [1, 2].into_iter().filter_map(|at| behind.get(at..));
+                let later = later.map(|words| Inside::Words(words.to_vec()));
+                parsed.set.extend(later);
             }
             options = false;
             parsed.operands.push(word);
@@ -157,6 +166,9 @@ fn letters<'w>(
                 (next.clone(), rest)
             } else if is_known {
                 (Word::literal(glued), behind)
+            } else if glued.is_empty() {
+                // If it is nothing, the value is in the next word.
+                return None;
             } else {
                 (Word::unknown(), behind)
             };

@@ -16,18 +16,12 @@ pub(super) fn inside(name: &str, words: &[Word]) -> Option<Result<Vec<Inside>, S
 }
 
 fn env(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
-    let mut rest = words;
-    while let Some((first, behind)) = rest.split_first()
-        && first.known() == Some("-")
-    {
-        rest = behind;
-    }
     let splits = |word: &Word| {
         let prefix = word.prefix();
-        prefix.starts_with("--split") || (prefix.starts_with('-') && prefix.contains('S'))
+        prefix.starts_with("--split") || split_string(prefix).is_some()
     };
-    let Some((first, behind)) = rest.split_first().filter(|(first, _)| splits(first)) else {
-        let parsed = options::parse(name, rest, &table::ENV)?;
+    let Some((first, behind)) = words.split_first().filter(|(first, _)| splits(first)) else {
+        let parsed = options::parse(name, words, &table::ENV)?;
         if parsed.has("S") || parsed.has("split-string") {
             return Err(unclear(name));
         }
@@ -38,10 +32,7 @@ fn env(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let glued = match option.split_once('=') {
         Some((_, text)) if option.starts_with("--") => Some(text),
         _ if option.starts_with("--") => None,
-        _ => option
-            .split_once('S')
-            .map(|(_, text)| text)
-            .filter(|text| !text.is_empty()),
+        _ => split_string(option).filter(|text| !text.is_empty()),
     };
     let (text, behind) = match (glued, behind.split_first()) {
         (Some(text), _) => (text, behind),
@@ -59,6 +50,17 @@ fn env(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     again.extend(behind.iter().cloned());
     // Each round takes two words and leaves a shorter text.
     env(name, &again)
+}
+
+/// What follows the S in options of one letter, if one of them is -S. The rest of the
+/// word behind u and C is their value.
+fn split_string(option: &str) -> Option<&str> {
+    let letters = option.strip_prefix('-')?;
+    let (flags, text) = letters.split_once('S')?;
+    flags
+        .chars()
+        .all(|flag| table::ENV.flags.contains(flag))
+        .then_some(text)
 }
 
 fn xargs(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
@@ -88,18 +90,25 @@ const EXEC: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
+    let mut copied = 0;
     let mut rest = words;
     while let Some((word, behind)) = rest.split_first() {
         rest = behind;
         let runs = match word.known() {
             Some(text) => EXEC.contains(&text),
+            None if word.is_folder() => {
+                inside.push(Inside::Relies);
+                false
+            }
             None if word.splits() => return Err(unclear(name)),
-            // It may be an option that runs the words behind it.
-            None if EXEC.iter().any(|option| word.can_be(option)) => match behind.first() {
-                Some(next) if next.known().is_none() => return Err(unclear(name)),
-                Some(next) => !next.prefix().starts_with(['-', '(', ')', '!', ',']),
-                None => false,
-            },
+            // It may be an option that runs the words behind it, if something can end them.
+            None if EXEC.iter().any(|option| word.can_be(option)) && can_end(behind) => {
+                match behind.first() {
+                    Some(next) if next.known().is_none() => return Err(unclear(name)),
+                    Some(next) => !next.prefix().starts_with(['-', '(', ')', '!', ',']),
+                    None => false,
+                }
+            }
             None => false,
         };
         if !runs {
@@ -109,6 +118,10 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         let command = behind
             .get(..ends.unwrap_or(behind.len()))
             .unwrap_or_default();
+        copied += command.len();
+        if inside.len() >= MANY || copied > COPIED {
+            return Err(unknown(name));
+        }
         inside.push(Inside::Words(
             command.iter().map(|word| word.without("{}")).collect(),
         ));
@@ -116,19 +129,29 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         let is_plus = |word: &Word| word.known() == Some("+");
         let plus = command.iter().position(is_plus).unwrap_or(command.len());
         rest = behind.get(plus..).unwrap_or_default();
-        if inside.len() > MANY {
-            return Err(unknown(name));
-        }
     }
     Ok(inside)
 }
 
+/// Whether a command of at least one word can end in these words.
+fn can_end(words: &[Word]) -> bool {
+    let is_end =
+        |word: &Word| word.splits() || word.is_pattern() || word.can_be(";") || word.can_be("+");
+    words.iter().skip(1).any(is_end)
+}
+
 /// Maximum number of commands of one `find`.
 const MANY: usize = 32;
+/// Maximum number of words of all of them.
+const COPIED: usize = 20_000;
 
 /// Its words are text for a shell, with others put in.
 fn parallel(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let parsed = options::parse(name, words, &table::PARALLEL)?;
+    // Anything may then stand for what is put in.
+    if parsed.has("I") {
+        return Err(unknown(name));
+    }
     let ends = parsed.command.iter().position(|word| {
         let prefix = word.prefix();
         prefix.starts_with(":::")
@@ -171,7 +194,35 @@ fn is_command_key(key: &str) -> bool {
         || ["cmd", "command", "driver", "textconv", "helper", "program"].contains(&last)
 }
 
-fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
+/// Options of git itself without a value in the next word.
+const GIT_FLAGS: &[&str] = &[
+    "-p",
+    "-P",
+    "-h",
+    "-v",
+    "--paginate",
+    "--no-pager",
+    "--bare",
+    "--help",
+    "--version",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "--no-optional-locks",
+    "--no-advice",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+    "--html-path",
+    "--man-path",
+    "--info-path",
+];
+
+/// Options of git itself with a value, in the same word or in the next.
+const GIT_VALUES: &[&str] = &["--git-dir", "--work-tree", "--namespace", "--attr-source"];
+
+/// What git is told to run.
+pub(super) fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
     let mut rest = words;
     // Options of git itself, up to its command.
@@ -180,57 +231,59 @@ fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
             return Ok(inside);
         };
         rest = behind;
-        match word.known() {
-            // What it is then is for the rules about git to say.
-            None => return Ok(inside),
-            Some("-c") => {
-                let Some((setting, behind)) = rest.split_first() else {
-                    return Ok(inside);
-                };
-                rest = behind;
-                inside.extend(setting_of_git(setting)?);
+        if word.splits() || word.is_pattern() {
+            return Err(unclear("git"));
+        }
+        if let Some((option, _)) = word.prefix().split_once('=')
+            && GIT_VALUES.contains(&option)
+        {
+            continue;
+        }
+        let text = word.known().ok_or_else(|| unclear("git"))?;
+        if text == "-c" {
+            let (setting, behind) = rest.split_first().ok_or_else(|| unclear("git"))?;
+            rest = behind;
+            inside.extend(setting_of_git(setting)?);
+        } else if text == "-C" || GIT_VALUES.contains(&text) {
+            let (value, behind) = rest.split_first().ok_or_else(|| unclear("git"))?;
+            if value.splits() || value.is_pattern() {
+                return Err(unclear("git"));
             }
-            Some(text) if text.starts_with("--config-env") => return Err(unclear("git")),
-            Some("-C" | "--git-dir" | "--work-tree" | "--namespace" | "--super-prefix") => {
-                rest = rest.get(1..).unwrap_or_default();
+            rest = behind;
+        } else if text.starts_with('-') {
+            if !GIT_FLAGS.contains(&text) {
+                return Err(format!("the option {text} of \"git\" is not known"));
             }
-            Some(text) if text.starts_with('-') => {}
-            Some(text) => break text,
+        } else {
+            break text;
         }
     };
     let line = |text: &str| Inside::Line(text.to_owned(), Dialect::Posix);
-    let known = |at: usize| rest.get(at).and_then(Word::known);
+    let first = || match rest.first() {
+        Some(word) => word.known().map(Some).ok_or_else(|| unclear("git")),
+        None => Ok(None),
+    };
     match command {
-        "bisect" if known(0) == Some("run") => {
+        "bisect" if first()? == Some("run") => {
             inside.push(Inside::Words(rest.get(1..).unwrap_or_default().to_vec()));
         }
         "submodule" => {
+            first()?;
             let at = rest.iter().position(|word| word.known() == Some("foreach"));
             let behind = at.and_then(|at| rest.get(at + 1..)).unwrap_or_default();
             let is_option = |word: &&Word| word.prefix().starts_with('-');
             let options = behind.iter().take_while(is_option).count();
             let text = texts("git", behind.get(options..).unwrap_or_default())?;
-            inside.push(line(&text.join(" ")));
+            if at.is_some() {
+                inside.push(line(&text.join(" ")));
+            }
         }
         "rebase" | "filter-branch" => {
             for (at, word) in rest.iter().enumerate() {
-                let (option, glued) = match word.prefix().split_once('=') {
-                    Some((option, _)) => (option, true),
-                    None => (word.prefix(), false),
-                };
-                let is_short = option.starts_with("-x") && !option.starts_with("--");
-                if !is_short && option != "--exec" && !option.ends_with("-filter") {
-                    continue;
+                let next = || rest.get(at + 1).and_then(Word::known);
+                if let Some(text) = given_to_run(command, word, next)? {
+                    inside.push(line(text));
                 }
-                let text = match (glued, is_short && option.len() > 2) {
-                    (true, _) => word
-                        .known()
-                        .and_then(|text| text.split_once('='))
-                        .map(|p| p.1),
-                    (false, true) => word.known().and_then(|text| text.strip_prefix("-x")),
-                    (false, false) => known(at + 1),
-                };
-                inside.push(line(text.ok_or_else(|| unclear("git"))?));
             }
         }
         "config" => {
@@ -244,8 +297,55 @@ fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(inside)
 }
 
+/// The text that an option of `git rebase` or `git filter-branch` gives to a shell.
+fn given_to_run<'w>(
+    command: &str,
+    word: &'w Word,
+    next: impl Fn() -> Option<&'w str>,
+) -> Result<Option<&'w str>, String> {
+    let Some(text) = word.known() else {
+        // It may be such an option, unless it begins with something else.
+        let prefix = word.prefix();
+        return match !prefix.is_empty() && !prefix.starts_with('-') && !word.splits() {
+            true => Ok(None),
+            false => Err(unclear("git")),
+        };
+    };
+    let required = |text: Option<&'w str>| text.map(Some).ok_or_else(|| unclear("git"));
+    if let Some(long) = text.strip_prefix("--") {
+        let (option, glued) = match long.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (long, None),
+        };
+        // Long options can be cut short.
+        let runs = match command {
+            "rebase" => option.starts_with('e') && "exec".starts_with(option),
+            _ => option.ends_with("-filter") || option == "setup",
+        };
+        return match runs {
+            true => required(glued.or_else(next)),
+            false => Ok(None),
+        };
+    }
+    // Letters with a value keep the rest of the word.
+    let Some((before, behind)) = text.strip_prefix('-').and_then(|text| text.split_once('x'))
+    else {
+        return Ok(None);
+    };
+    if command != "rebase" || before.contains(['C', 's', 'X', 'S']) {
+        return Ok(None);
+    }
+    match behind {
+        "" => required(next()),
+        text => Ok(Some(text)),
+    }
+}
+
 /// The command in `-c key=value`.
 fn setting_of_git(setting: &Word) -> Result<Option<Inside>, String> {
+    if setting.splits() || setting.is_pattern() {
+        return Err(unclear("git"));
+    }
     let Some((key, _)) = setting.prefix().split_once('=') else {
         return match setting.known() {
             Some(_) => Ok(None),

@@ -51,6 +51,7 @@ fn file(word: &Word) -> bool {
     let last = suffix.rsplit('/').next().unwrap_or_default();
     let is_open_file = last == "stdin" || last.chars().all(|c| c.is_ascii_digit());
     !word.splits()
+        && !word.is_pattern()
         && !is_device
         && !is_open_file
         && !prefix.starts_with('-')
@@ -61,13 +62,17 @@ fn unknown_file(name: &str) -> String {
     format!("the script that \"{name}\" runs is not in a file with a literal name")
 }
 
+fn not_literal(name: &str) -> String {
+    format!("the text given to \"{name}\" is not literal")
+}
+
 fn shell(
     name: &str,
     words: &[Word],
     dialect: Dialect,
     input: impl Fn(Dialect) -> Result<Vec<Inside>, String>,
 ) -> Result<Vec<Inside>, String> {
-    const FLAGS: &str = "abefhiklmnprtuvxBCDEHPTcs";
+    const FLAGS: &str = "abefhiklmnprtuvxBCDEPTcs";
     const LONG: &[&str] = &[
         "--norc",
         "--noprofile",
@@ -79,12 +84,15 @@ fn shell(
         "--",
         "-",
     ];
-    let (mut takes_text, mut reads_input) = (false, false);
+    let (mut takes_text, mut reads_input, mut interactive) = (false, false, false);
     let mut rest = words;
     while let Some((word, behind)) = rest.split_first() {
         let Some(text) = word.known() else {
+            if takes_text {
+                return Err(not_literal(name));
+            }
             // It may be an option, unless it is a file.
-            if takes_text || !file(word) {
+            if !file(word) {
                 return Err(unclear(name));
             }
             break;
@@ -115,13 +123,14 @@ fn shell(
         for letter in letters.chars() {
             match letter {
                 'o' | 'O' => {
-                    let value = rest
-                        .split_first()
-                        .filter(|(word, _)| word.known().is_some());
+                    let value = rest.split_first().filter(|(word, _)| {
+                        word.known().is_some_and(|text| !text.starts_with("hist"))
+                    });
                     (_, rest) = value.ok_or_else(|| unclear(name))?;
                 }
                 'c' if on => takes_text = true,
                 's' if on => reads_input = true,
+                'i' if on => interactive = true,
                 letter if FLAGS.contains(letter) => {}
                 _ => return Err(format!("the option {text} of \"{name}\" is not known")),
             }
@@ -129,9 +138,7 @@ fn shell(
     }
     if takes_text {
         let text = rest.first().ok_or_else(|| unknown(name))?;
-        let text = text
-            .known()
-            .ok_or_else(|| format!("the text that \"{name}\" runs is not literal"))?;
+        let text = text.known().ok_or_else(|| not_literal(name))?;
         return Ok(vec![Inside::Line(text.to_owned(), dialect)]);
     }
     match rest.first() {
@@ -139,6 +146,8 @@ fn shell(
             true => Ok(Vec::new()),
             false => Err(unknown_file(name)),
         },
+        // It replaces `!` in what it reads.
+        _ if interactive => Err(unknown(name)),
         _ => input(dialect),
     }
 }
@@ -248,6 +257,15 @@ fn flock(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     }
 }
 
+/// Options of ssh that run or load something in other ways than a command.
+const UNFOLLOWED: &[&str] = &[
+    "match",
+    "include",
+    "xauthlocation",
+    "pkcs11provider",
+    "securitykeyprovider",
+];
+
 fn ssh(
     name: &str,
     words: &[Word],
@@ -273,8 +291,15 @@ fn ssh(
     for (_, value) in options.iter().filter(|(option, _)| option == "o") {
         let value = value.as_ref().and_then(Word::known);
         let value = value.ok_or_else(|| unclear(name))?;
-        let (key, text) = value.split_once(['=', ' ']).unwrap_or((value, ""));
-        if key.to_ascii_lowercase().ends_with("command") {
+        let value = value.trim_start();
+        let end = value.find(|c: char| !c.is_ascii_alphanumeric());
+        let (key, text) = value.split_at(end.unwrap_or(value.len()));
+        let key = key.to_ascii_lowercase();
+        if key.is_empty() || UNFOLLOWED.contains(&key.as_str()) {
+            return Err(unknown(name));
+        }
+        if key.ends_with("command") {
+            let text = text.trim_start_matches([' ', '\t', '=', '\n', '\r', '\x0c']);
             inside.push(Inside::Line(text.to_owned(), Dialect::Posix));
         }
     }

@@ -14,7 +14,7 @@ const PLAIN: Spec = Spec {
 
 /// The options of a wrapper, if they are known.
 pub(super) fn spec(name: &str) -> Option<&'static Spec> {
-    if name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+    if super::is_loader(name) {
         return Some(&PLAIN);
     }
     SPECS.iter().find(|spec| spec.names.contains(&name))
@@ -333,7 +333,39 @@ const SPECS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
-        names: &["strace", "ltrace"],
+        names: &["ssh-agent"],
+        flags: "cDdksv",
+        values: "aEOPt",
+        ..PLAIN
+    },
+    Spec {
+        names: &["logsave"],
+        flags: "asv",
+        operands: 1,
+        ..PLAIN
+    },
+    Spec {
+        names: &["choom"],
+        values: "np",
+        long_values: &["adjust", "pid"],
+        ..PLAIN
+    },
+    Spec {
+        names: &["uclampset"],
+        flags: "saR",
+        values: "mMp",
+        long_flags: &["system", "all-tasks", "reset-on-fork"],
+        long_values: &["pid"],
+        ..PLAIN
+    },
+    Spec {
+        names: &["ltrace"],
+        flags: "bcCfhiLrStTV",
+        values: "aADeFlnopsuwx",
+        ..PLAIN
+    },
+    Spec {
+        names: &["strace"],
         flags: "fcCdhiknqrtTvwxyz",
         values: "aeEIoOPsSuUX",
         long_flags: &["follow-forks"],

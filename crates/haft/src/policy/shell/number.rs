@@ -1,0 +1,103 @@
+//! Text that the shell evaluates: a number may be `a[$(command)]`, and then the command
+//! in the subscript is run.
+//!
+//! What matters is what the text itself can put into a variable. Quoted text in the words
+//! of an ordinary command matters only if the output of commands gets into a variable.
+
+use super::word::{Item, Word};
+
+/// What was seen of it.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// A variable is evaluated as a number or as the name of another one.
+    pub(super) evaluates: bool,
+    /// A value that is assigned has `[` in it.
+    pub(super) bracket: bool,
+    /// A value that is assigned has a quoted `$` or backtick in it.
+    pub(super) dollar: bool,
+    /// A value is not literal, or is what a command printed.
+    pub(super) unknown: bool,
+    /// Any word has text in it that runs a command when it is evaluated.
+    pub(super) subscript: bool,
+    /// Any word has a quoted `$` or backtick in it.
+    pub(super) quoted: bool,
+    /// `export` is given what a command prints.
+    pub(super) exports: bool,
+}
+
+impl Numbers {
+    /// Why a command could be run that was not seen.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        let runs = (self.bracket && self.dollar) || (self.unknown && self.subscript);
+        if self.evaluates && runs {
+            return Some(
+                "the shell evaluates a variable as a number, and its value could run a command",
+            );
+        }
+        (self.exports && self.quoted)
+            .then_some("\"export\" may set a variable that decides what is run")
+    }
+
+    /// A variable gets a value of these parts.
+    pub(super) fn assign(&mut self, value: &[Item]) {
+        for item in value {
+            match item {
+                Item::Plain('[') | Item::Quoted('[') => self.bracket = true,
+                Item::Quoted('$' | '`') => self.dollar = true,
+                Item::Hole { .. } | Item::Output | Item::Folder => self.unknown = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// A variable gets a value that is in a word.
+    pub(super) fn assign_word(&mut self, word: &Word) {
+        self.bracket |= word.is_pattern() || word.has(&['[', '\\']);
+        self.dollar |= word.is_pattern() || word.has(&['$', '`', '\\']);
+        self.unknown |= word.known().is_none();
+    }
+
+    /// Looks for text that would run a command as the subscript of an array.
+    pub(super) fn look_at(&mut self, items: &[Item]) {
+        let mut open = None;
+        for item in items {
+            match item {
+                Item::Plain('[') | Item::Quoted('[') => open = Some(item),
+                Item::Plain(']') | Item::Quoted(']') => open = None,
+                Item::Quoted('$' | '`') => {
+                    self.quoted = true;
+                    self.subscript |= open.is_some();
+                }
+                _ => {}
+            }
+        }
+        self.subscript |= open == Some(&Item::Quoted('['));
+        // Escapes that `printf` and `echo -e` turn into any character.
+        self.subscript |= items.windows(3).any(|three| match three {
+            [Item::Quoted('\\'), Item::Quoted(kind), Item::Quoted(next)] => match kind {
+                'x' | 'u' | 'U' => next.is_ascii_hexdigit(),
+                '0'..='7' => next.is_digit(8),
+                _ => false,
+            },
+            _ => false,
+        });
+    }
+}
+
+/// Whether the shell evaluates what stands behind the name in `${name…}`.
+pub(super) fn evaluates(operator: &str) -> bool {
+    let mut rest = operator;
+    if let Some(subscript) = operator.strip_prefix('[') {
+        let Some((index, behind)) = subscript.split_once(']') else {
+            return true;
+        };
+        if !matches!(index, "@" | "*") && !index.chars().all(|c| c.is_ascii_digit()) {
+            return true;
+        }
+        rest = behind;
+    }
+    rest.strip_prefix(':').is_some_and(|slice| {
+        !slice.starts_with(['-', '=', '?', '+'])
+            && slice.contains(|c: char| c.is_alphabetic() || matches!(c, '_' | '$' | '`' | '['))
+    })
+}
