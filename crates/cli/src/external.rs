@@ -36,7 +36,7 @@ pub(crate) struct External {
 /// Everything of a project that would run.
 pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     let mut items = settings.of_project.clone();
-    items.extend(crate::agent::skills_of_project(&settings.started));
+    items.extend(crate::agent::skills_of_project(settings));
     for plugin in &settings.plugins {
         let line = line(plugin, settings);
         if needs_trust(plugin, &line) {
