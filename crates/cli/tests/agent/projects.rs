@@ -3,6 +3,8 @@
 
 use crate::bed::{Bed, KEY, ended};
 use haft_testing::model::{Scripted, Turn};
+use std::net::TcpListener;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 fn answers(text: &'static str) -> impl haft_testing::model::Script {
     move |_: &serde_json::Value, _: usize| Turn::text(text)
@@ -291,17 +293,42 @@ const KEYS: [(&str, &str); 3] = [
     ("GEMINI_API_KEY", "sk-kestrel-gemini"),
 ];
 
-/// Ollama's own port, where a project would find whoever listens there; nothing if
-/// something of this machine has it already.
-fn usual_port_of_ollama() -> Option<std::net::TcpListener> {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 11434)).ok()?;
-    listener.set_nonblocking(true).unwrap();
-    Some(listener)
+/// Ollama's own port is there once: tests that look at it take turns.
+static PORT: Mutex<()> = Mutex::new(());
+
+/// Whoever listens where a project would find Ollama.
+struct Eavesdropper {
+    /// Nothing if something of this machine has the port already.
+    listener: Option<TcpListener>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Eavesdropper {
+    fn new() -> Self {
+        let alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = TcpListener::bind(("127.0.0.1", 11434)).ok();
+        if let Some(listener) = &listener {
+            listener.set_nonblocking(true).unwrap();
+        }
+        Self {
+            listener,
+            _alone: alone,
+        }
+    }
+
+    fn heard_nothing(&self) {
+        if let Some(listener) = &self.listener {
+            assert!(
+                listener.accept().is_err(),
+                "something came to Ollama's port"
+            );
+        }
+    }
 }
 
 #[test]
 fn a_project_does_not_choose_another_provider() {
-    let listener = usual_port_of_ollama();
+    let ollama = Eavesdropper::new();
     let bed = Bed::new(answers("The person's."));
     let with_provider = bed.model_lines("openai-completions");
     let without = with_provider.replace("provider: openai-completions\n", "");
@@ -363,12 +390,7 @@ fn a_project_does_not_choose_another_provider() {
         assert!(ended.err.contains("no model to ask"), "{ended:?}");
         assert!(ended.err.contains("haft trust"), "{ended:?}");
     }
-    if let Some(listener) = listener {
-        assert!(
-            listener.accept().is_err(),
-            "something came to Ollama's port"
-        );
-    }
+    ollama.heard_nothing();
 }
 
 /// A model of another name stays with the provider that the person's model names.
@@ -392,18 +414,8 @@ fn a_name_without_a_provider_is_one_of_the_persons_provider() {
 #[test]
 fn an_address_and_a_key_are_for_their_provider() {
     let bed = Bed::bare(answers("The person's."));
-    let proxy = "http://127.0.0.1:9";
     let url = bed.server.url();
-    let run = |args: &[&str]| {
-        let mut command = bed.command(args);
-        // What would go to the providers themselves goes nowhere.
-        ended(
-            command
-                .envs(KEYS)
-                .env("HTTPS_PROXY", proxy)
-                .env("ALL_PROXY", proxy),
-        )
-    };
+    let run = |args: &[&str]| ended(bed.command(args).envs(KEYS));
     let ollama = format!("provider: ollama\nmodel: m\nbase_url: \"{url}\"\nmax_retries: 0\n");
     let address = format!("base_url: \"{url}\"\nmodel: m\napi_key: {KEY}\nmax_retries: 0\n");
     for (user, project) in [
@@ -426,25 +438,36 @@ fn an_address_and_a_key_are_for_their_provider() {
     }
     // Trusted, it goes to that provider, and still not to this address. The same if it
     // is the person who names another one.
+    let _alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
     let seen = bed.server.count();
-    bed.user(&ollama);
-    for provider in ["anthropic", "openai-completions", "google"] {
-        bed.project(&format!("provider: {provider}\nmodel: x\n"));
-        let text = format!("provider: {provider}\nmodel: x\n");
-        std::fs::write(bed.work("mine.yaml"), text).unwrap();
+    let other = "provider: ollama\nmodel: x\n";
+    std::fs::write(bed.work("mine.yaml"), other).unwrap();
+    for user in [address.clone(), format!("provider: google\n{address}")] {
+        bed.user(&user);
+        bed.project(other);
         run(&["run", "Go", "--trust"]);
         run(&["run", "Go", "--config", "mine.yaml"]);
     }
-    bed.project("");
     bed.user(&address);
-    run(&["run", "Go", "--model", "anthropic/x"]);
+    bed.project("");
+    run(&["run", "Go", "--model", "ollama/x"]);
+    bed.project("model: ollama/x\n");
+    run(&["run", "Go", "--trust"]);
+    // Nor does the key of one go to another.
+    bed.user(&format!("{ollama}api_key: {KEY}\n"));
+    bed.project("provider: anthropic\nmodel: x\n");
+    let ended = bed.haft(&["run", "Go", "--trust"]);
+    assert!(
+        ended.err.contains("no key for provider anthropic"),
+        "{ended:?}"
+    );
     assert_eq!(bed.server.count(), seen);
 }
 
 /// Sub-agents of a project go where the agent goes.
 #[test]
 fn a_subagent_of_a_project_has_no_other_provider() {
-    let listener = usual_port_of_ollama();
+    let ollama = Eavesdropper::new();
     let script = |request: &serde_json::Value, _: usize| -> Turn {
         let text = request.to_string();
         // The sub-agent's own request, then the answer to its end.
@@ -476,12 +499,7 @@ fn a_subagent_of_a_project_has_no_other_provider() {
     let received = bed.server.received();
     assert!(received.iter().all(|one| one.json()["model"] == "scripted"));
     assert!(bed.haft(&["trust"]).out.contains("ollama/m"));
-    if let Some(listener) = listener {
-        assert!(
-            listener.accept().is_err(),
-            "something came to Ollama's port"
-        );
-    }
+    ollama.heard_nothing();
 }
 
 /// A folder of skills that the project names is its own, and needs trust like the usual one.
