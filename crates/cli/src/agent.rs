@@ -10,25 +10,17 @@ pub(crate) use told::skills_of_project;
 
 pub(crate) use headless::{Away, Manner, Task, work};
 
+use crate::config::provider::{key_of, prefix, usual_model};
 use crate::config::{Settings, model};
-use crate::env;
 use crate::exit::Failure;
 use crate::output;
 use crate::record;
 use crate::session;
 use haft::Approver;
-use haft_agent::provider::{self, Provider, Recording, Secret};
+use haft_agent::provider::{self, Provider, Recording};
 use haft_agent::{Agent, Model};
 use haft_store::sessions::{Kind, Loaded, New, Session, Sessions, new_id};
 use std::sync::Arc;
-
-/// Models that are asked where nobody names one.
-const USUAL: [(Provider, &str); 4] = [
-    (Provider::Anthropic, "claude-sonnet-4-5"),
-    (Provider::OpenaiResponses, "gpt-5"),
-    (Provider::OpenaiCompletions, "gpt-5"),
-    (Provider::Google, "gemini-2.5-pro"),
-];
 
 /// The model that answers; nothing if nobody has said which.
 pub(crate) fn model(settings: &Settings) -> Result<Option<Arc<dyn Model>>, Failure> {
@@ -49,32 +41,28 @@ pub(crate) fn model_of(
         let recording = Recording::read(file).map_err(|error| Failure::usage(error.to_string()))?;
         return Ok(Some(recording.model()));
     }
-    // A key that nobody said the owner of is for whom it would be used without a name.
-    let mut is_for_it = true;
     let (provider, name) = match (&model.provider, name) {
-        (Some(provider), name) => (named(provider)?, name),
-        // `anthropic/claude-…` names both.
-        (None, Some(name)) => match name.split_once('/') {
-            Some((provider, rest)) if provider.parse::<Provider>().is_ok() => {
-                let provider = named(provider)?;
-                is_for_it = found(model).is_none_or(|usual| usual == provider);
-                (provider, Some(rest))
-            }
-            _ => match found(model) {
-                Some(provider) => (provider, Some(name)),
-                None => return Ok(None),
-            },
-        },
-        (None, None) => match found(model) {
-            Some(provider) => (provider, None),
-            None => return Ok(None),
+        (Some(provider), name) => {
+            let provider = named(provider)?;
+            // Said twice is said once.
+            let rest = name
+                .and_then(prefix)
+                .filter(|(named, _)| *named == provider);
+            (provider, rest.map(|(_, rest)| rest).or(name))
+        }
+        (None, name) => match (name.and_then(prefix), &model.otherwise) {
+            // `anthropic/claude-…` names both.
+            (Some((provider, rest)), _) => (provider, Some(rest)),
+            (None, Some(provider)) => (named(provider)?, name),
+            (None, None) => return Ok(None),
         },
     };
-    let usual = USUAL.iter().find(|(known, _)| *known == provider);
-    let name = name.or(usual.map(|(_, name)| *name)).unwrap_or_default();
+    let name = name.or(usual_model(provider)).unwrap_or_default();
     let mut settings = provider::Settings::new(provider, name);
-    settings.base_url.clone_from(&model.base_url);
-    settings.api_key = model.api_key.clone().filter(|_| is_for_it);
+    let address = model.base_url.as_ref();
+    settings.base_url = address.and_then(|given| given.for_provider(provider).cloned());
+    let key = model.api_key.as_ref();
+    settings.api_key = key.and_then(|given| given.for_provider(provider).cloned());
     if settings.api_key.is_none() && !model.is_keyless {
         settings.api_key = key_of(provider);
     }
@@ -87,24 +75,6 @@ pub(crate) fn model_of(
 fn named(name: &str) -> Result<Provider, Failure> {
     name.parse::<Provider>()
         .map_err(|error| Failure::usage(error.to_string()))
-}
-
-/// The first provider whose key is there.
-fn found(model: &model::Model) -> Option<Provider> {
-    if model.base_url.is_some() {
-        // An address without a provider: what most of them speak.
-        return Some(Provider::OpenaiCompletions);
-    }
-    let known = USUAL.iter().map(|(provider, _)| *provider);
-    let mut keyed = known.filter(|provider| key_of(*provider).is_some());
-    keyed.next()
-}
-
-/// The key that the environment has for a provider.
-fn key_of(provider: Provider) -> Option<Secret> {
-    let variable = provider.key_variable()?;
-    let value = env::text(variable).filter(|value| !value.trim().is_empty());
-    value.map(Secret::new)
 }
 
 /// What to do where there is no model.

@@ -12,6 +12,7 @@ pub(crate) mod model;
 mod places;
 pub(crate) mod plugins;
 mod policy;
+pub(crate) mod provider;
 pub(crate) mod redact;
 mod sandbox;
 pub(crate) mod schema;
@@ -255,7 +256,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     show("approve", name.into(), from.to_string());
     let log = given_or(sources.first("log")?, "warn".into());
     show("log", log.written.clone(), log.from.to_string());
-    let quiet = given_or(sources.first("quiet")?, false.into());
+    // What is noted is mostly about the project's file, which must not hide it.
+    let quiet = commands::person_only(&sources, "quiet", false.into(), &mut warnings)?;
     show("quiet", quiet.written.clone(), quiet.from.to_string());
 
     let proxy_password = web.proxy_password();

@@ -36,7 +36,7 @@ pub(crate) struct External {
 /// Everything of a project that would run.
 pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     let mut items = settings.of_project.clone();
-    items.extend(crate::agent::skills_of_project(&settings.started));
+    items.extend(crate::agent::skills_of_project(settings));
     for plugin in &settings.plugins {
         let line = line(plugin, settings);
         if needs_trust(plugin, &line) {
@@ -382,6 +382,7 @@ fn program(
     Plugin {
         label: plugin.label.clone(),
         program: plugin.program.clone(),
+        shown: Some(plugin.written_program()),
         is_guest: needs_trust(plugin, &line),
         arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment,
@@ -493,6 +494,7 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
     Plugin {
         label: tool.name.clone(),
         program: env::itself(),
+        shown: None,
         arguments: vec!["__lua".into()],
         environment: env::for_programs(&[]),
         dir: None,

@@ -1,10 +1,11 @@
 //! What a model is told before anything else.
 
-use crate::config::{Settings, model};
+use crate::config::{FILE, Settings, model};
 use crate::output;
 use crate::trust::{Item, Pin, Trust};
 use haft::Runtime;
 use haft::ops::beneath;
+use haft::ops::text::decode::visible;
 use haft_agent::{Prompt, SkillFolder, Skills, instructions, system_prompt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -70,30 +71,76 @@ fn folders(settings: &Settings, model: &model::Model) -> Vec<SkillFolder> {
     if let Some(config) = &settings.folders.config {
         folders.push(SkillFolder::usual(config.join("skills")));
     }
-    if let Some(item) = skills_of_project(&settings.started) {
-        let state = settings.folders.state.as_deref();
-        if Trust::load(state, &settings.started, settings.trust).allows(&item) {
-            folders.push(SkillFolder::within(&settings.started, PROJECT_SKILLS));
-        } else if !settings.quiet {
-            output::note(&format!(
-                "warning: {PROJECT_SKILLS} is not used before it is trusted; `haft trust` shows it"
-            ));
+    let state = settings.folders.state.as_deref();
+    let trust = Trust::load(state, &settings.started, settings.trust);
+    for (path, written) in named_by_project(settings) {
+        match skills_in(&settings.started, &path, &written) {
+            Some(item) if trust.allows(&item) => {
+                folders.push(SkillFolder::within(&settings.started, path));
+            }
+            Some(_) => {
+                let written = visible(&written);
+                note(
+                    settings,
+                    &[format!(
+                        "{written} is not used before it is trusted; `haft trust` shows it"
+                    )],
+                );
+            }
+            None if written == PROJECT_SKILLS => {}
+            None => {
+                let written = visible(&written);
+                note(
+                    settings,
+                    &[format!(
+                        "{FILE}: skills {written} is not used: there are no files in it, or it \
+                         leads out of this folder; name a folder outside in your own file"
+                    )],
+                );
+            }
         }
     }
     folders
 }
 
 /// The skills of a project, to be looked at by the person: what they tell a model.
-pub(crate) fn skills_of_project(folder: &Path) -> Option<Item> {
+pub(crate) fn skills_of_project(settings: &Settings) -> Vec<Item> {
+    let named = named_by_project(settings).into_iter();
+    named
+        .filter_map(|(path, written)| skills_in(&settings.started, &path, &written))
+        .collect()
+}
+
+/// Where the project has skills: the folders that its file names and the usual one, each
+/// once, and how each is written.
+fn named_by_project(settings: &Settings) -> Vec<(PathBuf, String)> {
+    let usual = settings.started.join(PROJECT_SKILLS);
+    let mut all = vec![(usual, PROJECT_SKILLS.to_owned())];
+    let named = settings
+        .model
+        .as_ref()
+        .map(|model| &model.skills_of_project);
+    for (path, written) in named.into_iter().flatten() {
+        // `a/./b` is `a/b`.
+        let path: PathBuf = path.components().collect();
+        if !all.iter().any(|(known, _)| *known == path) {
+            all.push((path, written.clone()));
+        }
+    }
+    all
+}
+
+/// The skills in one folder of a project; none if nothing is there, or it is elsewhere.
+fn skills_in(project: &Path, folder: &Path, written: &str) -> Option<Item> {
     let mut files = Vec::new();
-    gather(folder, &folder.join(PROJECT_SKILLS), 0, &mut files);
+    gather(project, folder, 0, &mut files);
     files.sort();
     (!files.is_empty()).then(|| Item {
         kind: "skills",
-        name: PROJECT_SKILLS.to_owned(),
+        name: written.to_owned(),
         shown: format!("{} files that tell a model how to work", files.len()),
         pin: Pin {
-            written: PROJECT_SKILLS.to_owned(),
+            written: written.to_owned(),
             files,
         },
         remarks: Vec::new(),
@@ -146,7 +193,13 @@ mod tests {
         std::fs::write(skills.join("a/SKILL.md"), "a").unwrap();
         std::fs::write(project.join("docs/SKILL.md"), "b").unwrap();
         std::fs::write(bed.path().join("secret"), "s").unwrap();
-        let hash = || skills_of_project(&project).unwrap().pin.hash().unwrap();
+        let hash = || {
+            skills_in(&project, &skills, PROJECT_SKILLS)
+                .unwrap()
+                .pin
+                .hash()
+                .unwrap()
+        };
         let before = hash();
         symlink("../../docs", skills.join("linked")).unwrap();
         let linked = hash();
@@ -154,7 +207,10 @@ mod tests {
         std::fs::write(project.join("docs/SKILL.md"), "changed").unwrap();
         assert_ne!(linked, hash());
         symlink(bed.path().join("secret"), skills.join("a/secret.md")).unwrap();
-        let files = skills_of_project(&project).unwrap().pin.files;
+        let files = skills_in(&project, &skills, PROJECT_SKILLS)
+            .unwrap()
+            .pin
+            .files;
         assert!(!files.iter().any(|file| file.ends_with("secret.md")));
     }
 }

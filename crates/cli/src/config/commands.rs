@@ -101,7 +101,7 @@ fn network(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, F
 }
 
 /// A value that is no business of a project.
-fn person_only(
+pub(super) fn person_only(
     sources: &Sources<'_>,
     key: &str,
     default: Value,

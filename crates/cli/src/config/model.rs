@@ -2,10 +2,13 @@
 //! what the person has, and tighten limits; it does not say where what is said goes, not
 //! even to this machine, unless the person trusts it.
 
+use super::provider::{self, GivenFor, Levels};
 use super::sources::{Given, Origin, Sources};
 use super::{Shown, joined, redact, text, value};
 use crate::exit::Failure;
 use crate::trust::{Item, Pin};
+use haft::ops::text::brief;
+use haft::ops::text::decode::visible;
 use haft_agent::provider::Secret;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -16,8 +19,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Model {
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
-    pub(crate) base_url: Option<String>,
-    pub(crate) api_key: Option<Secret>,
+    /// The provider that is asked if `provider` is not set and the name of the model does
+    /// not begin with one.
+    pub(crate) otherwise: Option<String>,
+    pub(crate) base_url: Option<GivenFor<String>>,
+    pub(crate) api_key: Option<GivenFor<Secret>>,
     /// The project says where it goes, and with a key of its own that it does not get: the
     /// keys of the person are not for it.
     pub(crate) is_keyless: bool,
@@ -30,33 +36,95 @@ pub(crate) struct Model {
     pub(crate) max_retries: Option<u64>,
     /// Specs of sub-agents, and where each stands.
     pub(crate) subagents: Vec<(Value, String)>,
+    /// Folders of skills that the person names.
     pub(crate) skills: Vec<PathBuf>,
+    /// Those that the project's file names, and how they are written there. They need
+    /// trust, and must be in the project.
+    pub(crate) skills_of_project: Vec<(PathBuf, String)>,
 }
 
 /// Keys that say where everything that is said goes.
 const WHERE: [&str; 4] = ["provider", "base_url", "api_key", "replay"];
 
-/// What the project says of that, to be looked at by the person, unless it is a choice
-/// among their own providers. Who listens on this machine may be anybody, so an address
-/// is no better for being here.
+/// What the project's file says about it.
+struct Said {
+    /// The keys, and what is written there.
+    written: Vec<(String, Value)>,
+    /// Those that lead elsewhere than the person's own settings do.
+    elsewhere: Vec<String>,
+}
+
+/// Collects what the project says about where everything goes. A choice among the models
+/// of the person's own provider is none of that; another provider is, because the person
+/// may have nothing there, and anybody may listen on this machine.
+fn said(sources: &Sources<'_>, levels: &Levels) -> Said {
+    let person = levels.of_person();
+    let is_persons = |provider: &str| person.as_deref() == Some(provider);
+    let (mut written, mut elsewhere) = (Vec::new(), Vec::new());
+    for name in WHERE {
+        let Some(value) = sources.written_by_project(name) else {
+            continue;
+        };
+        if name != "provider"
+            || !sources
+                .of_project(name)
+                .is_some_and(|value| is_persons(&value))
+        {
+            elsewhere.push(name.to_owned());
+        }
+        written.push((name.to_owned(), value));
+    }
+    let mut named = |name: String, value: Option<&str>, shown: &Value| {
+        let Some((provider, _)) = value.and_then(provider::prefix) else {
+            return;
+        };
+        if !levels.person_names_it() && !is_persons(provider.name()) {
+            elsewhere.push(name.clone());
+        }
+        written.push((name, shown.clone()));
+    };
+    if let Some(shown) = sources.written_by_project("model") {
+        named(
+            "model".to_owned(),
+            sources.of_project("model").as_deref(),
+            &shown,
+        );
+    }
+    for (listed, _) in sources.items("subagents") {
+        if let (true, Ok(value)) = (listed.is_project, &listed.value) {
+            named(
+                model_of_subagent(&listed.written),
+                value["model"].as_str(),
+                &listed.written["model"],
+            );
+        }
+    }
+    Said { written, elsewhere }
+}
+
+/// How the model of a sub-agent is called in messages.
+fn model_of_subagent(spec: &Value) -> String {
+    let name = spec["name"].as_str().unwrap_or_default();
+    format!("the model of the sub-agent {}", visible(&brief(name, 60)))
+}
+
+/// What the project says of that, to be looked at by the person.
 pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
-    let project = |name: &str| sources.written_by_project(name);
-    let said: Vec<(&str, Value)> = WHERE
-        .into_iter()
-        .filter_map(|name| Some((name, project(name)?)))
-        .collect();
-    if said.iter().all(|(name, _)| *name == "provider") {
+    let said = said(sources, &Levels::read(sources));
+    if said.elsewhere.is_empty() {
         return None;
     }
-    let shown = said.iter().map(|(name, value)| {
+    let shown = said.written.iter().map(|(name, value)| {
         let value = shown_value(name, value);
         format!("{name}: {}", value.as_str().unwrap_or_default())
     });
     let written: Vec<_> = said
+        .written
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let replay = project("replay").and_then(|file| Some(sources.project()?.join(file.as_str()?)));
+    let replay = sources.written_by_project("replay");
+    let replay = replay.and_then(|file| Some(sources.project()?.join(file.as_str()?)));
     Some(Item {
         kind: "model",
         name: "who answers".to_owned(),
@@ -81,18 +149,16 @@ pub(crate) fn load(
     warnings: &mut Vec<String>,
     shown: &mut Vec<Shown>,
 ) -> Result<Model, Failure> {
-    if !heeds {
-        warn_of_project(sources, warnings);
-    }
-    let whose = match heeds {
-        true => whose_key(sources)?,
-        false => Whose::Persons,
+    let levels = Levels::read(sources);
+    let left_out = match heeds {
+        true => Vec::new(),
+        false => left_out(sources, &levels, warnings),
     };
     let mut of = |name: &'static str| -> Result<Option<Given>, Failure> {
-        let given = if heeds || !WHERE.contains(&name) {
-            sources.first(name)?
-        } else {
-            sources.apart(name)?.0
+        let is_persons = WHERE.contains(&name) || left_out.iter().any(|left| left == name);
+        let given = match !heeds && is_persons {
+            true => sources.apart(name)?.0,
+            false => sources.first(name)?,
         };
         if let Some(given) = &given {
             shown.push(Shown {
@@ -104,15 +170,31 @@ pub(crate) fn load(
         Ok(given)
     };
     let texts = |given: Option<Given>| given.map(|given| text(&given).to_owned());
+    let given_for = |given: Option<Given>| {
+        given.map(|given| GivenFor {
+            value: text(&given).to_owned(),
+            provider: levels.beside(&given.from),
+        })
+    };
+    // A project that asked for another key and did not get it gets none at all.
+    let is_keyless =
+        heeds && sources.written_by_project("base_url").is_some() && sources.is_withheld("api_key");
     let mut model = Model {
         provider: texts(of("provider")?),
         model: texts(of("model")?),
-        base_url: texts(of("base_url")?),
-        api_key: match whose {
-            Whose::Persons => texts(of("api_key")?).map(Secret::new),
-            Whose::Anothers | Whose::Nobodys => None,
+        otherwise: match heeds {
+            true => levels.of_all(),
+            false => levels.of_person(),
         },
-        is_keyless: whose == Whose::Nobodys,
+        base_url: given_for(of("base_url")?),
+        api_key: match is_keyless {
+            true => None,
+            false => given_for(of("api_key")?).map(|given| GivenFor {
+                value: Secret::new(given.value),
+                provider: given.provider,
+            }),
+        },
+        is_keyless,
         replay: None,
         system_prompt: texts(of("system_prompt")?),
         ..Model::default()
@@ -124,45 +206,8 @@ pub(crate) fn load(
     model.max_tokens = least(sources, "max_tokens", shown)?.and_then(|value| value.as_u64());
     model.max_cost = least(sources, "max_cost", shown)?.and_then(|value| value.as_f64());
     model.max_retries = least(sources, "max_retries", shown)?.and_then(|value| value.as_u64());
-    lists(sources, home, &mut model, shown)?;
+    lists(sources, home, &left_out, &mut model, shown)?;
     Ok(model)
-}
-
-/// Whom the key is for that the person's file has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    /// Whoever answers; or the key is the project's own.
-    Persons,
-    /// Another provider.
-    Anothers,
-    /// An address that was to get another key.
-    Nobodys,
-}
-
-/// A key is for whom the person gave it for: not for another provider or another
-/// address because a project says so.
-fn whose_key(sources: &Sources<'_>) -> Result<Whose, Failure> {
-    let project = |name: &str| sources.written_by_project(name);
-    if project("api_key").is_some() {
-        return Ok(Whose::Persons);
-    }
-    if project("base_url").is_some() {
-        return Ok(match sources.is_withheld("api_key") {
-            // It asked for another one, and did not get that.
-            true => Whose::Nobodys,
-            false => Whose::Persons,
-        });
-    }
-    let (person, project) = sources.apart("provider")?;
-    let is_another = match (person, project) {
-        (Some(person), Some(project)) => person.value != project.value,
-        (None, Some(_)) => true,
-        _ => false,
-    };
-    Ok(match is_another {
-        true => Whose::Anothers,
-        false => Whose::Persons,
-    })
 }
 
 fn shown_value(name: &str, value: &Value) -> Value {
@@ -175,15 +220,24 @@ fn shown_value(name: &str, value: &Value) -> Value {
     }
 }
 
-fn warn_of_project(sources: &Sources<'_>, warnings: &mut Vec<String>) {
-    for name in WHERE {
-        if sources.written_by_project(name).is_some() {
-            warnings.push(format!(
-                "{}: {name} is not used: it would say where everything goes that is said; `haft trust` shows and allows it, --trust does for once",
-                super::FILE
-            ));
-        }
+/// What of the project's file is left out, with a warning for each.
+fn left_out(sources: &Sources<'_>, levels: &Levels, warnings: &mut Vec<String>) -> Vec<String> {
+    let mut names = said(sources, levels).elsewhere;
+    let is_left = |name: &str, names: &[String]| names.iter().any(|left| left == name);
+    // A model is one of the provider beside it.
+    if is_left("provider", &names)
+        && !is_left("model", &names)
+        && sources.written_by_project("model").is_some()
+    {
+        names.push("model".to_owned());
     }
+    for name in &names {
+        warnings.push(format!(
+            "{}: {name} is not used: it would decide who is sent everything that is said; `haft trust` shows it and allows it, --trust allows it once",
+            super::FILE
+        ));
+    }
+    names
 }
 
 /// A file that is named, from the folder of the one that names it.
@@ -220,6 +274,7 @@ fn least(
 fn lists(
     sources: &Sources<'_>,
     home: Option<&Path>,
+    left_out: &[String],
     model: &mut Model,
     shown: &mut Vec<Shown>,
 ) -> Result<(), Failure> {
@@ -230,6 +285,13 @@ fn lists(
         from.push(listed.from);
         names.push(listed.written["name"].clone());
         let mut spec = listed.value?;
+        if listed.is_project
+            && left_out.contains(&model_of_subagent(&listed.written))
+            && let Some(spec) = spec.as_object_mut()
+        {
+            // It works with the model of its agent then.
+            spec.remove("model");
+        }
         if let Some(Value::Array(skills)) = spec.get_mut("skills") {
             // Those of a project are in a folder of their own, which is looked at first.
             skills.retain(|_| !listed.is_project);
@@ -252,18 +314,17 @@ fn lists(
     for (listed, folder) in sources.items("skills") {
         let value = listed.value?;
         let name = value.as_str().unwrap_or_default();
-        // A folder outside is the person's to name.
         let path = match (Path::new(name).strip_prefix("~"), home) {
             (Ok(below), Some(home)) => home.join(below),
             _ => folder.join(name),
         };
-        if listed.is_project && !path.starts_with(&folder) {
-            continue;
-        }
         from.push(listed.from);
         let written = listed.written.as_str().unwrap_or_default();
         paths.push(value::shown_path(written, &path));
-        model.skills.push(path);
+        match listed.is_project {
+            true => model.skills_of_project.push((path, written.to_owned())),
+            false => model.skills.push(path),
+        }
     }
     if !from.is_empty() {
         shown.push(Shown {

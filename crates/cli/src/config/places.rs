@@ -80,6 +80,7 @@ pub(crate) fn work_dir(
             let text = text(&given.value, &given.written);
             let dir = below(&layer.folder, &text, home, layer, node.at)?;
             let dir = usable(layer, node, &dir, &text.written)?;
+            not_of_settings(layer, node, &dir, &text.written)?;
             let chosen = match layer.role {
                 Role::Project => Chosen::ByNobody,
                 Role::User | Role::Named => Chosen::ByPerson,
@@ -113,6 +114,24 @@ fn usable(layer: &Layer, node: &Node, dir: &Path, written: &str) -> Result<PathB
         }
     }
     Ok(real)
+}
+
+/// No tool may touch the folder of the person's settings, so it is no work folder.
+fn not_of_settings(layer: &Layer, node: &Node, dir: &Path, written: &str) -> Result<(), Failure> {
+    let folders = env::folders();
+    let mut own = folders.config.iter().chain(&folders.own);
+    let settings =
+        own.find(|own| haft::ops::scope::real(own).is_some_and(|own| dir.starts_with(own)));
+    if layer.role == Role::Project || settings.is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "tools.work_dir {written} is a folder of haft's own settings, where no tool may work: \
+         a relative path starts at the folder of this file"
+    );
+    Err(layer
+        .problem(node.at, &message)
+        .hint("name the folder by its full path, or leave work_dir out to work where you are"))
 }
 
 /// More folders with the rights of the work folder. A project cannot give

@@ -165,6 +165,12 @@ impl<'a> Sources<'a> {
         layer?.get(name).map(plain)
     }
 
+    /// A text of the project's file, unless a flag or a variable takes its place.
+    pub(crate) fn of_project(&self, name: &str) -> Option<String> {
+        let (_, project) = self.apart(name).ok()?;
+        Some(project?.value.as_str()?.to_owned())
+    }
+
     /// The folder of a file by its name for messages.
     pub(crate) fn folder_of(&self, shown: &str) -> Option<PathBuf> {
         let layer = self.layers.iter().find(|layer| layer.shown == shown);
@@ -256,7 +262,7 @@ impl<'a> Sources<'a> {
     }
 
     /// The value of a flag or a variable.
-    fn explicit(&self, name: &str) -> Result<Option<Given>, Failure> {
+    pub(crate) fn explicit(&self, name: &str) -> Result<Option<Given>, Failure> {
         let Some(key) = keys::key(name) else {
             return Ok(None);
         };

@@ -221,6 +221,7 @@ fn remote(
             }
             Reach::Program {
                 program: program.clone(),
+                shown: server.written_program(None),
                 arguments: line.arguments.into_iter().map(OsString::from).collect(),
                 environment: seen,
                 dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),

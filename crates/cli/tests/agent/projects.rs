@@ -3,6 +3,8 @@
 
 use crate::bed::{Bed, KEY, ended};
 use haft_testing::model::{Scripted, Turn};
+use std::net::TcpListener;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 fn answers(text: &'static str) -> impl haft_testing::model::Script {
     move |_: &serde_json::Value, _: usize| Turn::text(text)
@@ -255,27 +257,6 @@ fn no_other_key_takes_the_place_of_a_withheld_one() {
     assert!(!sent.contains("kestrel") && !sent.contains(KEY), "{sent}");
 }
 
-/// Nor does the key for one provider go to another because a project names it.
-#[test]
-fn a_key_is_for_its_provider() {
-    let bed = Bed::new(answers("The person's."));
-    bed.project("provider: anthropic\nmodel: m\n");
-    let ended = bed.haft(&["run", "Go"]);
-    assert_eq!(
-        (ended.code, ended.out.as_str()),
-        (Some(0), "The person's.\n"),
-        "{ended:?}"
-    );
-    let sent = bed.server.received();
-    assert!(sent[0].path.ends_with("/v1/messages"), "{}", sent[0].path);
-    for (name, value) in &sent[0].headers {
-        assert!(
-            !value.contains(KEY),
-            "{name} has the key of another provider"
-        );
-    }
-}
-
 #[test]
 fn limits_only_tighten() {
     let same = |_: &serde_json::Value, number: usize| -> Turn {
@@ -303,4 +284,306 @@ fn a_project_may_choose_the_model() {
     let by_variable = ended(bed.command(&["run", "Go"]).env("HAFT_MODEL", "mine"));
     assert_eq!(by_variable.code, Some(0));
     assert_eq!(bed.last_request()["model"], "mine");
+}
+
+/// What the person's environment has for every provider, none of it for anybody else.
+const KEYS: [(&str, &str); 3] = [
+    ("ANTHROPIC_API_KEY", "sk-kestrel-anthropic"),
+    ("OPENAI_API_KEY", "sk-kestrel-openai"),
+    ("GEMINI_API_KEY", "sk-kestrel-gemini"),
+];
+
+/// Ollama's own port is there once: tests that look at it take turns.
+static PORT: Mutex<()> = Mutex::new(());
+
+/// Whoever listens where a project would find Ollama.
+struct Eavesdropper {
+    /// Nothing if something of this machine has the port already.
+    listener: Option<TcpListener>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Eavesdropper {
+    fn new() -> Self {
+        let alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = TcpListener::bind(("127.0.0.1", 11434)).ok();
+        if let Some(listener) = &listener {
+            listener.set_nonblocking(true).unwrap();
+        }
+        Self {
+            listener,
+            _alone: alone,
+        }
+    }
+
+    fn heard_nothing(&self) {
+        if let Some(listener) = &self.listener {
+            assert!(
+                listener.accept().is_err(),
+                "something came to Ollama's port"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_project_does_not_choose_another_provider() {
+    let ollama = Eavesdropper::new();
+    let bed = Bed::new(answers("The person's."));
+    let with_provider = bed.model_lines("openai-completions");
+    let without = with_provider.replace("provider: openai-completions\n", "");
+    for (user, project, left) in [
+        (&with_provider, "provider: ollama\nmodel: m\n", "provider"),
+        (&with_provider, "provider: ollama\n", "provider"),
+        (&without, "provider: ollama\nmodel: m\n", "provider"),
+        (&without, "model: ollama/m\n", "model"),
+        (
+            &without,
+            "provider: openai-completions\nmodel: ollama/m\n",
+            "model",
+        ),
+    ] {
+        bed.user(user);
+        bed.project(project);
+        let seen = bed.server.count();
+        let ended = bed.haft(&["run", "PRIVATE"]);
+        assert_eq!(ended.out, "The person's.\n", "{project}: {ended:?}");
+        let warning = format!("haft.yaml: {left} is not used");
+        assert!(ended.err.contains(&warning), "{project}: {ended:?}");
+        assert!(ended.err.contains("haft trust"), "{project}: {ended:?}");
+        assert_eq!(bed.server.count(), seen + 1, "{project}");
+        assert_eq!(bed.last_request()["model"], "scripted", "{project}");
+        let shown = bed.haft(&["trust"]);
+        assert!(shown.out.contains("who answers"), "{project}: {shown:?}");
+        assert!(shown.out.contains("ollama"), "{project}: {shown:?}");
+    }
+    // The person's own provider, or a name that only looks like another one.
+    for (user, project, model) in [
+        (
+            &with_provider,
+            "provider: openai-completions\nmodel: m\n",
+            "m",
+        ),
+        (&with_provider, "model: ollama/m\n", "ollama/m"),
+        (&without, "provider: openai-completions\nmodel: m\n", "m"),
+        (&without, "model: openai-completions/m\n", "m"),
+        (&without, "model: vendor/m\n", "vendor/m"),
+    ] {
+        bed.user(user);
+        bed.project(project);
+        let ended = bed.haft(&["run", "PRIVATE"]);
+        assert_eq!(
+            (ended.out.as_str(), ended.err.as_str()),
+            ("The person's.\n", ""),
+            "{project}"
+        );
+        assert_eq!(bed.last_request()["model"], model, "{project}");
+        let shown = bed.says(&["trust"]);
+        assert!(shown.contains("nothing that would run"), "{shown}");
+    }
+    // Nobody at all is no reason to go elsewhere.
+    let bare = Bed::bare(answers("Nobody's."));
+    for project in ["provider: ollama\nmodel: m\n", "model: ollama/m\n"] {
+        bare.project(project);
+        let ended = bare.haft(&["run", "PRIVATE"]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.err.contains("no model to ask"), "{ended:?}");
+        assert!(ended.err.contains("haft trust"), "{ended:?}");
+    }
+    ollama.heard_nothing();
+}
+
+/// A model of another name stays with the provider that the person's model names.
+#[test]
+fn a_name_without_a_provider_is_one_of_the_persons_provider() {
+    let bed = Bed::bare(answers("The person's."));
+    bed.user(&format!(
+        "model: anthropic/mine\nbase_url: \"{}\"\napi_key: {KEY}\nmax_retries: 0\n",
+        bed.server.url()
+    ));
+    bed.project("model: of-the-project\n");
+    let ended = ended(bed.command(&["run", "Go"]).envs(KEYS));
+    assert_eq!(ended.out, "The person's.\n", "{ended:?}");
+    let sent = bed.server.received();
+    assert!(sent[0].path.ends_with("/v1/messages"), "{}", sent[0].path);
+    assert_eq!(sent[0].json()["model"], "of-the-project");
+}
+
+/// The address of the person gets the keys of its own provider only, whoever names
+/// another one.
+#[test]
+fn an_address_and_a_key_are_for_their_provider() {
+    let bed = Bed::bare(answers("The person's."));
+    let url = bed.server.url();
+    let run = |args: &[&str]| ended(bed.command(args).envs(KEYS));
+    let ollama = format!("provider: ollama\nmodel: m\nbase_url: \"{url}\"\nmax_retries: 0\n");
+    let address = format!("base_url: \"{url}\"\nmodel: m\napi_key: {KEY}\nmax_retries: 0\n");
+    for (user, project) in [
+        (&ollama, "provider: openai-completions\nmodel: x\n"),
+        (&ollama, "provider: openai-responses\nmodel: x\n"),
+        (&ollama, "provider: anthropic\nmodel: x\n"),
+        (&ollama, "provider: google\n"),
+        (&address, "model: anthropic/x\n"),
+        (&address, "model: google/x\n"),
+        (&address, "provider: anthropic\nmodel: x\n"),
+    ] {
+        bed.user(user);
+        bed.project(project);
+        let seen = bed.server.count();
+        let ended = run(&["run", "Go"]);
+        assert_eq!(ended.out, "The person's.\n", "{project}: {ended:?}");
+        assert!(ended.err.contains("haft trust"), "{project}: {ended:?}");
+        assert_eq!(bed.server.count(), seen + 1, "{project}");
+        assert!(!sent(&bed.server).contains("kestrel"), "{project}");
+    }
+    // Trusted, it goes to that provider, and still not to this address. The same if it
+    // is the person who names another one.
+    let _alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = bed.server.count();
+    let other = "provider: ollama\nmodel: x\n";
+    std::fs::write(bed.work("mine.yaml"), other).unwrap();
+    for user in [address.clone(), format!("provider: google\n{address}")] {
+        bed.user(&user);
+        bed.project(other);
+        run(&["run", "Go", "--trust"]);
+        run(&["run", "Go", "--config", "mine.yaml"]);
+    }
+    bed.user(&address);
+    bed.project("");
+    run(&["run", "Go", "--model", "ollama/x"]);
+    bed.project("model: ollama/x\n");
+    run(&["run", "Go", "--trust"]);
+    // Nor does the key of one go to another.
+    bed.user(&format!("{ollama}api_key: {KEY}\n"));
+    bed.project("provider: anthropic\nmodel: x\n");
+    let ended = bed.haft(&["run", "Go", "--trust"]);
+    assert!(
+        ended.err.contains("no key for provider anthropic"),
+        "{ended:?}"
+    );
+    assert_eq!(bed.server.count(), seen);
+}
+
+/// Sub-agents of a project go where the agent goes.
+#[test]
+fn a_subagent_of_a_project_has_no_other_provider() {
+    let ollama = Eavesdropper::new();
+    let script = |request: &serde_json::Value, _: usize| -> Turn {
+        let text = request.to_string();
+        // The sub-agent's own request, then the answer to its end.
+        match (text.contains("\"You help."), text.contains("Helped.")) {
+            (true, _) => Turn::text("Helped."),
+            (_, true) => Turn::text("All done."),
+            _ => {
+                let arguments = serde_json::json!({ "request": "PRIVATE" });
+                haft_testing::model::Says::calling("c1", "helper", &arguments).into()
+            }
+        }
+    };
+    let bed = Bed::new(script);
+    let lines = bed.model_lines("openai-completions");
+    bed.user(&lines.replace("provider: openai-completions\n", ""));
+    bed.project(
+        "subagents:\n  - { name: helper, description: use me, model: ollama/m, system_prompt: You help. }\n",
+    );
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!(ended.out, "All done.\n", "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("the model of the sub-agent helper is not used")
+            && ended.err.contains("haft trust"),
+        "{ended:?}"
+    );
+    assert_eq!(bed.server.count(), 3);
+    let received = bed.server.received();
+    assert!(received.iter().all(|one| one.json()["model"] == "scripted"));
+    assert!(bed.haft(&["trust"]).out.contains("ollama/m"));
+    ollama.heard_nothing();
+}
+
+/// A folder of skills that the project names is its own, and needs trust like the usual one.
+#[test]
+fn skills_that_a_project_names_need_trust_and_stay_in_it() {
+    let bed = Bed::new(answers("Here."));
+    let skill = |folder: std::path::PathBuf, text: &str| {
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!("---\ndescription: {text}\n---\nx\n");
+        std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    };
+    skill(bed.elsewhere().join("priv"), "KESTREL outside");
+    skill(bed.work(".agents/skills/a"), "KESTREL usual");
+    skill(bed.work("own/b"), "KESTREL own");
+    std::os::unix::fs::symlink("../elsewhere/priv", bed.work("lnk")).unwrap();
+    std::os::unix::fs::symlink("../../elsewhere/priv", bed.work("own/out")).unwrap();
+    let outside = bed.elsewhere().join("priv").display().to_string();
+    let told = |args: &[&str]| {
+        let ended = bed.haft(args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        (bed.last_request().to_string(), ended.err)
+    };
+    for path in [
+        "../elsewhere/priv",
+        "./lnk",
+        "./own/../../elsewhere/priv",
+        &outside,
+    ] {
+        bed.project(&format!("skills: [\"{path}\"]\n"));
+        for args in [&["run", "Go"][..], &["run", "Go", "--trust"]] {
+            let (prompt, noted) = told(args);
+            assert!(!prompt.contains("KESTREL outside"), "{path}: {prompt}");
+            assert!(
+                noted.contains("leads out of this folder"),
+                "{path}: {noted}"
+            );
+        }
+    }
+    for path in ["./.agents/skills", ".agents/skills/a", "./own"] {
+        bed.project(&format!("skills: [\"{path}\"]\n"));
+        let (prompt, noted) = told(&["run", "Go"]);
+        assert!(!prompt.contains("KESTREL"), "{path}: {prompt}");
+        assert!(noted.contains("haft trust"), "{path}: {noted}");
+    }
+    let shown = bed.says(&["trust", "--yes"]);
+    assert!(shown.contains("./own"), "{shown}");
+    let (prompt, _) = told(&["run", "Go"]);
+    assert!(
+        prompt.contains("KESTREL own") && prompt.contains("KESTREL usual"),
+        "{prompt}"
+    );
+    assert!(!prompt.contains("KESTREL outside"), "{prompt}");
+    skill(bed.work("own/c"), "KESTREL later");
+    let (prompt, noted) = told(&["run", "Go"]);
+    assert!(
+        !prompt.contains("KESTREL own") && !prompt.contains("KESTREL later"),
+        "{prompt}"
+    );
+    assert!(noted.contains("./own"), "{noted}");
+}
+
+/// What is said about a project's file is not for that file to hide.
+#[test]
+fn a_project_does_not_hide_what_is_said_about_it() {
+    let bed = Bed::new(answers("Here."));
+    let lines = "base_url: \"http://192.0.2.1:9\"\nsystem_prompt: \"${PLAIN}\"\n";
+    bed.project(&format!("quiet: true\n{lines}"));
+    let ended = with_environment(&bed, &["run", "Go"]);
+    for words in ["base_url is not used", "PLAIN", "quiet is ignored"] {
+        assert!(ended.err.contains(words), "{words}: {ended:?}");
+    }
+    let ended = with_environment(&bed, &["run", "Go", "--quiet"]);
+    assert_eq!(ended.err, "", "{ended:?}");
+}
+
+/// The folder of the person's settings is no place to work in, and `.` there means it.
+#[test]
+fn a_work_folder_among_the_settings_is_named_at_once() {
+    let bed = Bed::new(answers("Here.")).and("tools: { work_dir: . }\n");
+    for args in [&["run", "Go"][..], &["call", "ls"]] {
+        let ended = bed.haft(args);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        for words in ["haft.yaml:5", "work_dir", "leave work_dir out"] {
+            assert!(ended.err.contains(words), "{words}: {ended:?}");
+        }
+    }
 }

@@ -50,3 +50,47 @@ fn a_projects_server_needs_a_yes() {
     bed.done(&["trust", "--yes"]);
     assert!(bed.names().0.contains(&"execute_bash".to_owned()));
 }
+
+/// What a variable holds may be secret: a failure shows the path as it is written.
+#[test]
+fn a_program_that_cannot_start_is_shown_as_it_is_written() {
+    let path = "/bin/${PLACE}";
+    for config in [
+        json!({ "execution": { "command": path }, "tools": { "toolset": "deepagents" } }),
+        json!({ "mcp": { "docs": { "command": path } } }),
+        json!({ "tools": { "plugins": [{ "path": path }] } }),
+        json!({ "tools": { "plugins": [{ "path": "${PLACE}" }] } }),
+    ] {
+        let bed = Bed::new();
+        bed.project(&config);
+        let mut command = bed.command(&["--trust", "tools"]);
+        let ran = crate::bed::ran(command.env("PLACE", "kestrel-5b1c"));
+        assert!(ran.err.contains("cannot start"), "{config}: {ran:?}");
+        assert!(ran.err.contains("${PLACE}"), "{config}: {ran:?}");
+        assert!(!(ran.out + &ran.err).contains("kestrel"), "{config}");
+    }
+}
+
+#[test]
+fn a_command_line_in_the_place_of_a_program_is_recognised() {
+    for command in [
+        "python3 /nowhere/s.py",
+        "/usr/bin/python3 s.py",
+        "python3 -V",
+    ] {
+        let bed = Bed::new();
+        bed.configure(&json!({ "mcp": { "docs": { "command": command } } }));
+        let ran = bed.haft(&["tools"]);
+        assert!(
+            ran.err.contains("arguments into `args`"),
+            "{command}: {ran:?}"
+        );
+    }
+    let bed = Bed::new();
+    bed.configure(&json!({ "mcp": { "docs": { "command": "/nowhere" } } }));
+    let ran = bed.haft(&["tools"]);
+    assert!(
+        ran.err.contains("cannot start") && !ran.err.contains("`args`"),
+        "{ran:?}"
+    );
+}

@@ -74,6 +74,9 @@ pub struct Plugin {
     pub label: String,
     /// The program: a path, or a name to look up in the `PATH` below.
     pub program: PathBuf,
+    /// The program as messages show it, if that is not as it is: what a variable in its
+    /// path holds may be secret.
+    pub shown: Option<String>,
     /// Its arguments.
     pub arguments: Vec<OsString>,
     /// All of its environment.
@@ -145,6 +148,7 @@ impl Plugin {
         Self {
             label: program.to_string_lossy().into_owned(),
             program,
+            shown: None,
             arguments,
             environment: Vec::new(),
             dir: None,
@@ -418,6 +422,7 @@ impl Host {
         };
         let start = Start {
             program: self.plugin.program.clone(),
+            shown: self.plugin.shown.clone(),
             arguments: self.plugin.arguments.clone(),
             environment: self.plugin.environment.clone(),
             caches: Vec::new(),

@@ -7,7 +7,8 @@ use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Exec};
 use haft_ops::executor::{
-    Conversation, Disk, Input, Keep, Program, Prompts, Streams, When, clean_path, look_up, path_of,
+    Conversation, Disk, Input, Keep, Program, Prompts, Refusal, Streams, When, clean_path, look_up,
+    path_of,
 };
 use serde_json::Value;
 use std::ffi::OsString;
@@ -51,6 +52,8 @@ pub struct Start {
     /// The program: a path, or a name to look up in its `PATH`, of which folders that a
     /// command could write are not used.
     pub program: PathBuf,
+    /// The program as messages show it; as it is if there is nothing.
+    pub shown: Option<String>,
     /// Its arguments.
     pub arguments: Vec<OsString>,
     /// All of its environment.
@@ -67,6 +70,22 @@ pub struct Start {
     pub is_guest: bool,
 }
 
+impl Start {
+    /// What messages call the program.
+    fn shown(&self) -> String {
+        let as_it_is = || self.program.display().to_string();
+        self.shown.clone().unwrap_or_else(as_it_is)
+    }
+
+    /// What else may help if there is no such program.
+    fn remedy(&self) -> &'static str {
+        match self.program.to_string_lossy().contains(char::is_whitespace) {
+            true => "; if that is a command line, put its arguments into `args`",
+            false => "",
+        }
+    }
+}
+
 impl Programs {
     /// The work folder of the session.
     #[must_use]
@@ -80,6 +99,23 @@ impl Programs {
     /// # Errors
     /// When it did not begin.
     pub async fn converse(&self, start: Start) -> Result<Conversation, Error> {
+        let (shown, remedy) = (start.shown(), start.remedy());
+        self.begin(start).await.map_err(|error| match error {
+            Error::Operation(haft_ops::Error::CannotStart {
+                refusal, detail, ..
+            }) => Error::Operation(haft_ops::Error::CannotStart {
+                program: shown,
+                refusal,
+                detail: match refusal {
+                    Refusal::Missing => detail + remedy,
+                    _ => detail,
+                },
+            }),
+            other => other,
+        })
+    }
+
+    async fn begin(&self, start: Start) -> Result<Conversation, Error> {
         let surroundings = self.of(start.is_guest);
         let words = std::iter::once(self.located(&start)?.into_os_string());
         let request = Exec {
@@ -147,8 +183,9 @@ impl Programs {
         look_up(name, path_of(&start.environment), &avoid).ok_or_else(|| {
             Error::failed(format!(
                 "cannot start {}: not found in PATH, of which relative folders and those in the \
-                 work folder are not used; install it, or configure its absolute path",
-                start.program.display()
+                 work folder are not used; install it, or configure its absolute path{}",
+                start.shown(),
+                start.remedy()
             ))
         })
     }

@@ -90,6 +90,7 @@ impl Way<'_> {
         match &self.remote.reach {
             Reach::Program {
                 program,
+                shown,
                 arguments,
                 environment,
                 dir,
@@ -97,6 +98,7 @@ impl Way<'_> {
             } => {
                 let start = Start {
                     program: program.clone(),
+                    shown: shown.clone(),
                     arguments: arguments.clone(),
                     environment: environment.clone(),
                     caches: caches(program),

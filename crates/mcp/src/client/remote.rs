@@ -47,6 +47,9 @@ pub enum Reach {
     Program {
         /// The program: a path, or a name to look up in its `PATH`.
         program: PathBuf,
+        /// The program as messages show it, if that is not as it is: what a variable in
+        /// its path holds may be secret.
+        shown: Option<String>,
         /// Its arguments.
         arguments: Vec<OsString>,
         /// All of its environment.
@@ -103,6 +106,7 @@ impl Remote {
             name.into(),
             Reach::Program {
                 program: program.into(),
+                shown: None,
                 arguments: arguments.into_iter().map(Into::into).collect(),
                 environment: Vec::new(),
                 dir: None,

@@ -110,9 +110,9 @@ fn is_program(path: &std::path::Path) -> bool {
 /// Where it is, by the configuration or as usual, and how that is shown.
 fn ollama_address(settings: &Settings) -> (String, String) {
     let chosen = settings.model.as_ref().ok();
-    let chosen = chosen.filter(|model| model.provider.as_deref() == Some(Provider::Ollama.name()));
+    let chosen = chosen.and_then(|model| model.base_url.as_ref()?.for_provider(Provider::Ollama));
     let address = chosen
-        .and_then(|model| url::Url::parse(model.base_url.as_deref()?).ok())
+        .and_then(|address| url::Url::parse(address).ok())
         .and_then(|url| Some((url.host_str()?.to_owned(), url.port_or_known_default()?)));
     match address {
         Some((host, port)) => {
