@@ -13,7 +13,7 @@ use crate::config::Settings;
 use crate::config::plugins::Configured;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
-use command::{Folders, Line, Written};
+use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
 use folder::{Found, Tier};
 use haft::{Check, Overrides, Plugin, Protocol};
 use std::ffi::OsString;
@@ -157,6 +157,8 @@ fn folders(settings: &Settings) -> Folders<'_> {
         started: &settings.started,
         work_dir: &settings.work_dir,
         config: settings.folders.config.as_deref(),
+        roots: &settings.roots,
+        state: settings.folders.state.as_deref(),
     }
 }
 
@@ -228,19 +230,11 @@ fn beside(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
 
 /// What a script names in its first line belongs to it, when it is no program of the
 /// system.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what would be run is looked at before there is a scope"
-)]
 fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
     let mut at = 0;
     while let Some(script) = files.get(at) {
         at += 1;
-        let mut begin = [0; 256];
-        let read = std::fs::File::open(script).and_then(|mut file| file.read(&mut begin));
-        let text = String::from_utf8_lossy(begin.get(..read.unwrap_or(0)).unwrap_or_default())
-            .into_owned();
-        let Some(line) = text.strip_prefix("#!").and_then(|rest| rest.lines().next()) else {
+        let Some(line) = first_line(script) else {
             continue;
         };
         for word in line.split_whitespace() {
@@ -260,6 +254,18 @@ fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
     }
 }
 
+/// What stands after `#!` in the first line of a script.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what would be run is looked at before there is a scope"
+)]
+fn first_line(script: &Path) -> Option<String> {
+    let mut begin = [0; 256];
+    let read = std::fs::File::open(script).and_then(|mut file| file.read(&mut begin));
+    let text = String::from_utf8_lossy(begin.get(..read.unwrap_or(0)).unwrap_or_default());
+    Some(text.strip_prefix("#!")?.lines().next()?.to_owned())
+}
+
 /// The files that a program is: itself, and what its arguments and variables name, as it
 /// would find it or as its file may mean it. The first folder is the one it runs in.
 fn program_files<'a>(
@@ -273,11 +279,7 @@ fn program_files<'a>(
         .into_iter()
         .filter(|path| file(path))
         .collect();
-    let words = arguments.iter().flat_map(|word| {
-        // `--script=./tool.py` names a file as well.
-        let value = word.split_once('=').map(|(_, value)| value);
-        [Some(word.as_str()), value].into_iter().flatten()
-    });
+    let words = arguments.iter().flat_map(|word| paths_of_argument(word));
     for word in words {
         for folder in folders {
             let path: PathBuf = folder.join(word).components().collect();
@@ -287,8 +289,8 @@ fn program_files<'a>(
         }
     }
     let first = folders.first().copied().unwrap_or(Path::new("/"));
-    for value in values {
-        let path = first.join(value);
+    for value in values.flat_map(paths_of_value) {
+        let path: PathBuf = first.join(value).components().collect();
         if file(&path) && !files.contains(&path) {
             files.push(path);
         }
@@ -321,8 +323,8 @@ fn item(plugin: &Configured, line: &Line) -> Item {
         pin: Pin {
             written: format!(
                 "{}\n{:?}\n{program:?}\n{:?}{}",
-                plugin.written,
-                plugin.environment,
+                sorted(&plugin.written),
+                plugin.environment.sorted(),
                 plugin.arguments,
                 plugin
                     .dir
@@ -334,6 +336,13 @@ fn item(plugin: &Configured, line: &Line) -> Item {
         },
         remarks,
     }
+}
+
+/// The same with its keys in the order of the alphabet: another order is no change.
+fn sorted(written: &serde_json::Value) -> serde_json::Value {
+    let mut written = written.clone();
+    written.sort_all_objects();
+    written
 }
 
 /// Why something that the project did not name is its matter all the same.

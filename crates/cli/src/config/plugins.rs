@@ -5,6 +5,7 @@ use super::layer::Role;
 use super::sources::{Listed, Origin, Sources};
 use super::value;
 use crate::exit::Failure;
+use crate::external::command::{is_interpreter, name_of};
 use haft::Protocol;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -206,7 +207,7 @@ pub(super) fn located(program: &str, folder: &Path) -> PathBuf {
 /// The program's own name, or that of the script it runs.
 fn label(program: &str, arguments: &[String]) -> String {
     let is_script = |word: &&String| !word.starts_with('-') && word.contains(['/', '.']);
-    let named = if program.contains('/') {
+    let named = if program.contains('/') && !is_interpreter(&name_of(Path::new(program))) {
         program
     } else {
         arguments
@@ -312,6 +313,14 @@ pub(super) fn texts(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, 
 }
 
 impl Environment {
+    /// The same in the order of its names: another order is no change.
+    pub(crate) fn sorted(&self) -> Self {
+        let mut sorted = self.clone();
+        sorted.names.sort();
+        sorted.values.sort();
+        sorted
+    }
+
     /// What `env` of a program says: names to pass on, or names and values.
     pub(super) fn read(map: &Map<String, Value>) -> Result<Self, String> {
         let mut environment = Self::default();

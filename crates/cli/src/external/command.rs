@@ -5,184 +5,14 @@
 //! long as nothing there can become part of it; one that may load code from the folder it
 //! runs in (`npx`, `python3 -m`, `make`) runs in `/`, unless its entry has a `cwd`.
 
+mod known;
+
 use crate::config::plugins::{Environment, Whose};
 use crate::env;
 use haft::ops::scope::real;
+use known::Code;
+pub(crate) use known::{is_interpreter, name_of};
 use std::path::{Path, PathBuf};
-
-/// Interpreters, whose first word that is no flag is a file with code.
-const INTERPRETERS: [&str; 20] = [
-    "python",
-    "pypy",
-    "node",
-    "nodejs",
-    "ruby",
-    "perl",
-    "php",
-    "lua",
-    "luajit",
-    "bash",
-    "sh",
-    "dash",
-    "zsh",
-    "ksh",
-    "fish",
-    "rscript",
-    "tclsh",
-    "guile",
-    "osascript",
-    "julia",
-];
-
-/// Flags of theirs that take no value and load nothing.
-const HARMLESS: [&str; 26] = [
-    "-u",
-    "-B",
-    "-E",
-    "-I",
-    "-s",
-    "-S",
-    "-O",
-    "-OO",
-    "-P",
-    "-q",
-    "-b",
-    "-bb",
-    "-e",
-    "-x",
-    "-eu",
-    "-ex",
-    "-eux",
-    "-w",
-    "-W0",
-    "--no-warnings",
-    "--no-deprecation",
-    "--enable-source-maps",
-    "--experimental-strip-types",
-    "--use-system-ca",
-    "--norc",
-    "--noprofile",
-];
-
-/// Programs that fetch a package by its name and run it.
-const LAUNCHERS: [&[&str]; 13] = [
-    &["npx"],
-    &["bunx"],
-    &["pnpx"],
-    &["uvx"],
-    &["npm", "exec"],
-    &["npm", "x"],
-    &["pnpm", "dlx"],
-    &["yarn", "dlx"],
-    &["bun", "x"],
-    &["uv", "tool", "run"],
-    &["pipx", "run"],
-    &["python", "-m"],
-    &["pypy", "-m"],
-];
-
-/// Flags of theirs that take no value.
-const QUIET: [&str; 6] = ["-y", "--yes", "-q", "--quiet", "--silent", "--"];
-
-/// Programs that load code from the folder they run in, or run another one that may.
-const RUNNERS: [&str; 68] = [
-    "npm",
-    "npx",
-    "pnpm",
-    "pnpx",
-    "yarn",
-    "bun",
-    "bunx",
-    "deno",
-    "tsx",
-    "ts-node",
-    "nodemon",
-    "vite-node",
-    "uv",
-    "uvx",
-    "pipx",
-    "poetry",
-    "pdm",
-    "hatch",
-    "pixi",
-    "rye",
-    "conda",
-    "mamba",
-    "tox",
-    "nox",
-    "pytest",
-    "go",
-    "cargo",
-    "make",
-    "gmake",
-    "just",
-    "task",
-    "rake",
-    "bundle",
-    "gradle",
-    "gradlew",
-    "mvn",
-    "ant",
-    "sbt",
-    "bazel",
-    "dotnet",
-    "java",
-    "jbang",
-    "swift",
-    "zig",
-    "mix",
-    "elixir",
-    "iex",
-    "composer",
-    "nix",
-    "nix-shell",
-    "devbox",
-    "mise",
-    "asdf",
-    "direnv",
-    "docker-compose",
-    "env",
-    "sudo",
-    "doas",
-    "nice",
-    "nohup",
-    "timeout",
-    "xargs",
-    "setsid",
-    "stdbuf",
-    "time",
-    "exec",
-    "busybox",
-    "watchexec",
-];
-
-/// Variables from which interpreters take code.
-const LOADERS: [&str; 24] = [
-    "PATH",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONSTARTUP",
-    "NODE_PATH",
-    "NODE_OPTIONS",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PERLLIB",
-    "RUBYLIB",
-    "RUBYOPT",
-    "LUA_PATH",
-    "LUA_CPATH",
-    "CLASSPATH",
-    "JAVA_TOOL_OPTIONS",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "BASH_ENV",
-    "ENV",
-    "PHPRC",
-    "PHP_INI_SCAN_DIR",
-    "GOFLAGS",
-    "DOTNET_STARTUP_HOOKS",
-];
 
 /// A command line as it is written.
 pub(crate) struct Written<'a> {
@@ -204,6 +34,10 @@ pub(crate) struct Folders<'a> {
     pub(crate) work_dir: &'a Path,
     /// haft's own, which is never part of a project.
     pub(crate) config: Option<&'a Path>,
+    /// Others that commands can write.
+    pub(crate) roots: &'a [PathBuf],
+    /// haft's state, which has the private temp folders.
+    pub(crate) state: Option<&'a Path>,
 }
 
 /// A command line as it is run.
@@ -218,41 +52,43 @@ pub(crate) struct Line {
     pub(crate) problem: Option<String>,
 }
 
-/// Which words of a command line are code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Code {
-    /// Whether code may come from the folder it runs in.
-    is_from_folder: bool,
-    /// The first argument that is not code but something to work on.
-    rest: usize,
+impl Folders<'_> {
+    /// Where a path lies, if the project or a command may have put it there.
+    fn place(&self, path: &Path) -> Option<&'static str> {
+        if self.is_project(path) {
+            return Some("in this folder");
+        }
+        let is_own = self.config.is_some_and(|config| is_below(path, config));
+        let temp = self.state.map(|state| state.join("tmp"));
+        let mut others = self.roots.iter().chain(&temp);
+        let is_writable = !is_own && others.any(|folder| is_below(path, folder));
+        is_writable.then_some("where commands can write")
+    }
+
+    /// Whether a path lies in the project.
+    fn is_project(&self, path: &Path) -> bool {
+        !self.config.is_some_and(|config| is_below(path, config))
+            && (is_below(path, self.started) || is_below(path, self.work_dir))
+    }
 }
 
-impl Folders<'_> {
-    /// Whether a path lies in the project.
-    fn has(&self, path: &Path) -> bool {
-        let path = real(path).unwrap_or_else(|| path.to_owned());
-        let below = |folder: &Path| {
-            let folder = real(folder).unwrap_or_else(|| folder.to_owned());
-            path.starts_with(folder)
-        };
-        if self.config.is_some_and(below) {
-            return false;
-        }
-        below(self.started) || below(self.work_dir)
-    }
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let at = |path: &Path| real(path).unwrap_or_else(|| path.to_owned());
+    at(path).starts_with(at(folder))
 }
 
 impl Written<'_> {
     /// What is run.
     pub(crate) fn line(&self, folders: Folders<'_>) -> Line {
         let mut code = self.code();
-        if self.loads_by_environment() {
-            code.is_from_folder = true;
-        }
+        let variables = self.variables();
+        code.is_from_folder |= variables
+            .iter()
+            .any(|(name, value)| known::loads(name, value));
         // Whoever names a command line for this run means the folder they are in.
         let is_vouched = match self.whose {
             Whose::Typed => true,
-            Whose::Named => folders.has(self.base),
+            Whose::Named => folders.is_project(self.base),
             Whose::Person | Whose::Project => false,
         };
         let dir = match (self.dir, self.whose) {
@@ -279,33 +115,33 @@ impl Written<'_> {
                 Some(placed) => format!("{before}{}", placed.display()),
                 None => word.clone(),
             };
-            let (_, path) = parted(&argument);
-            let found = line.dir.join(path);
-            let counts = match is_code {
-                true => super::is_file(&found) || found.is_dir() && names_a_path(path),
-                false => super::is_file(&found),
-            };
             let is_named = self.whose == Whose::Named && Path::new(parted(word).1).is_absolute();
-            if counts && !is_named && folders.has(&found) {
-                line.reasons.push(format!("{word} is in this folder"));
+            let place = |path: &str| {
+                let found = line.dir.join(path);
+                let is_code = is_code && names_a_path(path) && found.is_dir();
+                let counts = super::is_file(&found) || is_code;
+                counts.then(|| folders.place(&found)).flatten()
+            };
+            let place = paths_of_argument(&argument).find_map(place);
+            if let Some(place) = place.filter(|_| !is_named) {
+                line.reasons.push(format!("{word} is {place}"));
             }
             line.arguments.push(argument);
         }
-        if self.whose != Whose::Named && self.program.is_absolute() && folders.has(self.program) {
-            line.reasons
-                .push("the program is in this folder".to_owned());
+        let is_placed = self.whose != Whose::Named && self.program.is_absolute();
+        if let Some(place) = folders.place(self.program).filter(|_| is_placed) {
+            line.reasons.push(format!("the program is {place}"));
         }
-        let values = self.environment.values.iter();
-        for (name, value) in values.filter(|(_, value)| !value.is_empty()) {
-            let found = line.dir.join(value);
-            if super::is_file(&found) && folders.has(&found) {
+        for (name, value) in &variables {
+            if let Some(place) = place_of_value(name, value, &line.dir, folders) {
                 line.reasons
-                    .push(format!("{name} names a file in this folder"));
+                    .push(format!("{name} names something that is {place}"));
             }
         }
-        if code.is_from_folder && folders.has(&line.dir) {
-            line.reasons
-                .push("it may load code from this folder, where it runs".to_owned());
+        let place = folders.place(&line.dir).filter(|_| code.is_from_folder);
+        if let Some(place) = place {
+            let reason = format!("it may load code from the folder it runs in, which is {place}");
+            line.reasons.push(reason);
         }
         if is_vouched {
             line.reasons.clear();
@@ -326,9 +162,8 @@ impl Written<'_> {
         if is_said || path.is_empty() || Path::new(path).is_absolute() {
             return None;
         }
-        let is_dots = ["", ".", "..", "./", "../"].contains(&path);
         let is_elsewhere = dir != folders.work_dir;
-        if is_dots {
+        if is_dots(path) {
             // To work on: a server of files is given the folder that is worked in.
             let meant = folders.work_dir.join(path);
             return (!is_code && is_elsewhere).then(|| plain(&meant));
@@ -361,111 +196,125 @@ impl Written<'_> {
         })
     }
 
-    /// Whether a variable makes an interpreter load code from the folder it runs in.
-    fn loads_by_environment(&self) -> bool {
-        let given = self.environment.values.iter().cloned();
+    /// The variables that it gets beside the usual ones, with their values.
+    fn variables(&self) -> Vec<(String, String)> {
         let passed = self.environment.names.iter();
         let passed = passed.filter_map(|name| Some((name.clone(), env::text(name)?)));
-        given.chain(passed).any(|(name, value)| {
-            let is_list = !name.ends_with("OPTIONS") && !name.ends_with("OPT");
-            let is_relative = match is_list {
-                true => value.split(':').any(|part| !part.starts_with('/')),
-                false => value
-                    .split([' ', '=', '\t'])
-                    .any(|part| part.contains(['/', '.']) && !part.starts_with('/')),
-            };
-            LOADERS.contains(&name.as_str()) && !value.is_empty() && is_relative
-        })
+        self.environment
+            .values
+            .iter()
+            .cloned()
+            .chain(passed)
+            .collect()
     }
 
     fn code(&self) -> Code {
         let from = self.dir.unwrap_or(self.base);
-        let named = code_of(&name_of(self.program), self.arguments, from);
-        // A link may have a harmless name.
+        let named = known::code_of(&name_of(self.program), self.arguments, from);
+        // A link may have a harmless name, and so may a script.
         let real = real(self.program).filter(|_| self.program.is_absolute());
-        let really = real.map(|real| code_of(&name_of(&real), self.arguments, from));
-        match really {
+        let really = real.map(|real| known::code_of(&name_of(&real), self.arguments, from));
+        let code = match really {
             Some(really) if really.is_from_folder => really,
             Some(really) if !named.is_from_folder => Code {
                 rest: named.rest.max(really.rest),
                 ..named
             },
             _ => named,
+        };
+        Code {
+            is_from_folder: code.is_from_folder || self.is_loose_script(),
+            ..code
         }
+    }
+
+    /// Whether the program is a script whose interpreter may load code from the folder it
+    /// runs in.
+    fn is_loose_script(&self) -> bool {
+        let found = match self.program.is_absolute() {
+            true => Some(self.program.to_owned()),
+            false => env::paths("PATH")
+                .iter()
+                .map(|folder| folder.join(self.program))
+                .find(|file| super::is_file(file)),
+        };
+        let Some(script) = found.filter(|file| super::is_file(file)) else {
+            return false;
+        };
+        let Some(line) = super::first_line(&script) else {
+            return false;
+        };
+        let mut words = line.split_whitespace().map(str::to_owned).peekable();
+        let is_env = |word: &String| name_of(Path::new(word)) == "env";
+        if words.next_if(is_env).is_some() {
+            let _ = words.next_if(|word| ["-S", "--split-string"].contains(&word.as_str()));
+        }
+        let Some(interpreter) = words.next() else {
+            return false;
+        };
+        let arguments: Vec<String> = words.chain([script.display().to_string()]).collect();
+        let name = name_of(Path::new(&interpreter));
+        interpreter.starts_with('-')
+            || interpreter.contains('=')
+            || known::code_of(&name, &arguments, Path::new("/")).is_from_folder
     }
 }
 
-/// Which words are code for a program of this name.
-fn code_of(name: &str, arguments: &[String], from: &Path) -> Code {
-    let unknown = Code {
-        is_from_folder: true,
-        rest: arguments.len(),
-    };
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    for launcher in LAUNCHERS {
-        let Some((program, first)) = launcher.split_first() else {
-            continue;
-        };
-        if name == *program && words.starts_with(first) {
-            let flags = words.iter().skip(first.len());
-            let flags = flags.take_while(|word| QUIET.contains(word)).count();
-            let at = first.len() + flags;
-            let is_package = |word: &&str| {
-                let plain = word.strip_prefix('@').unwrap_or(word);
-                !word.starts_with(['-', '.', '/', '~'])
-                    && !word.contains(':')
-                    && (plain.len() < word.len() || !plain.contains('/'))
-                    && !RUNNERS.contains(word)
-                    && !INTERPRETERS.contains(word)
-            };
-            return match words.get(at).filter(|word| is_package(word)) {
-                Some(_) => Code {
-                    rest: at + 1,
-                    ..unknown
-                },
-                None => unknown,
-            };
-        }
-    }
-    let is_compose = ["docker", "podman"].contains(&name) && words.first() == Some(&"compose");
-    if RUNNERS.contains(&name) || is_compose {
-        return unknown;
-    }
-    if !INTERPRETERS.contains(&name) {
-        return Code {
-            is_from_folder: false,
-            rest: 0,
-        };
-    }
-    let is_harmless = |word: &&&str| {
-        let number = word
-            .strip_prefix("--")
-            .and_then(|word| word.split_once('='));
-        let is_number = number.is_some_and(|(_, value)| {
-            !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
-        });
-        HARMLESS.contains(*word) || is_number
-    };
-    let at = words.iter().take_while(is_harmless).count();
-    match words.get(at) {
-        Some(script) if !script.starts_with('-') && super::is_file(&from.join(script)) => Code {
-            is_from_folder: false,
-            rest: at + 1,
-        },
-        _ => unknown,
-    }
+/// Where something lies that the value of a variable names: a file, a folder by a relative
+/// path, or any folder that code is loaded from.
+fn place_of_value(
+    name: &str,
+    value: &str,
+    dir: &Path,
+    folders: Folders<'_>,
+) -> Option<&'static str> {
+    // What of PATH lies in the project is taken out of it.
+    let is_loader = known::is_loader(name) && name != "PATH";
+    let is_mode = ["_ENV", "_MODE", "_LEVEL", "ENVIRONMENT"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    paths_of_value(value).find_map(|path| {
+        let found = dir.join(path);
+        let is_relative = !Path::new(path).is_absolute() && !is_dots(path);
+        // `NODE_ENV=test` does not mean the folder `test`.
+        let is_meant = names_a_path(path) || path == value && !is_mode;
+        let is_folder = || (is_loader || is_relative && is_meant) && found.is_dir();
+        let counts = super::is_file(&found) || is_folder();
+        counts.then(|| folders.place(&found)).flatten()
+    })
 }
 
-/// `python` for `/usr/bin/python3.12`.
-fn name_of(program: &Path) -> String {
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.to_ascii_lowercase();
-    let name = name.strip_suffix(".exe").unwrap_or(&name);
-    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    match bare.is_empty() {
-        true => name.to_owned(),
-        false => bare.to_owned(),
-    }
+/// The paths that an argument may name: `--script=./tool.py`, `file:./tool.py` and
+/// `-I./lib` name one as well.
+pub(super) fn paths_of_argument(word: &str) -> impl Iterator<Item = &str> {
+    let (before, path) = parted(word);
+    let value = Some(path).filter(|_| !before.is_empty());
+    let attached = after_letter(word).filter(|path| names_a_path(path));
+    [Some(word), value, attached].into_iter().flatten()
+}
+
+/// The paths that the value of a variable may name, which may be a list of folders or the
+/// flags of an interpreter.
+pub(super) fn paths_of_value(value: &str) -> impl Iterator<Item = &str> {
+    let pieces = value.split([' ', '\t', '\n', '=', ':', ';', ',']);
+    let pieces = pieces.flat_map(|piece| [Some(piece), after_letter(piece)]);
+    [Some(value), Some(parted(value).1)]
+        .into_iter()
+        .chain(pieces)
+        .flatten()
+        .filter(|path| !path.is_empty())
+}
+
+/// `./lib` of `-I./lib`.
+fn after_letter(word: &str) -> Option<&str> {
+    let rest = word.strip_prefix('-')?;
+    rest.strip_prefix(|c: char| c.is_ascii_alphabetic())
+        .filter(|rest| !rest.is_empty())
+}
+
+/// Whether a path is a folder itself or the one above it, and nothing in it.
+fn is_dots(path: &str) -> bool {
+    ["", ".", "..", "./", "../"].contains(&path)
 }
 
 /// What stands before a path in a word, and the path: `--script=` and `./tool.py`.

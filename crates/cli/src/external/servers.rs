@@ -1,7 +1,7 @@
 //! MCP servers: what there is, what of it may be reached, and what is kept of each.
 
 use super::command::{Line, Written};
-use super::{beside, folders, is_file, named_by, pinned, program_files};
+use super::{beside, folders, is_file, named_by, pinned, program_files, sorted};
 use crate::config::Settings;
 use crate::config::files::{Execution, has_a_tree};
 use crate::config::mcp::{Configured, How, label};
@@ -168,6 +168,7 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
                 remarks.push("none of its files is known: they may change unnoticed".to_owned());
             }
             let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
+            let environment = environment.sorted();
             let meant = format!("{program:?}\n{arguments:?}\n{environment:?}\n{dir:?}");
             (shown, files, meant)
         }
@@ -185,7 +186,7 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
         name: server.name.clone(),
         shown,
         pin: Pin {
-            written: format!("{written}\n{meant}"),
+            written: format!("{}\n{meant}", sorted(written)),
             files,
         },
         remarks,
@@ -279,7 +280,7 @@ fn identity(server: &Configured, settings: &Settings) -> String {
     // The tools that are taken of it make it no other one.
     let written = json!({
         "args": server.written["args"], "command": server.written["command"],
-        "env": server.written["env"],
+        "env": sorted(&server.written["env"]),
     });
     let mut hash = Sha256::new();
     for part in [&server.name, &meant, &written.to_string()] {

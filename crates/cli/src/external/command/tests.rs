@@ -80,6 +80,8 @@ impl Bed {
             started: &started,
             work_dir: &started,
             config: Some(&config),
+            roots: &[self.path("root")],
+            state: Some(&self.path("state")),
         })
     }
 }

@@ -1,0 +1,414 @@
+//! What is known of programs and variables by their names: which load code from the
+//! folder they run in, and which words of a command line are code.
+
+use std::path::Path;
+
+/// Interpreters whose first word that is no flag is a file with code, and which load
+/// nothing from the folder they run in unless that code says so.
+const STEADY: [&str; 12] = [
+    "python", "pypy", "node", "nodejs", "ruby", "perl", "bash", "sh", "dash", "zsh", "ksh", "fish",
+];
+
+/// Interpreters that look for code in the folder they run in, as Lua does in `./?.lua`.
+const LOOSE: [&str; 33] = [
+    "lua",
+    "luajit",
+    "texlua",
+    "luau",
+    "php",
+    "rscript",
+    "tclsh",
+    "wish",
+    "expect",
+    "guile",
+    "osascript",
+    "julia",
+    "racket",
+    "raku",
+    "runghc",
+    "runhaskell",
+    "ghci",
+    "scala",
+    "groovy",
+    "kotlin",
+    "clojure",
+    "clj",
+    "bb",
+    "erl",
+    "escript",
+    "octave",
+    "ocaml",
+    "dart",
+    "crystal",
+    "pwsh",
+    "irb",
+    "pry",
+    "hhvm",
+];
+
+/// Flags of theirs that take no value and load nothing.
+const HARMLESS: [&str; 26] = [
+    "-u",
+    "-B",
+    "-E",
+    "-I",
+    "-s",
+    "-S",
+    "-O",
+    "-OO",
+    "-P",
+    "-q",
+    "-b",
+    "-bb",
+    "-e",
+    "-x",
+    "-eu",
+    "-ex",
+    "-eux",
+    "-w",
+    "-W0",
+    "--no-warnings",
+    "--no-deprecation",
+    "--enable-source-maps",
+    "--experimental-strip-types",
+    "--use-system-ca",
+    "--norc",
+    "--noprofile",
+];
+
+/// Programs that fetch a package by its name and run it.
+const LAUNCHERS: [&[&str]; 13] = [
+    &["npx"],
+    &["bunx"],
+    &["pnpx"],
+    &["uvx"],
+    &["npm", "exec"],
+    &["npm", "x"],
+    &["pnpm", "dlx"],
+    &["yarn", "dlx"],
+    &["bun", "x"],
+    &["uv", "tool", "run"],
+    &["pipx", "run"],
+    &["python", "-m"],
+    &["pypy", "-m"],
+];
+
+/// Flags of theirs that take no value.
+const QUIET: [&str; 6] = ["-y", "--yes", "-q", "--quiet", "--silent", "--"];
+
+/// Programs that load code from the folder they run in, or run another one that may.
+const RUNNERS: [&str; 93] = [
+    "npm",
+    "npx",
+    "pnpm",
+    "pnpx",
+    "yarn",
+    "bun",
+    "bunx",
+    "deno",
+    "tsx",
+    "ts-node",
+    "nodemon",
+    "vite-node",
+    "uv",
+    "uvx",
+    "pipx",
+    "poetry",
+    "pdm",
+    "hatch",
+    "pixi",
+    "rye",
+    "conda",
+    "mamba",
+    "tox",
+    "nox",
+    "pytest",
+    "go",
+    "cargo",
+    "make",
+    "gmake",
+    "just",
+    "task",
+    "rake",
+    "bundle",
+    "gradle",
+    "gradlew",
+    "mvn",
+    "ant",
+    "sbt",
+    "bazel",
+    "dotnet",
+    "java",
+    "jbang",
+    "swift",
+    "zig",
+    "mix",
+    "elixir",
+    "iex",
+    "composer",
+    "nix",
+    "nix-shell",
+    "devbox",
+    "mise",
+    "asdf",
+    "direnv",
+    "docker-compose",
+    "env",
+    "sudo",
+    "doas",
+    "nice",
+    "nohup",
+    "timeout",
+    "xargs",
+    "setsid",
+    "stdbuf",
+    "time",
+    "exec",
+    "busybox",
+    "watchexec",
+    "gunicorn",
+    "uvicorn",
+    "hypercorn",
+    "celery",
+    "flask",
+    "streamlit",
+    "fastmcp",
+    "ipython",
+    "jupyter",
+    "dotenv",
+    "dotenvx",
+    "teller",
+    "nx",
+    "turbo",
+    "gulp",
+    "grunt",
+    "vite",
+    "vitest",
+    "jest",
+    "mocha",
+    "electron",
+    "pm2",
+    "concurrently",
+    "lein",
+    "rails",
+];
+
+/// The same, where the word is too common to count among the arguments of another program.
+const RUNNERS_BY_FIRST_WORD: [&str; 2] = ["mcp", "r"];
+
+/// Programs whose arguments name what is run on another machine or in a container.
+const ELSEWHERE: [&str; 5] = ["docker", "podman", "nerdctl", "kubectl", "ssh"];
+
+/// Variables that name what code is loaded from, by how their names begin.
+const LOADERS: [&str; 48] = [
+    "PATH",
+    "HOME",
+    "XDG_",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONEXECUTABLE",
+    "VIRTUAL_ENV",
+    "NODE_PATH",
+    "NODE_COMPILE_CACHE",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "PERL5LIB",
+    "PERL5DB",
+    "PERLLIB",
+    "PERL_USE_UNSAFE_INC",
+    "PERL_MM_",
+    "RUBYLIB",
+    "RUBYPATH",
+    "GEM_",
+    "BUNDLE_",
+    "LUA_",
+    "LUAJIT_",
+    "R_",
+    "JULIA_",
+    "CLASSPATH",
+    "LD_",
+    "DYLD_",
+    "BASH_ENV",
+    "ENV",
+    "ZDOTDIR",
+    "FPATH",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "DOTNET_STARTUP_HOOKS",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_GLOBAL",
+    "GUILE_",
+    "TCLLIBPATH",
+    "ERL_LIBS",
+    "AWKPATH",
+    "PSMODULEPATH",
+    "NPM_CONFIG_",
+    "npm_config_",
+];
+
+/// How the names of variables end that hold flags for an interpreter.
+const FLAGS: [&str; 4] = ["OPT", "OPTS", "OPTIONS", "FLAGS"];
+
+/// Which words of a command line are code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Code {
+    /// Whether code may come from the folder it runs in.
+    pub(super) is_from_folder: bool,
+    /// The first argument that is not code but something to work on.
+    pub(super) rest: usize,
+}
+
+/// Whether a program of this name runs the script that its arguments name.
+pub(crate) fn is_interpreter(name: &str) -> bool {
+    STEADY.contains(&name) || LOOSE.contains(&name)
+}
+
+fn is_runner(name: &str) -> bool {
+    RUNNERS.contains(&name) || RUNNERS_BY_FIRST_WORD.contains(&name)
+}
+
+/// Whether interpreters load code from what a variable of this name says.
+pub(super) fn is_loader(name: &str) -> bool {
+    let is_begun = |known: &&str| match known.ends_with('_') {
+        true => name.starts_with(*known),
+        false => name == *known,
+    };
+    LOADERS.iter().any(is_begun) || holds_flags(name)
+}
+
+fn holds_flags(name: &str) -> bool {
+    FLAGS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a variable may make an interpreter load code from the folder it runs in.
+pub(super) fn loads(name: &str, value: &str) -> bool {
+    if value.is_empty() || !is_loader(name) {
+        return false;
+    }
+    match holds_flags(name) {
+        // A bare name may be a module that is looked for in that folder.
+        true => !value.split_whitespace().all(is_harmless),
+        // An empty part is that folder, too.
+        false => value
+            .split([':', ';', ' '])
+            .any(|part| !part.starts_with('/')),
+    }
+}
+
+/// Whether a flag takes no code.
+fn is_harmless(word: &str) -> bool {
+    let number = word.split_once('=').filter(|(flag, _)| {
+        ["--max-", "--stack-", "--inspect"]
+            .iter()
+            .any(|known| flag.starts_with(known))
+    });
+    let is_number = number.is_some_and(|(_, value)| {
+        !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    HARMLESS.contains(&word) || is_number
+}
+
+/// Which words are code for a program of this name.
+pub(super) fn code_of(name: &str, arguments: &[String], from: &Path) -> Code {
+    let unknown = Code {
+        is_from_folder: true,
+        rest: arguments.len(),
+    };
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    for launcher in LAUNCHERS {
+        let Some((program, first)) = launcher.split_first() else {
+            continue;
+        };
+        if name == *program && words.starts_with(first) {
+            let flags = words.iter().skip(first.len());
+            let flags = flags.take_while(|word| QUIET.contains(word)).count();
+            let at = first.len() + flags;
+            let is_package = |word: &&str| {
+                let plain = word.strip_prefix('@').unwrap_or(word);
+                !word.starts_with(['-', '.', '/', '~'])
+                    && !word.contains(':')
+                    && (plain.len() < word.len() || !plain.contains('/'))
+                    && !is_runner(word)
+                    && !is_interpreter(word)
+            };
+            return match words.get(at).filter(|word| is_package(word)) {
+                Some(_) => Code {
+                    rest: at + 1,
+                    ..unknown
+                },
+                None => unknown,
+            };
+        }
+    }
+    let is_compose = ["docker", "podman"].contains(&name) && words.first() == Some(&"compose");
+    if is_runner(name) || LOOSE.contains(&name) || is_compose {
+        return unknown;
+    }
+    let mut rest = 0;
+    if STEADY.contains(&name) {
+        let at = words.iter().take_while(|word| is_harmless(word)).count();
+        let script = words.get(at).filter(|word| !word.starts_with('-'));
+        if !script.is_some_and(|script| super::super::is_file(&from.join(script))) {
+            return unknown;
+        }
+        rest = at + 1;
+    }
+    let steady = Code {
+        is_from_folder: false,
+        rest,
+    };
+    match ELSEWHERE.contains(&name) {
+        true => steady,
+        false => run_by_another(arguments, rest, from).unwrap_or(steady),
+    }
+}
+
+/// What is code where a program may run another one that its arguments name, as
+/// `flock FILE node SCRIPT` does.
+fn run_by_another(arguments: &[String], start: usize, from: &Path) -> Option<Code> {
+    let is_known = |word: &str| {
+        let name = name_of(Path::new(word));
+        RUNNERS.contains(&name.as_str()) || is_interpreter(&name)
+    };
+    for (at, word) in arguments.iter().enumerate().skip(start) {
+        let after = at + 1;
+        if is_known(word) {
+            let arguments = arguments.get(after..).unwrap_or_default();
+            let inner = code_of(&name_of(Path::new(word)), arguments, from);
+            return Some(Code {
+                is_from_folder: true,
+                rest: after + inner.rest,
+            });
+        }
+        // `-c 'node server.js'`
+        let apart = |c: char| c.is_whitespace() || "=;|&()'\"`".contains(c);
+        if word.split(apart).any(is_known) {
+            return Some(Code {
+                is_from_folder: true,
+                rest: after,
+            });
+        }
+    }
+    None
+}
+
+/// `python` for `/usr/bin/python3.12`.
+pub(crate) fn name_of(program: &Path) -> String {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    // Builds have letters after their version: `python3.13t`.
+    let plain = name.trim_end_matches(['d', 'm', 't']);
+    let is_version = plain.ends_with(|c: char| c.is_ascii_digit());
+    let name = if is_version { plain } else { name };
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    match bare.is_empty() {
+        true => name.to_owned(),
+        false => bare.to_owned(),
+    }
+}
