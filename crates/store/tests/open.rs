@@ -362,7 +362,9 @@ async fn a_log_with_something_committed_behind_damage_is_told_and_kept() {
     let temp = folder();
     let first = store(&temp);
     for number in 0..5 {
-        put(&first, &format!("f{number}"), b"in the log").await.unwrap();
+        put(&first, &format!("f{number}"), b"in the log")
+            .await
+            .unwrap();
     }
     let whole = fs::read(temp.path().join("store.db-wal")).unwrap();
     let page = u32::from_be_bytes(whole[8..12].try_into().unwrap()) as usize;
@@ -419,7 +421,11 @@ async fn a_log_with_something_committed_behind_damage_is_told_and_kept() {
     for (number, log) in fine.iter().enumerate() {
         let file = crashed(&format!("fine{number}"), log);
         let taken_up = Store::new(Database::open(file).unwrap(), "test");
-        assert_eq!(get(&taken_up, "f0").await.unwrap(), b"in the log", "{number}");
+        assert_eq!(
+            get(&taken_up, "f0").await.unwrap(),
+            b"in the log",
+            "{number}"
+        );
     }
 }
 

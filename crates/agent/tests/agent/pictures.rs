@@ -170,9 +170,16 @@ async fn other_refusals_and_other_conversations_are_none_of_it() {
 /// Providers refuse pictures with whatever they have.
 #[tokio::test]
 async fn every_final_failure_is_tried_with_fewer() {
-    let statuses = [300, 400, 403, 404, 408, 415, 418, 422, 451, 500, 501, 503, 529];
+    let statuses = [
+        300, 400, 403, 404, 408, 415, 418, 422, 451, 500, 501, 503, 529,
+    ];
     let mut troubles: Vec<Trouble> = statuses.map(Trouble::Status).into();
-    troubles.extend([Trouble::Cut, Trouble::Empty, Trouble::Malformed, Trouble::Hopeless]);
+    troubles.extend([
+        Trouble::Cut,
+        Trouble::Empty,
+        Trouble::Malformed,
+        Trouble::Hopeless,
+    ]);
     for trouble in troubles {
         let error = || ModelError::new(trouble, "no pictures here");
         let retries = if error().may_pass() { 2 } else { 0 };
@@ -184,7 +191,11 @@ async fn every_final_failure_is_tried_with_fewer() {
         let bed = bed(5);
         let agent = bed.agent(&model).max_retries(2);
         let events = run(&agent, "Look").await;
-        assert_eq!(events.last().unwrap()["text"], "One.", "{trouble:?} {events:?}");
+        assert_eq!(
+            events.last().unwrap()["text"],
+            "One.",
+            "{trouble:?} {events:?}"
+        );
         assert_eq!(of(&events, "picture_left_out").len(), 5, "{trouble:?}");
         assert_eq!(model.requests(), 5 + 1 + retries + 3, "{trouble:?}");
         let events = run(&agent, "And now?").await;

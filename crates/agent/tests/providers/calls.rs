@@ -180,7 +180,9 @@ async fn a_message_with_a_name_twice_is_not_read() {
     let arguments = r#"{"name":"read","arguments":{"path":"a"},"arguments":{"path":"b"}}"#;
     for frame in [
         format!(r#"{{"model":"x","message":{one},"message":{other},"done":false}}"#),
-        format!(r#"{{"model":"x","message":{{"role":"assistant","content":"","tool_calls":[{{"function":{arguments}}}]}},"done":false}}"#),
+        format!(
+            r#"{{"model":"x","message":{{"role":"assistant","content":"","tool_calls":[{{"function":{arguments}}}]}},"done":false}}"#
+        ),
     ] {
         let end = json!({"model":"x","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}).to_string();
         let raw = stream(Provider::Ollama, &[frame, end]);

@@ -368,16 +368,24 @@ mod tests {
     #[test]
     fn a_frame_with_a_name_twice_is_refused() {
         let call = |path: &str| {
-            format!(r#"{{"tool_calls":[{{"function":{{"name":"read","arguments":{{"path":"{path}"}}}}}}]}}"#)
+            format!(
+                r#"{{"tool_calls":[{{"function":{{"name":"read","arguments":{{"path":"{path}"}}}}}}]}}"#
+            )
         };
         for frame in [
             format!(r#"{{"message":{},"message":{}}}"#, call("a"), call("b")),
-            format!(r#"{{"message":{},"mess\u0061ge":{}}}"#, call("a"), call("b")),
-            r#"{"function":{"name":"read","arguments":{"path":"a"},"arguments":{"path":"b"}}}"#.into(),
+            format!(
+                r#"{{"message":{},"mess\u0061ge":{}}}"#,
+                call("a"),
+                call("b")
+            ),
+            r#"{"function":{"name":"read","arguments":{"path":"a"},"arguments":{"path":"b"}}}"#
+                .into(),
             r#"{"function":{"name":"read","name":"bash","arguments":{}}}"#.into(),
             r#"{"candidates":[],"candidates":[]}"#.into(),
             r#"[{"a":[{"b":1,"c":2,"b":3}]}]"#.into(),
-            r#"{"type":"content_block_delta","delta":{"partial_json":"{","partial_json":"["}}"#.into(),
+            r#"{"type":"content_block_delta","delta":{"partial_json":"{","partial_json":"["}}"#
+                .into(),
         ] {
             for provider in Provider::ALL {
                 let said = Watch::new(provider).look(&frame).unwrap_err();
@@ -385,7 +393,11 @@ mod tests {
             }
         }
         // In different objects it may be the same.
-        let frame = format!(r#"[{},{{"message":{},"a":{{"a":1}}}}]"#, call("a"), call("b"));
+        let frame = format!(
+            r#"[{},{{"message":{},"a":{{"a":1}}}}]"#,
+            call("a"),
+            call("b")
+        );
         assert_eq!(Watch::new(Provider::Ollama).look(&frame), Ok(()));
     }
 
