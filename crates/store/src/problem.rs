@@ -54,7 +54,7 @@ pub enum Problem {
     },
     /// A log that cannot be read. SQLite would write over it.
     #[error(
-        "has a damaged log, {log}: what was recorded last is only there, and may be missing from now on"
+        "has a damaged log, {log}: what was recorded last is only there, and some of it cannot be read, because the file was changed or the power failed while it was written"
     )]
     DamagedLog {
         /// The log's name.
@@ -91,7 +91,7 @@ impl Problem {
             Self::Newer { .. } => "use the newer version, or name another file",
             Self::NotAFile { .. } => "name a regular file, or one that is not there yet",
             Self::DamagedLog { .. } => {
-                "restore that log from a copy, or move it away to go on without what was recorded last"
+                "restore that log from a copy, or move it away (do not delete it) to go on without what was recorded last"
             }
             Self::Orphan { .. } => "put it back, or move that log away too",
             Self::Moved => "put it back, or start again to use what is there now",

@@ -355,3 +355,116 @@ async fn a_log_with_a_damaged_header_is_told_and_kept() {
     }
     Database::open(temp.path().join("store.db")).unwrap();
 }
+
+/// SQLite takes the log to end at the first page that it cannot use.
+#[tokio::test]
+async fn a_log_with_something_committed_behind_damage_is_told_and_kept() {
+    let temp = folder();
+    let first = store(&temp);
+    for number in 0..5 {
+        put(&first, &format!("f{number}"), b"in the log")
+            .await
+            .unwrap();
+    }
+    let whole = fs::read(temp.path().join("store.db-wal")).unwrap();
+    let page = u32::from_be_bytes(whole[8..12].try_into().unwrap()) as usize;
+    let frame = 24 + page;
+    let frames = (whole.len() - 32) / frame;
+    assert!(frames > 5, "{frames}");
+    let crashed = |name: &str, log: &[u8]| {
+        let folder = temp.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::copy(temp.path().join("store.db"), folder.join("store.db")).unwrap();
+        fs::write(folder.join("store.db-wal"), log).unwrap();
+        folder.join("store.db")
+    };
+    let flipped = |at: usize| {
+        let mut log = whole.clone();
+        log[at] ^= 1;
+        log
+    };
+    let middle = 32 + frames / 2 * frame;
+    let mut zeroed = whole.clone();
+    zeroed[32..32 + frame].fill(0);
+    // The number of a page, the mark of a commit, a salt, a checksum, and a page.
+    let mut logs: Vec<_> = [32, 36, 40, 48, 32 + 24 + 100, middle + 30, middle + 17]
+        .map(flipped)
+        .into();
+    logs.push(zeroed);
+    for (number, log) in logs.iter().enumerate() {
+        let file = crashed(&format!("damaged{number}"), log);
+        let problem = refused(&file);
+        assert!(
+            matches!(&problem, Problem::DamagedLog { log } if log == "store.db-wal"),
+            "{number} {problem:?}"
+        );
+        let left = fs::read(file.with_file_name("store.db-wal")).unwrap();
+        assert!(left == *log, "the log is kept");
+        fs::remove_file(file.with_file_name("store.db-wal")).unwrap();
+        Database::open(&file).unwrap();
+    }
+    // What a crash leaves at the end, and what an older log left behind it, is fine.
+    let last = 32 + (frames - 1) * frame;
+    let mut older = whole.clone();
+    older.extend_from_slice(&whole[32..]);
+    for copy in 0..frames {
+        older[whole.len() + copy * frame + 8] ^= 1;
+    }
+    let fine = [
+        whole[..last + 24].to_vec(),
+        whole[..last + frame / 2].to_vec(),
+        flipped(last + 60),
+        [&whole[..], &[0; 5000]].concat(),
+        older,
+        whole.clone(),
+    ];
+    for (number, log) in fine.iter().enumerate() {
+        let file = crashed(&format!("fine{number}"), log);
+        let taken_up = Store::new(Database::open(file).unwrap(), "test");
+        assert_eq!(
+            get(&taken_up, "f0").await.unwrap(),
+            b"in the log",
+            "{number}"
+        );
+    }
+}
+
+/// Nobody reads a log from its beginning while another has it open.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_log_of_a_database_in_use_is_not_read_through() {
+    let temp = folder();
+    let first = store(&temp);
+    put(&first, "f", b"x").await.unwrap();
+    put(&first, "g", b"x").await.unwrap();
+    let log = temp.path().join("store.db-wal");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[32 + 16] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    Database::open(temp.path().join("store.db")).unwrap();
+}
+
+/// Copied with a generous umask, for example.
+#[tokio::test]
+async fn a_database_that_others_could_read_is_closed_to_them() {
+    let temp = folder();
+    let first = store(&temp);
+    put(&first, "f", b"x").await.unwrap();
+    let files = ["store.db", "store.db-wal", "store.db-shm"].map(|name| temp.path().join(name));
+    for file in &files {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    let again = Database::open(temp.path().join("store.db")).unwrap();
+    for file in &files {
+        let mode = fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+    drop(again);
+    // One that is not a database of ours is left as it is.
+    let other = temp.path().join("other.db");
+    fs::write(&other, [b'x'; 4096]).unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o666)).unwrap();
+    refused(&other);
+    let mode = fs::metadata(&other).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o666);
+}

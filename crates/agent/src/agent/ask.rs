@@ -1,5 +1,6 @@
 //! Asking the model, again where that may help.
 
+use super::pictures::Trial;
 use super::run::Run;
 use crate::{AgentEvent, Answer, ModelError, Piece, Request, Said, Stop, Trouble};
 use haft::Definition;
@@ -27,6 +28,8 @@ pub(super) struct Question<'a> {
     pub(super) system: &'a str,
     pub(super) tools: &'a [Definition],
     pub(super) history: &'a [Arc<Said>],
+    /// It was asked before with more pictures, as often as that made sense.
+    pub(super) is_trial: bool,
 }
 
 impl Run {
@@ -93,7 +96,10 @@ impl Run {
             }
             attempt += 1;
             let pause = pause(self.settings.backoff, attempt, error.retry_after);
-            if !error.may_pass() || attempt > self.settings.max_retries || pause > PATIENCE {
+            // What fails in a trial is tried with fewer pictures instead.
+            let is_over = question.is_trial && Trial::is_for(&error);
+            let is_over = is_over || attempt > self.settings.max_retries;
+            if !error.may_pass() || is_over || pause > PATIENCE {
                 return Err(NoAnswer::Failed(tried(error, attempt)));
             }
             self.tell(AgentEvent::Retry {

@@ -97,6 +97,7 @@ impl Run {
             system: &self.settings.system.clone(),
             tools: &[],
             history: &asked,
+            is_trial: false,
         };
         let mut asked_for = self.ask_quietly(&question).await;
         // A picture that the provider refuses is no reason to lose the rest.
@@ -106,6 +107,7 @@ impl Run {
         {
             let question = Question {
                 history,
+                is_trial: true,
                 ..question
             };
             asked_for = self.ask_quietly(&question).await;

@@ -30,15 +30,30 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Whether a refusal may be about a picture.
+    /// Whether a failure may be about a picture. Providers have no common way to say so:
+    /// some answer 404 or 500, some break off an answer that began well.
     pub(super) fn is_for(error: &ModelError) -> bool {
-        let trouble = error.trouble;
-        matches!(trouble, Trouble::Status(400 | 422) | Trouble::TooLarge)
+        match error.trouble {
+            // The key, the bill, the rate and the network are not about what was sent; of a
+            // conversation that is too long, the words are made shorter first.
+            Trouble::Status(401 | 402 | 429) | Trouble::Network | Trouble::TooLong => false,
+            Trouble::Status(_)
+            | Trouble::Cut
+            | Trouble::Empty
+            | Trouble::Malformed
+            | Trouble::TooLarge
+            | Trouble::Hopeless => true,
+        }
     }
 
-    /// The same where everything but the pictures was made shorter already.
+    /// The same where nothing but the pictures can be made shorter.
     pub(super) fn is_for_short(error: &ModelError) -> bool {
         Self::is_for(error) || error.trouble == Trouble::TooLong
+    }
+
+    /// Whether something is left out already.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.left_out.is_empty()
     }
 
     /// The conversation as it is asked with now.

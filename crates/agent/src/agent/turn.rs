@@ -69,6 +69,7 @@ impl Run {
         let mut trial = Trial::default();
         loop {
             let whole = Arc::clone(&self.shared.lock().history);
+            let is_short = has_shortened || whole.len() < 3;
             let history = trial.of(Arc::clone(&whole));
             let changed = self.settings.hooks.transform_context(&history).await;
             let history = changed.map_or(history, Arc::new);
@@ -77,6 +78,7 @@ impl Run {
                 system: &self.settings.system,
                 tools: &tools,
                 history: &history,
+                is_trial: trial.has_begun(),
             };
             match self.ask(&question).await {
                 Ok(mut answer) => {
@@ -84,7 +86,7 @@ impl Run {
                     return Ok(self.distinct(answer));
                 }
                 Err(NoAnswer::Failed(error) | NoAnswer::TooLong(error))
-                    if (Trial::is_for(&error) || has_shortened && Trial::is_for_short(&error))
+                    if (Trial::is_for(&error) || is_short && Trial::is_for_short(&error))
                         && self.ask_with_fewer(&mut trial, &whole, &error) => {}
                 Err(NoAnswer::Failed(error)) => {
                     return Err(End::Failed(trial.error(error).message));
@@ -94,7 +96,7 @@ impl Run {
                     return Err(End::Interrupted);
                 }
                 Err(NoAnswer::TooLong(error)) => {
-                    if has_shortened || history.len() < 3 {
+                    if is_short {
                         return Err(End::Failed(trial.error(error).message));
                     }
                     has_shortened = true;

@@ -149,14 +149,74 @@ async fn other_refusals_and_other_conversations_are_none_of_it() {
     assert_eq!(events.last().unwrap()["reason"], "failed");
     assert_eq!(model.requests(), 1);
     // A picture, and a refusal that is about something else.
-    for status in [401, 403, 404] {
+    for trouble in [
+        Trouble::Status(401),
+        Trouble::Status(402),
+        Trouble::Status(429),
+        Trouble::Network,
+    ] {
         let mut script = looks(1);
-        script.extend([refused(status, "no"), text("Done.")]);
+        let fails = || Next::Fails(ModelError::new(trouble, "no"));
+        script.extend([fails(), text("Done.")]);
         let model = Scripted::new(script);
-        let events = run(&bed(1).agent(&model), "Look").await;
-        assert_eq!(events.last().unwrap()["reason"], "failed", "{status}");
-        assert_eq!(model.requests(), 2, "{status}");
+        let bed = bed(1);
+        let agent = bed.agent(&model).max_retries(0);
+        let events = run(&agent, "Look").await;
+        assert_eq!(events.last().unwrap()["reason"], "failed", "{trouble:?}");
+        assert_eq!(model.requests(), 2, "{trouble:?}");
     }
+}
+
+/// Providers refuse pictures with whatever they have.
+#[tokio::test]
+async fn every_final_failure_is_tried_with_fewer() {
+    let statuses = [
+        300, 400, 403, 404, 408, 415, 418, 422, 451, 500, 501, 503, 529,
+    ];
+    let mut troubles: Vec<Trouble> = statuses.map(Trouble::Status).into();
+    troubles.extend([
+        Trouble::Cut,
+        Trouble::Empty,
+        Trouble::Malformed,
+        Trouble::Hopeless,
+    ]);
+    for trouble in troubles {
+        let error = || ModelError::new(trouble, "no pictures here");
+        let retries = if error().may_pass() { 2 } else { 0 };
+        let mut script = looks(5);
+        // The ordinary retries come first, and come once: a trial is not retried.
+        script.extend((0..=retries + 2).map(|_| Next::Fails(error())));
+        script.extend([text("One."), text("Two.")]);
+        let model = Scripted::new(script);
+        let bed = bed(5);
+        let agent = bed.agent(&model).max_retries(2);
+        let events = run(&agent, "Look").await;
+        assert_eq!(
+            events.last().unwrap()["text"],
+            "One.",
+            "{trouble:?} {events:?}"
+        );
+        assert_eq!(of(&events, "picture_left_out").len(), 5, "{trouble:?}");
+        assert_eq!(model.requests(), 5 + 1 + retries + 3, "{trouble:?}");
+        let events = run(&agent, "And now?").await;
+        assert_eq!(events.last().unwrap()["text"], "Two.", "{trouble:?}");
+        assert!(seen(&model.last()).0.is_empty(), "{trouble:?}");
+    }
+}
+
+/// A trial that meets a busy provider waits like any other request.
+#[tokio::test]
+async fn a_trial_is_retried_where_that_is_not_about_pictures() {
+    let mut script = looks(1);
+    script.extend([
+        refused(404, "no endpoints found that support image input"),
+        refused(429, "slow down"),
+        text("Done."),
+    ]);
+    let model = Scripted::new(script);
+    let events = run(&bed(1).agent(&model), "Look").await;
+    assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
+    assert_eq!(of(&events, "picture_left_out").len(), 1);
 }
 
 #[tokio::test]

@@ -155,6 +155,43 @@ async fn a_call_after_the_end_is_none() {
     assert!(has_no_call(&read), "{read:?}");
 }
 
+/// A reason that is not set is no end: what follows is part of the answer.
+#[tokio::test]
+async fn a_call_behind_a_reason_of_google_that_is_not_set_is_made() {
+    for unset in [json!("FINISH_REASON_UNSPECIFIED"), json!(0), json!("")] {
+        let text = json!({"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":unset}]});
+        let mut frames = calling(Provider::Google, r#"{"path":"a"}"#);
+        frames.insert(0, text.to_string());
+        let read = answer(Provider::Google, stream(Provider::Google, &frames)).await;
+        let read = read.unwrap();
+        assert_eq!(arguments(&read), [json!({ "path": "a" })], "{unset}");
+        assert_eq!(read.text(), "hi");
+        // Alone it does not end an answer.
+        let read = answer(Provider::Google, stream(Provider::Google, &frames[..1])).await;
+        assert_eq!(read.unwrap_err().trouble, Trouble::Cut, "{unset}");
+    }
+}
+
+/// Nobody knows which of the two was meant.
+#[tokio::test]
+async fn a_message_with_a_name_twice_is_not_read() {
+    let call = |path: &str| json!({"role":"assistant","content":"","tool_calls":[{"function":{"name":"read","arguments":{"path":path}}}]});
+    let (one, other) = (call("a"), call("b"));
+    let arguments = r#"{"name":"read","arguments":{"path":"a"},"arguments":{"path":"b"}}"#;
+    for frame in [
+        format!(r#"{{"model":"x","message":{one},"message":{other},"done":false}}"#),
+        format!(
+            r#"{{"model":"x","message":{{"role":"assistant","content":"","tool_calls":[{{"function":{arguments}}}]}},"done":false}}"#
+        ),
+    ] {
+        let end = json!({"model":"x","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}).to_string();
+        let raw = stream(Provider::Ollama, &[frame, end]);
+        let error = answer(Provider::Ollama, raw).await.unwrap_err();
+        assert_eq!(error.trouble, Trouble::Malformed);
+        assert!(error.message.contains("given twice"), "{}", error.message);
+    }
+}
+
 #[tokio::test]
 async fn a_second_answer_of_google_is_not_taken() {
     let call = json!({ "functionCall": { "name": "read", "args": { "path": "a" } } });

@@ -6,7 +6,7 @@
 use super::{Database, Form, Identity, PATIENCE, connect, form, log, make};
 use crate::problem::Problem;
 use rusqlite::{Connection, OpenFlags};
-use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, statat};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, accessat, chmodat, statat};
 use rustix::io::Errno;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Proble
     log::check(&path)?;
     // Open until the other is: a log would be taken up twice.
     let _recognized = recognize(&path, form)?;
+    close_to_others(&path);
     let writer = connect(&path)?;
     if writer.is_readonly("main")? {
         let detail = "permission denied".to_owned();
@@ -95,6 +96,28 @@ fn writable(path: &Path) -> Result<(), Problem> {
         }
     }
     Ok(())
+}
+
+/// Takes away what others may do with the files of a database that is this user's own, as
+/// a new one is made. Who copied one here may have lost that; SQLite makes its other files
+/// with the permissions of the first.
+fn close_to_others(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let file = make::beside(path, suffix);
+        let Ok(stat) = statat(CWD, &file, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        let is_own = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && stat.st_uid == rustix::process::geteuid().as_raw();
+        let is_open = Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO);
+        if is_own && is_open {
+            let mode = Mode::RUSR | Mode::WUSR;
+            // A file system without permissions keeps none, whatever is asked of it.
+            if let Err(errno) = chmodat(CWD, &file, mode, AtFlags::empty()) {
+                tracing::warn!(file = %file.display(), %errno, "cannot be closed to other users");
+            }
+        }
+    }
 }
 
 /// Whether the file is ours, found out without the right to change it: a journal

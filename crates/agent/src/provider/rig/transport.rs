@@ -116,11 +116,12 @@ impl Outgoing {
             // What is polled now is logged still.
             tokio::task::yield_now().await;
         }
-        if let Some(frame) = &frame {
-            let looked = self.watch().look(frame);
-            looked.map_err(|what| self.fail(self.0.blamed.error(Trouble::Malformed, &what)))?;
-        }
-        Ok(frame.map(WireFrame::Text))
+        let Some(frame) = frame else {
+            return Ok(None);
+        };
+        let looked = self.watch().look(&frame);
+        looked.map_err(|what| self.fail(self.0.blamed.error(Trouble::Malformed, &what)))?;
+        Ok(Some(WireFrame::Text(self.watch().plain(frame))))
     }
 
     /// Keeps an error, and tells rig that there is one.

@@ -1,15 +1,16 @@
 //! What is looked at before rig reads it, and what it does not tell of what it read:
 //! answers that would cost too much, calls that come after the end of an answer, and
-//! arguments with a name that stands twice, of which rig keeps the last one.
+//! objects with a name that stands twice, of which rig keeps the last one.
 
 use crate::provider::Provider;
+use crate::provider::failure::cut;
 use haft::json::{self, Shape};
 use rig_core::message::AssistantContent;
 use rig_core::streaming::StreamEvent;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// Under these names the providers send arguments, or pieces of their text.
@@ -42,15 +43,39 @@ impl Watch {
         if let Some(why) = json::excess(frame.as_bytes()) {
             return Err(format!("sent a message with {why}"));
         }
-        let mut found = Vec::new();
+        let mut found = Found::default();
         let mut json = serde_json::Deserializer::from_str(frame);
         // What is no JSON is for rig to refuse.
         if Find(&mut found).deserialize(&mut json).is_ok() {
-            for arguments in found {
+            if let Some(name) = found.repeated {
+                let name = cut(&name);
+                return Err(format!("sent a message with the name {name:?} given twice"));
+            }
+            for arguments in found.arguments {
                 self.arguments(arguments.get())?;
             }
         }
         self.end(frame)
+    }
+
+    /// A frame as rig is to read it. For rig an answer of Google's is over with any reason
+    /// it does not know, and what follows is not read; one that is not set is none.
+    pub(super) fn plain(&self, frame: String) -> String {
+        if self.provider != Provider::Google || !frame.contains("finishReason") {
+            return frame;
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(&frame) else {
+            return frame;
+        };
+        let candidate = value.pointer_mut("/candidates/0");
+        let Some(candidate) = candidate.and_then(Value::as_object_mut) else {
+            return frame;
+        };
+        if !candidate.get("finishReason").is_some_and(is_unset) {
+            return frame;
+        }
+        candidate.remove("finishReason");
+        value.to_string()
     }
 
     /// Looks at arguments, or at a piece of them.
@@ -132,8 +157,12 @@ fn google(frame: &Value) -> Result<(bool, bool), String> {
         return Err("sent a call in a second answer that nobody asked for".to_owned());
     }
     let reason = candidate.get("finishReason");
-    let is_unset = |reason: &Value| reason == "FINISH_REASON_UNSPECIFIED" || reason == 0;
     Ok((calls, is_filled(reason) && !reason.is_some_and(is_unset)))
+}
+
+/// Whether a reason of Google's to end is what stands for none.
+fn is_unset(reason: &Value) -> bool {
+    reason == "FINISH_REASON_UNSPECIFIED" || reason == "" || reason.as_f64() == Some(0.0)
 }
 
 fn is_filled(value: Option<&Value>) -> bool {
@@ -169,8 +198,17 @@ fn object(text: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// Finds what stands under the names of arguments, anywhere in a frame.
-struct Find<'f, 'de>(&'f mut Vec<&'de RawValue>);
+/// What is found in a frame.
+#[derive(Default)]
+struct Found<'de> {
+    /// What stands under the names of arguments, wherever that is.
+    arguments: Vec<&'de RawValue>,
+    /// A name that stands twice in one object, outside of arguments.
+    repeated: Option<String>,
+}
+
+/// Looks through a frame.
+struct Find<'f, 'de>(&'f mut Found<'de>);
 
 impl<'de> DeserializeSeed<'de> for Find<'_, 'de> {
     type Value = ();
@@ -217,11 +255,15 @@ impl<'de> Visitor<'de> for Find<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let mut names = HashSet::new();
         while let Some(name) = entries.next_key::<String>()? {
             if NAMES.contains(&name.as_str()) {
-                self.0.push(entries.next_value()?);
+                self.0.arguments.push(entries.next_value()?);
             } else {
                 entries.next_value_seed(Find(self.0))?;
+            }
+            if let Some(name) = names.replace(name) {
+                self.0.repeated = Some(name);
             }
         }
         Ok(())
@@ -321,6 +363,42 @@ mod tests {
         let mut watch = Watch::new(Provider::Google);
         assert_eq!(watch.look(r#"{"args":{"path":"a"}}"#), Ok(()));
         assert!(watch.repeated.is_empty());
+    }
+
+    #[test]
+    fn a_frame_with_a_name_twice_is_refused() {
+        let call = |path: &str| {
+            format!(
+                r#"{{"tool_calls":[{{"function":{{"name":"read","arguments":{{"path":"{path}"}}}}}}]}}"#
+            )
+        };
+        for frame in [
+            format!(r#"{{"message":{},"message":{}}}"#, call("a"), call("b")),
+            format!(
+                r#"{{"message":{},"mess\u0061ge":{}}}"#,
+                call("a"),
+                call("b")
+            ),
+            r#"{"function":{"name":"read","arguments":{"path":"a"},"arguments":{"path":"b"}}}"#
+                .into(),
+            r#"{"function":{"name":"read","name":"bash","arguments":{}}}"#.into(),
+            r#"{"candidates":[],"candidates":[]}"#.into(),
+            r#"[{"a":[{"b":1,"c":2,"b":3}]}]"#.into(),
+            r#"{"type":"content_block_delta","delta":{"partial_json":"{","partial_json":"["}}"#
+                .into(),
+        ] {
+            for provider in Provider::ALL {
+                let said = Watch::new(provider).look(&frame).unwrap_err();
+                assert!(said.ends_with("given twice"), "{said}");
+            }
+        }
+        // In different objects it may be the same.
+        let frame = format!(
+            r#"[{},{{"message":{},"a":{{"a":1}}}}]"#,
+            call("a"),
+            call("b")
+        );
+        assert_eq!(Watch::new(Provider::Ollama).look(&frame), Ok(()));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! User names and passwords in addresses: `https://me:password@host`.
 
-use memchr::{memchr2_iter, memmem};
+use memchr::{memchr2, memchr3_iter, memmem};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How far is looked for the end of a password that has characters in it which end a host.
+/// How far is looked for the end of a password that has characters in it which end a host,
+/// or of an address that begins without two slashes.
 const FAR: usize = 256;
 
 /// A name alone is a token from this length on: `https://TOKEN@host`.
@@ -33,19 +34,16 @@ const PLACEHOLDERS: [&str; 14] = [
 #[must_use]
 pub fn without_userinfo<'a>(text: &'a str, mark: &str) -> Cow<'a, str> {
     let bytes = text.as_bytes();
-    if memmem::find(bytes, b"//").is_none()
-        && memmem::find(bytes, br"\/").is_none()
-        && !bytes.contains(&b'%')
-    {
+    if memchr2(b'@', b'%', bytes).is_none() {
         return Cow::Borrowed(text);
     }
     let mut cleaned = String::new();
     let mut from = 0;
-    for colon in memchr2_iter(b':', b'%', bytes) {
-        if colon < from {
+    for at in memchr3_iter(b':', b'%', b'/', bytes) {
+        if at < from {
             continue;
         }
-        let Some(Range { start, end }) = secret(bytes, colon) else {
+        let Some(Range { start, end }) = secret(bytes, at) else {
             continue;
         };
         // Both ends are beside ASCII.
@@ -74,32 +72,130 @@ enum Written {
     Encoded,
 }
 
-/// Where the secret is in an address whose scheme ends at `colon`.
-fn secret(bytes: &[u8], colon: usize) -> Option<Range<usize>> {
-    let scheme = scheme(bytes.get(..colon)?)?;
-    let rest = bytes.get(colon..)?;
-    let (length, written) = match (slashes(rest), encoded(rest)) {
-        (Some(length), _) => (length, Written::Plain),
-        (None, Some(length)) => (length, Written::Encoded),
-        (None, None) => return None,
+/// Where the secret is in an address whose scheme ends at `at`, or that begins there with
+/// `//` and has none.
+fn secret(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    let (before, rest) = (bytes.get(..at)?, bytes.get(at..)?);
+    let (scheme, begin) = if rest.first() == Some(&b'/') {
+        (&b""[..], relative(before, rest)?)
+    } else {
+        let scheme = scheme(before)?;
+        (scheme, begin(scheme, rest)?)
     };
-    let start = colon + length;
+    let start = at + begin.length;
     let rest = bytes.get(start..)?;
-    let place = host_end(rest, written);
-    let length = match last_at(rest.get(..place)?, written) {
-        Some(at) => at,
-        // A password with a slash or a quote in it ends the host too early. What stands
-        // behind the colon of a host is a number.
-        None if written == Written::Plain && has_no_port(rest.get(..place)?) => {
-            let far = rest.get(..rest.len().min(FAR))?;
-            let end = far.iter().position(|byte| {
-                byte.is_ascii_whitespace() || byte.is_ascii_control() || b"\"<>".contains(byte)
-            });
-            last_at(far.get(..end.unwrap_or(far.len()))?, written)?
-        }
-        None => return None,
+    let rest = match begin.is_short {
+        // Nothing ends such a text before the next one begins.
+        true => rest.get(..rest.len().min(FAR))?,
+        false => rest,
     };
-    is_secret(scheme, rest.get(..length)?, written).then_some(start..start + length)
+    let ways: &[Written] = match (begin.has_code, begin.has_slash) {
+        (false, _) => &[Written::Plain],
+        (true, true) => &[Written::Encoded, Written::Plain],
+        (true, false) => &[Written::Encoded],
+    };
+    ways.iter().find_map(|written| {
+        let length = length(rest, *written)?;
+        let given = rest.get(..length)?;
+        is_secret(scheme, given, *written).then_some(start..start + length)
+    })
+}
+
+/// How long what stands before the `@` is.
+fn length(rest: &[u8], written: Written) -> Option<usize> {
+    let place = host_end(rest, written);
+    let host = rest.get(..place)?;
+    if let Some(at) = last_at(host, written) {
+        return Some(at);
+    }
+    if written == Written::Encoded {
+        return None;
+    }
+    // A password with a slash or a quote in it ends the host too early. What stands
+    // behind the colon of a host is a number, and what ends an address follows it.
+    let far = rest.get(..rest.len().min(FAR))?;
+    let is_end =
+        |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"\"<>".contains(byte);
+    let far = far.get(..far.iter().position(is_end).unwrap_or(far.len()))?;
+    let next = rest.get(place);
+    match after_colon(host)? {
+        port if port.is_empty() || !port.iter().all(u8::is_ascii_digit) => last_at(far, written),
+        _ if next.is_none_or(|next| is_end(next) || b"/?#`".contains(next)) => None,
+        // The next address in a list is one of its own.
+        _ => last_at(
+            far.get(..memmem::find(far, b"//").unwrap_or(far.len()))?,
+            written,
+        ),
+    }
+}
+
+/// How the part of an address begins that has the host in it.
+struct Begin {
+    length: usize,
+    /// Some of it is percent-encoded, and some slash is not.
+    has_code: bool,
+    has_slash: bool,
+    /// It has fewer than two slashes.
+    is_short: bool,
+}
+
+/// The beginning of an address without a scheme: `//host`.
+fn relative(before: &[u8], rest: &[u8]) -> Option<Begin> {
+    let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || b":/\\.-_+%@~".contains(byte);
+    let is_leading = !before.last().is_some_and(is_inside);
+    (is_leading && rest.starts_with(b"//")).then_some(Begin {
+        length: 2,
+        has_code: false,
+        has_slash: true,
+        is_short: false,
+    })
+}
+
+/// How long `://` is here: each of the three plain, or percent-encoded once or twice. The
+/// slashes may be escaped any number of times. Of an address in the web they may be
+/// missing, or be backslashes: browsers take it nevertheless.
+fn begin(scheme: &[u8], rest: &[u8]) -> Option<Begin> {
+    let (mut at, mut has_code) = symbol(rest, b':', b"3A")?;
+    let (mut slashes, mut has_slash) = (0, false);
+    loop {
+        let next = rest.get(at..).unwrap_or_default();
+        let (length, is_code) = if let Some(found) = symbol(next, b'/', b"2F") {
+            slashes += 1;
+            has_slash |= !found.1;
+            found
+        } else if let Some(found) = symbol(next, b'\\', b"5C") {
+            found
+        } else {
+            break;
+        };
+        at += length;
+        has_code |= is_code;
+        if slashes == 2 {
+            break;
+        }
+    }
+    let lower = scheme.to_ascii_lowercase();
+    let is_web = lower.ends_with(b"http") || lower.ends_with(b"https");
+    (is_web || slashes == 2).then_some(Begin {
+        length: at,
+        has_code,
+        has_slash,
+        is_short: slashes < 2,
+    })
+}
+
+/// How long a character is at the beginning of a text, and whether it is percent-encoded.
+fn symbol(text: &[u8], plain: u8, code: &[u8; 2]) -> Option<(usize, bool)> {
+    if text.first() == Some(&plain) {
+        return Some((1, false));
+    }
+    let rest = text.strip_prefix(b"%")?;
+    let (rest, length) = match rest.strip_prefix(b"25") {
+        Some(rest) => (rest, 5),
+        None => (rest, 3),
+    };
+    let given = rest.get(..2)?;
+    given.eq_ignore_ascii_case(code).then_some((length, true))
 }
 
 /// The scheme at the end of a text.
@@ -108,30 +204,6 @@ fn scheme(before: &[u8]) -> Option<&[u8]> {
     let begins = before.iter().rposition(|byte| !is_part(byte));
     let scheme = before.get(begins.map_or(0, |at| at + 1)..)?;
     (!scheme.is_empty()).then_some(scheme)
-}
-
-/// How long `://` is here, with slashes that may be escaped any number of times.
-fn slashes(rest: &[u8]) -> Option<usize> {
-    let mut at = 1;
-    (rest.first() == Some(&b':')).then_some(())?;
-    for _ in 0..2 {
-        let escapes = rest.get(at..)?.iter().take_while(|byte| **byte == b'\\');
-        at += escapes.count();
-        (rest.get(at) == Some(&b'/')).then_some(())?;
-        at += 1;
-    }
-    Some(at)
-}
-
-/// How long `%3A%2F%2F` is here, which may be encoded once more.
-fn encoded(rest: &[u8]) -> Option<usize> {
-    let begins = |long: &str| {
-        let given = rest.get(..long.len())?;
-        given
-            .eq_ignore_ascii_case(long.as_bytes())
-            .then_some(long.len())
-    };
-    begins("%3A%2F%2F").or_else(|| begins("%253A%252F%252F"))
 }
 
 /// Where a host ends, with what stands before its `@`.
@@ -170,14 +242,9 @@ fn last_at(place: &[u8], written: Written) -> Option<usize> {
     }
 }
 
-fn has_no_port(place: &[u8]) -> bool {
-    match memchr::memchr(b':', place) {
-        Some(colon) => {
-            let port = place.get(colon + 1..).unwrap_or_default();
-            port.is_empty() || port.iter().any(|byte| !byte.is_ascii_digit())
-        }
-        None => false,
-    }
+/// What stands behind the first colon.
+fn after_colon(host: &[u8]) -> Option<&[u8]> {
+    host.get(memchr::memchr(b':', host)? + 1..)
 }
 
 /// Whether what stands before the `@` is worth hiding.
@@ -302,6 +369,29 @@ mod tests {
                 "https://[redacted]@x https://[redacted]@y",
             ),
             ("https://me:$ecret@host", "https://[redacted]@host"),
+            ("https://u:12;S@h", "https://[redacted]@h"),
+            ("https://u:2024(S@h/x", "https://[redacted]@h/x"),
+            ("https://u:1'S@h", "https://[redacted]@h"),
+            ("https://u:1,S@h", "https://[redacted]@h"),
+            ("https://u:1)S@h", "https://[redacted]@h"),
+            ("https://u:1;S/x@h", "https://[redacted]@h"),
+            (r"https://u:1\S@h", "https://[redacted]@h"),
+            ("https://u:1{S}@h", "https://[redacted]@h"),
+            ("https:/me:hunter2@h", "https:/[redacted]@h"),
+            ("https:me:hunter2@h", "https:[redacted]@h"),
+            ("HTTP:me:hunter2@h", "HTTP:[redacted]@h"),
+            (r"https:\\me:hunter2@h", r"https:\\[redacted]@h"),
+            (r"https:\me:hunter2@h", r"https:\[redacted]@h"),
+            (r"https:/\me:hunter2@h", r"https:/\[redacted]@h"),
+            ("//me:hunter2@h/x", "//[redacted]@h/x"),
+            ("src='//me:hunter2@h/x'", "src='//[redacted]@h/x'"),
+            ("https%3A//u:hunter2@h", "https%3A//[redacted]@h"),
+            ("https%3A//u:hun'ter2@h", "https%3A//[redacted]@h"),
+            ("https:%2F%2Fu:hunter2@h", "https:%2F%2F[redacted]@h"),
+            ("https:/%2fu%3Ahunter2%40h", "https:/%2f[redacted]%40h"),
+            ("https%253A//u:hunter2@h", "https%253A//[redacted]@h"),
+            ("https:%5C%5Cu:hunter2@h", "https:%5C%5C[redacted]@h"),
+            ("https%3Au%3Ahunter2%40h", "https%3A[redacted]%40h"),
             (
                 "proxy=http://me:hunter2@proxy:3128",
                 "proxy=http://[redacted]@proxy:3128",
@@ -320,6 +410,17 @@ mod tests {
             "https://host/?mail=me@host",
             "https://host:8080?mail=me@host",
             "https://[::1]:80/me@host",
+            "https://host:80, me@host",
+            "'https://host:80' me@host",
+            "`https://host:80`,me@host",
+            "\"https://host:80\",me@host",
+            "https://host:80,https://host/@scope",
+            "https:",
+            "https: me:pw@host",
+            "a//me:pw@host",
+            "// me:pw@host",
+            "//git@host/x",
+            "mailto:me:pw@host",
             "ssh://git@github.com/a/b",
             "https://me@host/x",
             "git@github.com:a/b.git",
@@ -343,6 +444,24 @@ mod tests {
                 "{text}: {}",
                 clean(text)
             );
+        }
+    }
+
+    #[test]
+    fn long_texts_are_read_once() {
+        for piece in [
+            "http:",
+            "http:/",
+            "//",
+            "//a:",
+            "http%3A",
+            "http:a",
+            "http://a:1,",
+        ] {
+            let text = format!("{}@", piece.repeat(20_000));
+            let begun = std::time::Instant::now();
+            let _ = clean(&text);
+            assert!(begun.elapsed().as_secs() < 20, "{piece}");
         }
     }
 
