@@ -8,6 +8,10 @@ use super::word::{Item, Word};
 
 /// What was seen of it.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says that something was seen anywhere in the text"
+)]
 pub(super) struct Numbers {
     /// A variable is evaluated as a number or as the name of another one.
     pub(super) evaluates: bool,
