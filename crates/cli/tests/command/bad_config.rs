@@ -193,9 +193,9 @@ fn what_says_nothing_is_fine() {
         "# words\n",
         "tools:\n",
         "tools:\n  preset:\nlog:\n",
-        "\u{feff}quiet: true\n",
+        "\u{feff}log: warn\n",
         "policy: []\n",
-        "---\nquiet: true\n",
+        "---\nlog: warn\n",
     ] {
         scratch.file("haft.yaml", yaml);
         let ended = scratch.haft(&["tools"]);

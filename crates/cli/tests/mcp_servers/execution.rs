@@ -57,7 +57,7 @@ fn a_program_that_cannot_start_is_shown_as_it_is_written() {
     let path = "/bin/${PLACE}";
     for config in [
         json!({ "execution": { "command": path }, "tools": { "toolset": "deepagents" } }),
-        json!({ "mcp": { "docs": { "command": path } } }),
+        json!({ "tools": { "mcp": { "docs": { "command": path } } } }),
         json!({ "tools": { "plugins": [{ "path": path }] } }),
         json!({ "tools": { "plugins": [{ "path": "${PLACE}" }] } }),
     ] {
@@ -79,7 +79,7 @@ fn a_command_line_in_the_place_of_a_program_is_recognised() {
         "python3 -V",
     ] {
         let bed = Bed::new();
-        bed.configure(&json!({ "mcp": { "docs": { "command": command } } }));
+        bed.configure(&json!({ "tools": { "mcp": { "docs": { "command": command } } } }));
         let ran = bed.haft(&["tools"]);
         assert!(
             ran.err.contains("arguments into `args`"),
@@ -87,7 +87,7 @@ fn a_command_line_in_the_place_of_a_program_is_recognised() {
         );
     }
     let bed = Bed::new();
-    bed.configure(&json!({ "mcp": { "docs": { "command": "/nowhere" } } }));
+    bed.configure(&json!({ "tools": { "mcp": { "docs": { "command": "/nowhere" } } } }));
     let ran = bed.haft(&["tools"]);
     assert!(
         ran.err.contains("cannot start") && !ran.err.contains("`args`"),
