@@ -810,9 +810,7 @@ fn the_order_of_keys_is_no_change_and_a_script_names_its_plugin() {
         "\"env\":{{\"B\":\"2\",\"A\":\"1\"}},{args},{path}"
     ));
     assert_eq!(bed.said("one", &json!({})), "evil");
-    plugin(&format!(
-        "\"path\":\"/usr/bin/python3\",\"args\":[\"./shout.py\"]"
-    ));
+    plugin("\"path\":\"/usr/bin/python3\",\"args\":[\"./shout.py\"]");
     let ran = bed.haft(&["tools"]);
     assert!(ran.err.contains("shout (plugin"), "{ran:?}");
 }
