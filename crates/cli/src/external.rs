@@ -10,7 +10,7 @@ mod page;
 pub(crate) mod servers;
 
 use crate::config::Settings;
-use crate::config::plugins::Configured;
+use crate::config::plugins::{Configured, Environment};
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
@@ -383,18 +383,13 @@ fn program(
     check: Option<Check>,
     settings: &Settings,
 ) -> Plugin {
-    let mut environment = env::for_programs(&plugin.environment.names);
-    for (name, value) in &plugin.environment.values {
-        environment.retain(|(known, _)| known.to_str() != Some(name));
-        environment.push((name.into(), value.into()));
-    }
     Plugin {
         label: plugin.label.clone(),
         program: plugin.program.clone(),
         shown: Some(plugin.written_program()),
         is_guest: needs_trust(plugin, &line),
         arguments: line.arguments.into_iter().map(OsString::from).collect(),
-        environment,
+        environment: environment(&plugin.environment, settings),
         dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
         protocol: plugin.protocol,
         overrides: if plugin.overrides {
@@ -409,6 +404,19 @@ fn program(
         stamp: Some(stamp(item.pin.files.clone())),
         guest: None,
     }
+}
+
+/// All that a program sees of the environment. Its `PATH` leads nowhere into the project,
+/// also where the project moves the work folder: the session takes out the rest.
+fn environment(own: &Environment, settings: &Settings) -> Vec<(OsString, OsString)> {
+    let mut environment = env::for_programs(&own.names);
+    for (name, value) in &own.values {
+        environment.retain(|(known, _)| known.to_str() != Some(name));
+        environment.push((name.into(), value.into()));
+    }
+    let started = [settings.started.clone()];
+    haft::ops::executor::clean_path(&mut environment, &started);
+    environment
 }
 
 /// What a program said of itself is remembered for exactly what it is.
@@ -505,7 +513,7 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         program: env::itself(),
         shown: None,
         arguments: vec!["__lua".into()],
-        environment: env::for_programs(&[]),
+        environment: environment(&Environment::default(), settings),
         dir: None,
         protocol: Protocol::Describe,
         // No other: the name of its file is what somebody said yes to.

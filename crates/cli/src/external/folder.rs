@@ -2,6 +2,7 @@
 
 use super::page::{self, Page};
 use crate::config::Settings;
+use crate::config::plugins::Environment;
 use crate::trust::{Item, Pin};
 use haft::ops::beneath;
 use haft::ops::text::decode::visible;
@@ -222,7 +223,7 @@ impl Found {
                 ))))
             }
             Kind::Program => {
-                let program = self.program(check, is_trusted)?;
+                let program = self.program(check, is_trusted, settings)?;
                 Ok(Made::Program(Box::new(program)))
             }
         }
@@ -251,6 +252,7 @@ impl Found {
         &self,
         check: Option<Check>,
         is_trusted: &dyn Fn(&Path, &[u8]) -> bool,
+        settings: &Settings,
     ) -> Result<Executable, String> {
         let page = match &self.page {
             Some(file) => {
@@ -284,7 +286,7 @@ impl Found {
             },
             program: self.path.clone(),
             takes,
-            environment: crate::env::for_programs(&[]),
+            environment: super::environment(&Environment::default(), settings),
             check,
             is_guest: self.tier == Tier::Project,
         })

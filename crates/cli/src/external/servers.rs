@@ -215,16 +215,11 @@ fn remote(
             ..
         } => {
             let line = line?;
-            let mut seen = crate::env::for_programs(&environment.names);
-            for (name, value) in &environment.values {
-                seen.retain(|(known, _)| known.to_str() != Some(name));
-                seen.push((name.into(), value.into()));
-            }
             Reach::Program {
                 program: program.clone(),
                 shown: server.written_program(None),
                 arguments: line.arguments.into_iter().map(OsString::from).collect(),
-                environment: seen,
+                environment: super::environment(environment, settings),
                 dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
                 log: state.map(|state| log(state, &server.name)),
             }

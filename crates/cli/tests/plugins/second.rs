@@ -180,6 +180,7 @@ def call(m):
         result('FOR ANOTHER')
     if how == 'wait': open('waits', 'w').close()
     elif how == 'nameless': result('FOR ANOTHER')
+    elif how == 'number': result('FOR ANOTHER', call_id=7)
     elif how == 'twice': threading.Thread(target=twice).start()
     elif how == 'go': open('go', 'w').close()
     else: result('fine', call_id=id)
@@ -188,8 +189,8 @@ def call(m):
 #[test]
 fn a_result_that_does_not_say_whose_it_is_answers_no_call() {
     let body = format!("{NAMELESS}serve(tool('one', protocol=2), call)");
-    // Alone, and with another call under way.
-    for is_alone in [true, false] {
+    // Alone, and with another call under way; an id is a text.
+    for (is_alone, how) in [(true, "nameless"), (false, "nameless"), (true, "number")] {
         let bed = Bed::with(&[("p", &body)]);
         let mut session = bed.session(&[]);
         assert_eq!(session.said("one", &json!({})), "fine");
@@ -199,7 +200,7 @@ fn a_result_that_does_not_say_whose_it_is_answers_no_call() {
                 .work("waits")
                 .exists()));
         }
-        let nameless = session.ask("one", &json!({ "how": "nameless" }));
+        let nameless = session.ask("one", &json!({ "how": how }));
         for number in waits.into_iter().chain([nameless]) {
             let answer = session.answer(number);
             assert!(

@@ -769,7 +769,9 @@ fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
     bed.project(&json!({ "tools": { "plugins": [
         { "path": "python3", "args": ["-c", runs, "--script=tool.py"] },
         { "path": "make", "args": ["plugin"] },
+        { "path": "make", "args": ["--import=file:./hook.mjs"] },
     ] } }));
+    bed.file("work/hook.mjs", "");
     let shown = bed.done(&["trust", "--yes"]).out;
     assert_eq!(
         shown.matches("none of its files is known").count(),
@@ -777,8 +779,55 @@ fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
         "{shown}"
     );
     assert_eq!(bed.said("one", &json!({})), "ran");
+    let waits = |bed: &Bed| bed.haft(&["tools"]).err.contains("changed)");
+    assert!(!waits(&bed));
+    bed.file("work/hook.mjs", "evil()");
+    assert!(waits(&bed));
     bed.file("work/tool.py", format!("{script}# more\n"));
     let ran = bed.haft(&["call", "one"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("changed)"), "{ran:?}");
+}
+
+#[test]
+fn the_order_of_keys_is_no_change_and_a_script_names_its_plugin() {
+    let bed = Bed::new();
+    bed.file("work/shout.py", EVIL);
+    let plugin = |entry: &str| {
+        let text = format!("{{\"tools\":{{\"plugins\":[{{{entry}}}]}}}}");
+        bed.file("work/haft.yaml", text);
+    };
+    let (path, args) = (
+        "\"path\":\"/usr/bin/env\"",
+        "\"args\":[\"python3\",\"shout.py\"]",
+    );
+    plugin(&format!(
+        "{path},{args},\"env\":{{\"A\":\"1\",\"B\":\"2\"}}"
+    ));
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("one", &json!({})), "evil");
+    plugin(&format!(
+        "\"env\":{{\"B\":\"2\",\"A\":\"1\"}},{args},{path}"
+    ));
+    assert_eq!(bed.said("one", &json!({})), "evil");
+    plugin("\"path\":\"/usr/bin/python3\",\"args\":[\"./shout.py\"]");
+    let ran = bed.haft(&["tools"]);
+    assert!(ran.err.contains("shout (plugin"), "{ran:?}");
+}
+
+#[test]
+fn a_moved_work_folder_opens_no_path_into_the_project() {
+    let bed = Bed::new();
+    bed.program(
+        "work/.venv/bin/my-server",
+        format!("#!/usr/bin/python3\n{EVIL}"),
+    );
+    bed.file("work/sub/x", "");
+    bed.project(&json!({ "tools": { "work_dir": "sub" } }));
+    bed.configure(&json!({ "tools": { "plugins": ["my-server"] } }));
+    let path = format!("{}:/usr/bin:/bin", bed.work(".venv/bin").display());
+    let mut command = bed.command(&["call", "one"]);
+    let ran = ran(command.env("PATH", path));
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("not found in PATH"), "{ran:?}");
 }

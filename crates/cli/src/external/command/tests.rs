@@ -14,6 +14,9 @@ impl Bed {
             "config/lib",
             "elsewhere",
             "project/node_modules",
+            "project/test",
+            "root",
+            "state/tmp/1",
         ] {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
         }
@@ -23,6 +26,8 @@ impl Bed {
             "project/both.py",
             "config/both.py",
             "config/mine.py",
+            "root/x.py",
+            "state/tmp/1/x.py",
             "elsewhere/server.js",
         ] {
             std::fs::write(root.path().join(file), "").unwrap();
@@ -313,4 +318,124 @@ fn a_folder_of_its_own_counts_and_so_do_variables() {
         &[("PYTHONPATH", "/usr/lib"), ("A", "b")],
     );
     assert_eq!((line.dir, line.reasons), (bed.path("project"), vec![]));
+}
+
+#[test]
+fn what_looks_for_code_in_its_folder_starts_elsewhere() {
+    let bed = Bed::new();
+    for words in [
+        "lua mine.py",
+        "luajit-2.1 ./mine.py",
+        "php mine.py",
+        "Rscript mine.py",
+        "julia mine.py",
+        "python3.13t -m shout",
+        "ionice -c3 python3 -m shout",
+        "flock ROOT/elsewhere/lock node -r hook ROOT/elsewhere/server.js",
+        "flock ROOT/elsewhere/lock -c 'node -r hook x'",
+        "op run -- npx -y tool",
+        "xvfb-run --cmd=node x",
+        "python3 mine.py /usr/bin/node -r hook",
+        "node --require=1 ROOT/elsewhere/server.js",
+        "dotenvx run -- tool",
+    ] {
+        let line = bed.line(words);
+        assert_eq!(line.dir, Path::new("/"), "{words}");
+        assert_eq!(line.reasons, [""; 0], "{words}");
+    }
+    // What is run by another one gets the work folder to work on as well.
+    let line = bed.line("tini -- npx -y server-filesystem .");
+    let project = bed.path("project").display().to_string();
+    assert_eq!(line.arguments.last(), Some(&project));
+    // What they run is not here.
+    let line = bed.line("docker run -v .:/data image node");
+    assert_eq!(line.dir, bed.path("project"));
+    for (file, first, wanted) in [
+        ("config/loose", "#!/usr/bin/env lua", "/"),
+        ("config/split", "#!/usr/bin/env -S node --import tsx", "/"),
+        ("config/set", "#!/usr/bin/env A=b python3", "/"),
+        ("config/steady", "#!/usr/bin/env python3", "project"),
+        ("config/flags", "#!/usr/bin/python3 -u", "project"),
+    ] {
+        std::fs::write(bed.path(file), format!("{first}\n")).unwrap();
+        let line = bed.line(&format!("ROOT/{file}"));
+        assert_eq!(line.dir, bed.path(wanted), "{first}");
+    }
+}
+
+#[test]
+fn variables_that_bring_code_of_the_folder_are_known() {
+    let bed = Bed::new();
+    let with = |name: &str, value: &str| {
+        let value = value.replace(
+            "ROOT",
+            bed.path("").display().to_string().trim_end_matches('/'),
+        );
+        bed.line_of(
+            "python3 mine.py",
+            None,
+            &[(name, &value)],
+            Whose::Person,
+            "config",
+        )
+    };
+    for (name, value) in [
+        ("NODE_OPTIONS", "--require hook"),
+        ("NODE_OPTIONS", "--import tsx"),
+        ("PERL5OPT", "-Ilib"),
+        ("RUBYOPT", "-Ilib"),
+        ("RUBYOPT", "-rhook"),
+        ("JAVA_OPTS", "-cp x"),
+        ("PYTHONUSERBASE", "./pydeps"),
+        ("PYTHONPYCACHEPREFIX", "cache"),
+        ("LUA_INIT", "@x.lua"),
+        ("LUA_PATH_5_4", "/usr/share/?.lua;;"),
+        ("GEM_HOME", "gems"),
+        ("R_PROFILE", "x"),
+        ("JULIA_LOAD_PATH", "@:x"),
+        ("LD_PRELOAD", "/usr/lib/a.so b.so"),
+        ("HOME", "home"),
+    ] {
+        let line = with(name, value);
+        assert_eq!(line.dir, Path::new("/"), "{name}={value}");
+        assert_eq!(line.reasons, [""; 0], "{name}={value}");
+    }
+    for (name, value) in [
+        ("ANYTHING", "src"),
+        ("ANYTHING", "./src"),
+        ("ANYTHING", "-x ./src/x.py"),
+        ("PYTHONPATH", "/usr/lib:ROOT/project/src"),
+        ("NODE_OPTIONS", "--require=ROOT/project/shout.py"),
+    ] {
+        let line = with(name, value);
+        assert!(!line.reasons.is_empty(), "{name}={value}: {line:?}");
+    }
+    for (name, value) in [
+        ("NODE_ENV", "test"),
+        ("WORKSPACE", "."),
+        ("WORKSPACE", "ROOT/project"),
+        ("NODE_OPTIONS", "--max-old-space-size=4096 --no-warnings"),
+        ("PYTHONUNBUFFERED", "1"),
+        ("PATH", "/usr/bin:ROOT/project/src"),
+    ] {
+        let line = with(name, value);
+        let found = (line.dir, line.reasons);
+        assert_eq!(found, (bed.path("project"), vec![]), "{name}={value}");
+    }
+}
+
+#[test]
+fn what_commands_can_write_needs_trust() {
+    let bed = Bed::new();
+    for words in [
+        "ROOT/root/x.py",
+        "python3 ROOT/root/x.py",
+        "ROOT/state/tmp/1/x.py",
+        "python3 ROOT/state/tmp/1/x.py",
+    ] {
+        let line = bed.line(words);
+        let said = line.reasons.join(", ");
+        assert!(said.contains("where commands can write"), "{words}: {said}");
+        assert_eq!(bed.typed(words).reasons, [""; 0], "{words}");
+    }
 }

@@ -298,11 +298,7 @@ mod tests {
         assert_eq!(all(text.as_bytes()).await, [wanted]);
         let many = "1,".repeat(160_000);
         let why = "more than 150,000 values";
-        for (id, call_id) in [
-            ("\"7\"", Some("7")),
-            ("8", Some("8")),
-            ("[1,{\"a\":2}]", None),
-        ] {
+        for (id, call_id) in [("\"7\"", Some("7")), ("8", None), ("[1,{\"a\":2}]", None)] {
             let text = format!("{{\"content\":[{many}1],\"call_id\":{id}}}\n");
             assert_eq!(all(text.as_bytes()).await, [refused(call_id, why)], "{id}");
         }

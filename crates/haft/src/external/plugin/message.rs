@@ -178,12 +178,11 @@ pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
     })
 }
 
-/// Whose call a message is about.
+/// Whose call a message is about. An id is a text: anything else is the id of no call.
 #[must_use]
 pub fn call_id(message: &Map<String, Value>) -> Option<String> {
     match message.get("call_id") {
         Some(Value::String(id)) if !id.is_empty() => Some(id.clone()),
-        Some(Value::Number(id)) => Some(id.to_string()),
         _ => None,
     }
 }

@@ -37,12 +37,12 @@ impl<'de> Visitor<'de> for Id {
         Ok(Self(is_id.then(|| id.to_owned())))
     }
 
-    fn visit_u64<E>(self, id: u64) -> Result<Self, E> {
-        Ok(Self(Some(id.to_string())))
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
     }
 
-    fn visit_i64<E>(self, id: i64) -> Result<Self, E> {
-        Ok(Self(Some(id.to_string())))
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
