@@ -8,7 +8,7 @@ mod stats;
 mod tests;
 
 pub use crate::search::{IgnoreFiles, Progress, Stopped, Watch};
-pub use matcher::Matcher;
+pub use matcher::{Matcher, Reached};
 pub use pattern::{Anchored, Dots};
 pub use stats::stats;
 

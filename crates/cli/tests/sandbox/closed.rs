@@ -104,6 +104,83 @@ fn no_command_reads_what_is_denied() {
 }
 
 #[test]
+fn links_are_no_way_around_a_rule() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        for file in [
+            "work/data/v1/secret/key",
+            "work/data/v2/private/key",
+            "work/deep/v3/a.pem",
+            "work/deep/v3/b.key",
+            "work/kept/key",
+            "work/plain/deep/key",
+            "outside/secrets/key",
+            "vault/key",
+        ] {
+            bed.file(file, format!("{CANARY} {file}\n"));
+        }
+        bed.file("work/data/open", "open\n");
+        let link = |to: &str, at: &str| {
+            std::os::unix::fs::symlink(to, bed.path(&format!("work/{at}"))).unwrap();
+        };
+        let vault = bed.path("vault");
+        link("data/v1", "cur");
+        link("data/v2", "v");
+        link("deep/v3", "one");
+        link("deep/v3", "two");
+        link("kept", "named");
+        link("../outside", "ext");
+        link(vault.to_str().unwrap(), "safe");
+        // Links that lead around in circles, and to everything.
+        link("..", "data/up");
+        link("data", "deep/over");
+        link("../deep", "data/back");
+        link("/", "all");
+        bed.file(
+            "work/haft.yaml",
+            r#"policy:
+  - { deny: "*", path: "cur/secret/**" }
+  - { deny: "*", path: "*/private/**" }
+  - { deny: "*", path: "one/*.pem" }
+  - { deny: "*", path: "two/*.key" }
+  - { deny: "*", path: "named/**" }
+  - { deny: "*", path: "safe/**" }
+  - { deny: "*", path: "plain" }
+  - { deny: "*", path: "**/none/*.txt" }
+  - { deny: "*", path: "**/secrets/**" }
+"#,
+        );
+        let mut server = bed.serve();
+        let reads = format!(
+            "cat cur/secret/key data/v1/secret/key v/private/key data/v2/private/key \
+             one/a.pem deep/v3/a.pem two/b.key deep/v3/b.key named/key kept/key \
+             ext/secrets/key ../outside/secrets/key safe/key {}/key plain/deep/key; cat data/open",
+            vault.display()
+        );
+        // The second time from what is remembered of folders.
+        for _ in 0..2 {
+            let text = server.bash(&reads).text;
+            assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+            assert!(text.contains("open"), "{}: {text}", bed.name());
+        }
+        // Without the link, what it led to stays closed.
+        let text = server
+            .bash("rm safe; mv named elsewhere; rm cur v ext; cat elsewhere/key")
+            .text;
+        assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+        assert!(text.contains("safe must not be changed"), "{text}");
+        assert!(text.contains("named must not be changed"), "{text}");
+        let text = server.bash(&format!("{reads}; cat elsewhere/key")).text;
+        assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+        // The links that rules name are back for the next session too.
+        let text = bed
+            .bash(&format!("cat {}/key kept/key", vault.display()))
+            .text;
+        assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+    });
+}
+
+#[test]
 fn what_cannot_be_hidden_is_not_run() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {

@@ -2,11 +2,14 @@
 //! could read. A path is judged as if the call had named it.
 
 use super::judge::Named;
+use super::pattern::PathPattern;
 use super::rule::{Rule, Verdict};
 use super::{Place, Policy};
 use crate::Effect;
 use haft_ops::Scope;
+use haft_ops::glob::Reached;
 use haft_ops::scope::closing::{Closable, Closed, Closing, Why};
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +23,61 @@ pub(crate) struct PathRules {
     asks: Asks,
     /// By which other names a real path is known.
     scope: Option<Scope>,
+    /// Where links on the way to what rules name lead.
+    aliases: Vec<Alias>,
+}
+
+/// A real path, and how a rule names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Alias {
+    real: PathBuf,
+    named: PathBuf,
+}
+
+impl Alias {
+    /// How the rule names a path that lies there.
+    pub(crate) fn name(&self, path: &Path) -> Option<PathBuf> {
+        let below = path.strip_prefix(&self.real).ok()?;
+        let is_itself = below.as_os_str().is_empty();
+        Some(if is_itself {
+            self.named.clone()
+        } else {
+            self.named.join(below)
+        })
+    }
+
+    /// The links on the way to what the rules name before any wildcard. One to a
+    /// folder around the work folder would give everything there a second name, and
+    /// counts for nothing.
+    fn of<'r>(
+        rules: impl Iterator<Item = &'r Rule>,
+        bases: &[PathBuf],
+        scope: &Scope,
+    ) -> Vec<Self> {
+        let mut aliases: Vec<Self> = Vec::new();
+        let on_disk = scope.is_on_disk();
+        for rule in rules.filter(|rule| rule.verdict() != Verdict::Allow) {
+            let Some(pattern) = rule.paths().filter(|one| on_disk || !one.is_absolute()) else {
+                continue;
+            };
+            let (literal, _) = pattern.literal();
+            // A tree of its own begins elsewhere than the machine's.
+            let bases_here = bases
+                .iter()
+                .filter(|base| on_disk || *base != scope.work_dir());
+            for named in bases_here.map(|base| base.join(&literal)) {
+                let Some(real) = haft_ops::scope::real(&named) else {
+                    continue;
+                };
+                let is_around = bases.iter().any(|base| base.starts_with(&real));
+                let alias = Self { real, named };
+                if alias.real != alias.named && !is_around && !aliases.contains(&alias) {
+                    aliases.push(alias);
+                }
+            }
+        }
+        aliases
+    }
 }
 
 /// What becomes of a path that a rule asks about.
@@ -39,6 +97,7 @@ impl PathRules {
         tool: &str,
         effect: Effect,
         bases: Vec<PathBuf>,
+        scope: &Scope,
     ) -> Option<Self> {
         let is_about = |rule: &&Rule| rule.is_about_tool(tool, effect, Effect::Read);
         let rules = Self {
@@ -46,9 +105,11 @@ impl PathRules {
             bases,
             asks: Asks::Close(Vec::new()),
             scope: None,
+            aliases: Vec::new(),
         };
         let closes = |rule: &Rule| rule.verdict() != Verdict::Allow && rule.paths().is_some();
-        rules.files.iter().flatten().any(closes).then_some(rules)
+        let any = rules.files.iter().flatten().any(closes);
+        any.then(|| rules.with_aliases(scope))
     }
 
     /// What closes paths to the commands of a tool; to all commands if there is none.
@@ -72,10 +133,17 @@ impl PathRules {
             files: policy.kept(is_about),
             bases,
             asks: Asks::Open,
-            scope: Some(scope),
+            scope: Some(scope.clone()),
+            aliases: Vec::new(),
         };
         let denies = |rule: &Rule| rule.verdict() == Verdict::Deny;
-        rules.files.iter().flatten().any(denies).then_some(rules)
+        let any = rules.files.iter().flatten().any(denies);
+        any.then(|| rules.with_aliases(&scope))
+    }
+
+    fn with_aliases(mut self, scope: &Scope) -> Self {
+        self.aliases = Alias::of(self.files.iter().flatten(), &self.bases, scope);
+        self
     }
 
     /// What is asked about is open: somebody says yes to all of it.
@@ -133,26 +201,50 @@ impl PathRules {
         let Some(pattern) = rule.paths() else {
             return rule.is_about_anything();
         };
-        let mut bases = self.bases.iter();
-        pattern.may_match_below(folder, None)
-            || bases.any(|base| match folder.strip_prefix(base) {
-                Ok(below) => pattern.may_match_below(folder, Some(below)),
-                Err(_) => {
-                    base.starts_with(folder) && pattern.may_match_below(folder, Some(Path::new("")))
-                }
-            })
+        let mut reached = self.reached(pattern, folder).flatten();
+        match rule.verdict() {
+            Verdict::Allow => reached.any(|reached| reached.below),
+            _ => reached.any(|reached| reached.below || reached.matched),
+        }
     }
 
-    /// All names of a path, each once: a tree of its own has others than the disk.
-    fn with_seen(&self, names: &[&Path]) -> Vec<PathBuf> {
-        let mut all: Vec<PathBuf> = Vec::new();
-        let mut add = |name: PathBuf| {
+    /// Where in a glob a folder leads, from each base.
+    fn reached<'r>(
+        &'r self,
+        pattern: &'r PathPattern,
+        folder: &'r Path,
+    ) -> impl Iterator<Item = Option<Reached>> + 'r {
+        let bases = if pattern.is_absolute() {
+            None
+        } else {
+            Some(self.bases.iter())
+        };
+        let absolute = pattern.is_absolute().then(|| pattern.reached(folder, None));
+        let relative = bases.into_iter().flatten().map(move |base| {
+            let below = match folder.strip_prefix(base) {
+                Ok(below) => below,
+                Err(_) if base.starts_with(folder) => Path::new(""),
+                Err(_) => return None,
+            };
+            pattern.reached(folder, Some(below))
+        });
+        absolute.into_iter().chain(relative)
+    }
+
+    /// All names of a path, each once: by links on the way that rules name, and in a
+    /// tree of its own, which has others than the disk.
+    fn with_seen<'p>(&self, names: &[&'p Path]) -> Vec<Cow<'p, Path>> {
+        let mut all: Vec<Cow<'p, Path>> = Vec::with_capacity(names.len());
+        let mut add = |name: Cow<'p, Path>| {
             if !all.contains(&name) {
                 all.push(name);
             }
         };
         for name in names {
-            add(name.to_path_buf());
+            add(Cow::Borrowed(name));
+            for named in self.aliases.iter().filter_map(|alias| alias.name(name)) {
+                add(Cow::Owned(named));
+            }
             let Some(seen) = self.scope.as_ref().map(|scope| scope.seen(name)) else {
                 continue;
             };
@@ -160,12 +252,26 @@ impl PathRules {
                 let below = seen.strip_prefix("/").ok();
                 let first = self.bases.first();
                 if let (Some(below), Some(first)) = (below, first) {
-                    add(first.join(below));
+                    add(Cow::Owned(first.join(below)));
                 }
-                add(seen.into_owned());
+                add(Cow::Owned(seen.into_owned()));
             }
         }
         all
+    }
+
+    /// Whether what a rule that closes something names lies below a folder, by a link.
+    fn leads_below<'r>(&'r self, folder: &'r Path) -> impl Iterator<Item = &'r Alias> {
+        let aliases = self.aliases.iter();
+        aliases.filter(move |alias| alias.real.starts_with(folder))
+    }
+
+    fn may_close(&self, rule: &Rule) -> bool {
+        match rule.verdict() {
+            Verdict::Deny => true,
+            Verdict::Ask => self.asks != Asks::Open,
+            Verdict::Allow => false,
+        }
     }
 }
 
@@ -206,14 +312,32 @@ impl Closing for PathRules {
     }
 
     fn closes_below(&self, names: &[&Path]) -> bool {
-        let closes = |rule: &Rule| match rule.verdict() {
-            Verdict::Deny => true,
-            Verdict::Ask => self.asks != Asks::Open,
-            Verdict::Allow => false,
-        };
-        let mut rules = self.files.iter().flatten().filter(|rule| closes(rule));
         let names = self.with_seen(names);
-        rules.any(|rule| names.iter().any(|name| self.reaches_below(rule, name)))
+        let mut rules = self.files.iter().flatten();
+        let mut led = names.iter().flat_map(|name| self.leads_below(name));
+        rules.any(|rule| {
+            let mut names = names.iter();
+            self.may_close(rule) && names.any(|name| self.reaches_below(rule, name))
+        }) || led.next().is_some()
+    }
+
+    fn standing(&self, names: &[&Path]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for name in self.with_seen(names) {
+            let is_above = self.bases.iter().any(|base| base.starts_with(&name));
+            let led: Vec<&Alias> = self.leads_below(&name).collect();
+            // What lies at a certain path matters there.
+            if is_above || !led.is_empty() {
+                (&name, led).hash(&mut hasher);
+            }
+            let patterns = self.files.iter().flatten().filter_map(Rule::paths);
+            for pattern in patterns {
+                for reached in self.reached(pattern, &name) {
+                    reached.hash(&mut hasher);
+                }
+            }
+        }
+        hasher.finish()
     }
 
     fn places(&self) -> Vec<Closable> {
@@ -303,6 +427,11 @@ impl Policy {
                 && is_about_reading(rule)
                 && (rule.tool() == "*" || runs_commands(rule.tool()))
         })
+    }
+
+    /// The other names of what rules about paths name, by links on the way.
+    pub(crate) fn aliases(&self, bases: &[PathBuf], scope: &Scope) -> Vec<Alias> {
+        Alias::of(self.rules(), bases, scope)
     }
 
     /// Whether any rule is about paths.

@@ -1,6 +1,6 @@
 //! What rules say about paths and hosts.
 
-use haft_ops::glob::Matcher;
+use haft_ops::glob::{Matcher, Reached};
 use haft_ops::scope::closing::Extent;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -63,30 +63,40 @@ impl PathPattern {
 
     /// Whether it matches a path: absolute, and below the work folder if it is.
     pub(crate) fn matches(&self, absolute: &Path, below: Option<&Path>) -> bool {
-        let path = if self.absolute {
-            absolute.strip_prefix("/").ok()
-        } else {
-            below
-        };
-        path.is_some_and(|path| {
-            self.matcher.matches(path)
-                || match &self.folder {
-                    Some(Folder::Start) => path.as_os_str().is_empty(),
-                    Some(Folder::Below(folder)) => folder.matches(path),
-                    None => false,
-                }
-        })
+        let path = self.compared(absolute, below);
+        path.is_some_and(|path| self.matcher.matches(path) || self.is_folder(path))
     }
 
-    /// Whether it may match anything below a folder, given like a path that it is
-    /// matched with.
-    pub(crate) fn may_match_below(&self, absolute: &Path, below: Option<&Path>) -> bool {
-        let path = if self.absolute {
+    /// Whether it matches a path or a folder that the path lies in.
+    pub(crate) fn covers(&self, absolute: &Path, below: Option<&Path>) -> bool {
+        let path = self.compared(absolute, below);
+        path.is_some_and(|path| self.matcher.reached(path).matched || self.is_folder(path))
+    }
+
+    /// Where in the glob a path leads.
+    pub(crate) fn reached(&self, absolute: &Path, below: Option<&Path>) -> Option<Reached> {
+        let path = self.compared(absolute, below)?;
+        Some(self.matcher.reached(path))
+    }
+
+    pub(crate) fn is_absolute(&self) -> bool {
+        self.absolute
+    }
+
+    fn compared<'p>(&self, absolute: &'p Path, below: Option<&'p Path>) -> Option<&'p Path> {
+        if self.absolute {
             absolute.strip_prefix("/").ok()
         } else {
             below
-        };
-        path.is_some_and(|path| self.matcher.may_match_below(path))
+        }
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        match &self.folder {
+            Some(Folder::Start) => path.as_os_str().is_empty(),
+            Some(Folder::Below(folder)) => folder.matches(path),
+            None => false,
+        }
     }
 
     /// The path before the first wildcard, and whether only a walk from there finds
@@ -114,15 +124,14 @@ impl PathPattern {
         )
     }
 
-    /// Whether it matches a path in an example.
-    pub(crate) fn matches_text(&self, example: &str) -> bool {
-        let path = lexical(Path::new(example));
+    /// A path in an example, as it is compared. No absolute glob is about a path of a
+    /// folder that is not known yet.
+    pub(crate) fn example(&self, path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
+        let path = lexical(path);
         if path.is_absolute() {
-            self.matches(&path, None)
-        } else {
-            // No absolute glob is about a path of a folder that is not known yet.
-            !self.absolute && self.matches(Path::new(""), Some(&path))
+            return Some((path, None));
         }
+        (!self.absolute).then(|| (PathBuf::new(), Some(path)))
     }
 
     pub(crate) fn text(&self) -> &str {

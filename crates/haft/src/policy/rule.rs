@@ -228,7 +228,13 @@ impl Rule {
                     .map(|why| format!(" (not analysed: {why})"));
                 (self.decides_line(&line), why)
             }
-            About::Path(pattern) => (pattern.matches_text(example), None),
+            About::Path(pattern) => {
+                let example = pattern.example(Path::new(example));
+                let is_about = example.is_some_and(|(absolute, below)| {
+                    self.is_about_path(&absolute, below.as_deref())
+                });
+                (is_about, None)
+            }
             About::Host(pattern) => (pattern.matches(example), None),
         };
         if matches == wanted {
@@ -296,9 +302,14 @@ impl Rule {
         }
     }
 
-    /// Whether it is about a path: absolute, and below the work folder if it is.
+    /// Whether it is about a path: absolute, and below the work folder if it is. What
+    /// is not allowed is not allowed with all that is in it.
     pub(super) fn is_about_path(&self, absolute: &Path, below: Option<&Path>) -> bool {
-        matches!(&self.about, About::Path(pattern) if pattern.matches(absolute, below))
+        match (&self.about, self.verdict) {
+            (About::Path(pattern), Verdict::Allow) => pattern.matches(absolute, below),
+            (About::Path(pattern), _) => pattern.covers(absolute, below),
+            _ => false,
+        }
     }
 
     /// What paths it is about, if it is about paths.

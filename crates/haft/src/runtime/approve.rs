@@ -431,7 +431,16 @@ impl Runtime {
         let real = paths
             .iter()
             .map(|(path, _)| (path.given().to_owned(), path.real().to_owned()));
-        meant.chain(real).collect()
+        let mut names: Vec<_> = meant.chain(real).collect();
+        let policy = session.approval.policy();
+        let aliases = policy.aliases(&session.rule_bases(), &session.scope);
+        let others = names.iter().flat_map(|(given, path)| {
+            let named = aliases.iter().filter_map(|alias| alias.name(path));
+            named.map(|named| (given.clone(), named))
+        });
+        let others: Vec<_> = others.collect();
+        names.extend(others);
+        names
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum Known<'a> {
 
 impl Session {
     /// Where relative paths of rules start.
-    fn rule_bases(&self) -> Vec<PathBuf> {
+    pub(super) fn rule_bases(&self) -> Vec<PathBuf> {
         let mut bases = self.bases.clone();
         let work_dir = self.scope.work_dir();
         if !bases.iter().any(|base| base == work_dir) {
@@ -44,7 +44,8 @@ impl Session {
             .tools
             .get(tool)
             .map_or(Effect::Read, |tool| tool.effect());
-        let Some(rules) = PathRules::reading(&policy, tool, effect, self.rule_bases()) else {
+        let Some(rules) = PathRules::reading(&policy, tool, effect, self.rule_bases(), &self.scope)
+        else {
             return path;
         };
         let named = match known {

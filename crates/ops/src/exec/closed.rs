@@ -4,7 +4,7 @@
 use crate::scope::closing::{Closable, Closing, Extent, Why};
 use crate::scope::rules::SYSTEM;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,17 +16,34 @@ const MOST_ENTRIES: usize = 400_000;
 /// How many paths are covered: each is a mount of its own.
 const MOST_PATHS: usize = 2_000;
 
+/// How many entries are looked at in folders that only a link leads to, outside those
+/// that commands work in: anybody can make a link to a whole disk.
+const MOST_AWAY: usize = 20_000;
+
 /// What the kernel makes up: endless, and never a file that a rule means.
 const PSEUDO: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// A folder that changed this recently may change again without showing it.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What was found in folders before, by rules.
+/// What was found before, by rules.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     version: u64,
-    folders: HashMap<PathBuf, (Stamp, Inside)>,
+    /// By real path and by what is closed below it.
+    folders: HashMap<(PathBuf, u64), (Stamp, Inside)>,
+    /// Where links led that were closed: a command that removes the link does not open
+    /// it. By the version of the rules.
+    led_to: HashMap<u64, BTreeSet<PathBuf>>,
+}
+
+/// What is to be kept from a command.
+#[derive(Debug, Default)]
+pub(super) struct Covered {
+    /// What to cover: real paths that are there.
+    pub(super) paths: BTreeSet<PathBuf>,
+    /// Links to what is covered, which are to stay as they are.
+    pub(super) links: Vec<PathBuf>,
 }
 
 /// What of a folder changes with what is in it, and can be set by nobody.
@@ -48,9 +65,11 @@ struct Inside {
     links: Vec<OsString>,
     /// Folders that may hold something closed.
     folders: Vec<OsString>,
+    /// Links to what may hold something closed, if it is a folder.
+    ways: Vec<OsString>,
 }
 
-/// The paths to cover: real ones that are there.
+/// What to cover.
 ///
 /// # Errors
 /// When there are too many to look at or to cover. It says which rule that is
@@ -59,29 +78,34 @@ pub(super) fn paths(
     closing: &dyn Closing,
     roots: &[PathBuf],
     found: &mut Found,
-) -> Result<Vec<PathBuf>, String> {
+) -> Result<Covered, String> {
     if found.version != closing.version() {
-        *found = Found {
-            version: closing.version(),
-            folders: HashMap::new(),
-        };
+        found.version = closing.version();
+        found.folders.clear();
     }
     let mut search = Search {
         closing,
         roots,
         found,
         entries: 0,
-        paths: Vec::new(),
+        away: 0,
+        walked: HashSet::new(),
+        covered: Covered::default(),
     };
-    let mut walked: Vec<PathBuf> = Vec::new();
     for (start, rule) in starts(closing.places(), roots) {
-        // A walk looks for all rules at once.
-        if !walked.iter().any(|walked| start.starts_with(walked)) {
-            search.from(&start).map_err(|problem| problem.told(&rule))?;
-            walked.push(start);
-        }
+        search.from(&start).map_err(|problem| problem.told(&rule))?;
     }
-    Ok(search.paths)
+    let Search { found, covered, .. } = search;
+    let mut covered = covered;
+    if let Some(led_to) = found.led_to.get(&found.version) {
+        let is_there = |path: &&PathBuf| crate::scope::real(path).as_ref() == Some(path);
+        let is_free = |path: &&PathBuf| !roots.iter().any(|root| root.starts_with(path));
+        let known = led_to.iter().filter(is_there).filter(is_free);
+        covered
+            .paths
+            .extend(known.filter(|path| kind(path).is_some()).cloned());
+    }
+    Ok(covered)
 }
 
 /// Where to look, outer folders first. Where wildcards begin at the top of the disk,
@@ -107,7 +131,29 @@ struct Search<'a> {
     roots: &'a [PathBuf],
     found: &'a mut Found,
     entries: usize,
-    paths: Vec<PathBuf>,
+    /// Of these, those in folders outside the roots that a link led to.
+    away: usize,
+    /// Real folders, and what was looked for below them.
+    walked: HashSet<(PathBuf, u64)>,
+    covered: Covered,
+}
+
+/// A folder on the way of a walk.
+struct Folder {
+    /// As it was reached.
+    named: PathBuf,
+    real: PathBuf,
+    reached: Reached,
+}
+
+/// How a walk came to a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    Directly,
+    /// By a link.
+    Link,
+    /// By a link that leads out of the roots.
+    LinkAway,
 }
 
 enum Problem {
@@ -140,12 +186,23 @@ impl Search<'_> {
         let Some(kind) = kind(&real) else {
             return Ok(());
         };
+        let is_link = start != real;
         let names = [start, real.as_path()];
         if self.is_whole(&names) {
-            return self.hide(real.clone(), start != real);
-        }
-        if kind.is_dir() {
-            self.walk(start.to_owned(), real)?;
+            if self.hide(real, is_link)? && self::kind(start).is_some_and(|kind| kind.is_symlink())
+            {
+                self.covered.links.push(start.to_owned());
+            }
+        } else if kind.is_dir() {
+            let reached = match is_link {
+                true => Reached::Link,
+                false => Reached::Directly,
+            };
+            self.walk(Folder {
+                named: start.to_owned(),
+                real,
+                reached,
+            })?;
         }
         Ok(())
     }
@@ -156,66 +213,120 @@ impl Search<'_> {
         closed.is_some_and(|closed| closed.why == Why::Denied && !closed.open_inside)
     }
 
-    fn is_denied(&self, names: &[&Path]) -> bool {
-        let closed = self.closing.closes(names);
-        closed.is_some_and(|closed| closed.why == Why::Denied)
-    }
-
-    fn hide(&mut self, real: PathBuf, is_target: bool) -> Result<(), Problem> {
+    /// Whether it is hidden: what commands need cannot be, where a link leads to it.
+    fn hide(&mut self, real: PathBuf, by_link: bool) -> Result<bool, Problem> {
         let system = SYSTEM.iter().map(Path::new);
         let mut needed = self.roots.iter().map(PathBuf::as_path).chain(system);
         // Anybody can make a link to a folder without which no command runs.
-        if is_target && needed.any(|needed| needed.starts_with(&real)) {
-            return Ok(());
+        if by_link && needed.any(|needed| needed.starts_with(&real)) {
+            return Ok(false);
         }
         if self.roots.iter().any(|root| root.starts_with(&real)) {
             return Err(Problem::WorkFolder);
         }
-        if self.paths.len() >= MOST_PATHS {
+        let is_new = !self.covered.paths.contains(&real);
+        if is_new && self.covered.paths.len() >= MOST_PATHS {
             return Err(Problem::TooManyPaths);
         }
-        self.paths.push(real);
-        Ok(())
+        // Also if it was found by its own name already, which it has from the link.
+        if by_link {
+            let led_to = self.found.led_to.entry(self.found.version).or_default();
+            if led_to.len() < MOST_PATHS {
+                led_to.insert(real.clone());
+            }
+        }
+        self.covered.paths.insert(real);
+        Ok(true)
     }
 
-    fn walk(&mut self, named: PathBuf, real: PathBuf) -> Result<(), Problem> {
-        let mut folders = vec![(named, real)];
-        while let Some((named, real)) = folders.pop() {
+    fn walk(&mut self, start: Folder) -> Result<(), Problem> {
+        let mut folders = vec![start];
+        while let Some(folder) = folders.pop() {
+            let Folder {
+                named,
+                real,
+                reached,
+            } = &folder;
+            let (reached, by_link) = (*reached, *reached != Reached::Directly);
+            let names = [named.as_path(), real.as_path()];
             let is_made_up = PSEUDO.iter().any(|pseudo| real.starts_with(pseudo));
-            if is_made_up || !self.closing.closes_below(&[&named, &real]) {
+            let is_far = reached == Reached::LinkAway && self.away > MOST_AWAY;
+            if is_made_up || is_far || !self.closing.closes_below(&names) {
                 continue;
             }
-            let inside = match self.inside(&named, &real)? {
+            // The same folder by another name, as far as the rules see.
+            let standing = self.closing.standing(&names);
+            if !self.walked.insert((real.clone(), standing)) {
+                continue;
+            }
+            let inside = match self.inside(&folder, standing)? {
                 Looked::At(inside) => inside,
                 Looked::Gone => continue,
                 // Its owner may let himself in later.
                 Looked::Shut => {
-                    self.hide(real, false)?;
+                    self.hide(real.clone(), by_link)?;
                     continue;
                 }
             };
+            if reached == Reached::LinkAway {
+                self.away += inside.entries;
+            }
             for name in inside.closed {
-                self.hide(real.join(name), false)?;
+                self.hide(real.join(name), by_link)?;
             }
             for name in inside.links {
-                if let Some(target) = crate::scope::real(&real.join(name))
+                let link = real.join(name);
+                if let Some(target) = crate::scope::real(&link)
                     && kind(&target).is_some()
+                    && self.hide(target, true)?
                 {
-                    self.hide(target, true)?;
+                    self.covered.links.push(link);
                 }
             }
-            let below = inside.folders.into_iter();
-            folders.extend(below.map(|name| (named.join(&name), real.join(&name))));
+            for name in inside.ways {
+                let target = crate::scope::real(&real.join(&name));
+                folders.extend(target.and_then(|target| self.follow(named.join(name), target)));
+            }
+            folders.extend(inside.folders.into_iter().map(|name| Folder {
+                named: named.join(&name),
+                real: real.join(&name),
+                reached,
+            }));
         }
         Ok(())
     }
 
+    /// The folder that a link leads to, unless it holds what every command needs.
+    fn follow(&self, named: PathBuf, target: PathBuf) -> Option<Folder> {
+        let is_root = |root: &PathBuf| target.starts_with(root);
+        let holds_root = |root: &PathBuf| root.starts_with(&target) && *root != target;
+        let is_system =
+            |system: &&str| target.starts_with(system) || Path::new(system).starts_with(&target);
+        if !kind(&target)?.is_dir()
+            || self.roots.iter().any(holds_root)
+            || SYSTEM.iter().any(|system| is_system(&system))
+        {
+            return None;
+        }
+        let reached = match self.roots.iter().any(is_root) {
+            true => Reached::Link,
+            false => Reached::LinkAway,
+        };
+        Some(Folder {
+            named,
+            real: target,
+            reached,
+        })
+    }
+
     /// What matters of what is in a folder, from memory if it has not changed since.
-    fn inside(&mut self, named: &Path, real: &Path) -> Result<Looked, Problem> {
+    fn inside(&mut self, folder: &Folder, standing: u64) -> Result<Looked, Problem> {
+        let Folder { named, real, .. } = folder;
         let Some(stamp) = stamp(real) else {
             return Ok(Looked::Gone);
         };
-        let known = self.found.folders.get(real);
+        let key = (real.clone(), standing);
+        let known = self.found.folders.get(&key);
         if let Some((_, inside)) = known.filter(|(known, _)| *known == stamp) {
             self.entries += inside.entries;
             self.check()?;
@@ -227,7 +338,7 @@ impl Search<'_> {
         };
         if is_settled(stamp) {
             let known = (stamp, inside.clone());
-            self.found.folders.insert(real.to_owned(), known);
+            self.found.folders.insert(key, known);
         }
         Ok(Looked::At(inside))
     }
@@ -266,17 +377,23 @@ impl Search<'_> {
                 continue;
             };
             let names = [named.as_path(), real.as_path()];
-            if kind.is_symlink() {
-                if self.is_denied(&names) {
-                    inside.links.push(name);
+            let closed = self.closing.closes(&names);
+            let closed = closed.filter(|closed| closed.why == Why::Denied);
+            let may_hold = || self.closing.closes_below(&names);
+            if kind.is_dir() {
+                match closed {
+                    Some(closed) if !closed.open_inside => inside.closed.push(name),
+                    Some(_) => inside.folders.push(name),
+                    None if may_hold() => inside.folders.push(name),
+                    None => {}
                 }
-            } else if kind.is_dir() {
-                if self.is_whole(&names) {
-                    inside.closed.push(name);
-                } else if self.closing.closes_below(&names) || self.is_denied(&names) {
-                    inside.folders.push(name);
+            } else if kind.is_symlink() {
+                match closed {
+                    Some(_) => inside.links.push(name),
+                    None if may_hold() => inside.ways.push(name),
+                    None => {}
                 }
-            } else if self.is_denied(&names) {
+            } else if closed.is_some() {
                 inside.closed.push(name);
             }
         }

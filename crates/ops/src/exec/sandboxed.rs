@@ -1,6 +1,6 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
-use super::closed::{self, Found};
+use super::closed::{self, Covered, Found};
 use super::tidy::tidy;
 use super::touched::{Before, Touched};
 use crate::blocking::{self, Weight};
@@ -164,11 +164,15 @@ impl Sandbox {
         }
         let closed = match closing {
             Some(closing) => self.closed(program, Arc::clone(closing)).await?,
-            None => Vec::new(),
+            None => Covered::default(),
         };
+        // What a removed link led to would be found no more.
+        let mut protect = self.request.protect.clone();
+        protect.extend(closed.links);
         let (repositories, noticed) = self.survey().await?;
         let request = Request {
-            closed,
+            protect,
+            closed: closed.paths.into_iter().collect(),
             repositories,
             ..self.request.clone()
         };
@@ -194,7 +198,7 @@ impl Sandbox {
     }
 
     /// What rules close to a command that is about to start.
-    async fn closed(&self, program: &Program, closing: Arc<dyn Closing>) -> Result<Vec<PathBuf>> {
+    async fn closed(&self, program: &Program, closing: Arc<dyn Closing>) -> Result<Covered> {
         let roots = self.folders();
         let found = Arc::clone(&self.found);
         let looked = blocking::run(Weight::Heavy, move || {

@@ -1,6 +1,7 @@
 //! One glob against one path, without a walk: for rules about paths.
 
-use super::pattern::{Anchored, Dots, Memory, Pattern, Said};
+pub use super::pattern::Reached;
+use super::pattern::{Anchored, Dots, Memory, Pattern};
 use crate::Result;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,21 +25,19 @@ impl Matcher {
     /// Whether it matches a path, which begins where the glob begins.
     #[must_use]
     pub fn matches(&self, path: &Path) -> bool {
-        self.says(path).is_some_and(|said| said.matches)
-    }
-
-    /// Whether it may match anything below a path, which begins where the glob
-    /// begins.
-    #[must_use]
-    pub fn may_match_below(&self, path: &Path) -> bool {
-        self.says(path).is_none_or(|said| said.below)
-    }
-
-    fn says(&self, path: &Path) -> Option<Said> {
-        let name = path.file_name()?;
+        let Some(name) = path.file_name() else {
+            return false;
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut memory = Memory::default();
         let folder = folder.as_os_str().as_bytes();
-        Some(self.pattern.says(folder, name.as_bytes(), &mut memory))
+        let said = self.pattern.says(folder, name.as_bytes(), &mut memory);
+        said.matches
+    }
+
+    /// Where in the glob a path leads, which begins where the glob begins.
+    #[must_use]
+    pub fn reached(&self, path: &Path) -> Reached {
+        self.pattern.reached(path.as_os_str().as_bytes())
     }
 }

@@ -53,6 +53,17 @@ pub(crate) struct Said {
     pub(crate) below: bool,
 }
 
+/// Where in a pattern a path leads. Below two paths for which this is the same, the
+/// pattern matches the same names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Reached {
+    at: Vec<usize>,
+    /// The pattern matches the path or a folder that it lies in.
+    pub matched: bool,
+    /// The pattern may match something below the path.
+    pub below: bool,
+}
+
 impl Pattern {
     pub(crate) fn new(given: &str, anchored: Anchored, dots: Dots) -> Result<Self> {
         let invalid = |reason: String| Error::InvalidGlob {
@@ -91,6 +102,18 @@ impl Pattern {
                 below: true,
             },
             How::Path(glob) => glob.says(folder, name, memory),
+        }
+    }
+
+    /// Where in the pattern a whole path leads.
+    pub(crate) fn reached(&self, path: &[u8]) -> Reached {
+        match &self.how {
+            How::Name(set) => Reached {
+                at: vec![0],
+                matched: names(path).any(|name| set.is_match(as_path(name))),
+                below: true,
+            },
+            How::Path(glob) => glob.reached(path),
         }
     }
 }
@@ -160,10 +183,7 @@ impl PathGlob {
     fn says(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> Said {
         if memory.folder.as_deref() != Some(folder) {
             memory.at = self.begin();
-            for part in folder
-                .split(|byte| *byte == b'/')
-                .filter(|part| !part.is_empty())
-            {
+            for part in names(folder) {
                 memory.at = self.step(&memory.at, part);
             }
             memory.folder = Some(folder.to_vec());
@@ -180,6 +200,22 @@ impl PathGlob {
             }
         }
         said
+    }
+
+    fn reached(&self, path: &[u8]) -> Reached {
+        let mut at = self.begin();
+        let mut matched = false;
+        for name in names(path) {
+            let is_last = |at: usize| matches!(self.parts.get(at + 1), Some(Part::End));
+            matched = matched || at.iter().any(|&at| is_last(at) && self.takes(at, name));
+            at = self.step(&at, name);
+        }
+        let is_end = |at: usize| matches!(self.parts.get(at), Some(Part::End));
+        Reached {
+            below: at.iter().any(|&at| !is_end(at)),
+            at,
+            matched,
+        }
     }
 
     /// Whether the part at `at` matches a name.
@@ -226,6 +262,11 @@ impl PathGlob {
             }
         }
     }
+}
+
+fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
 }
 
 /// The parts of a pattern; `./` and doubled slashes mean nothing.

@@ -8,6 +8,7 @@
 use super::{FilePath, Last, links};
 use std::ffi::OsStr;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +21,14 @@ pub trait Closing: fmt::Debug + Send + Sync {
     /// Whether anything below a folder may be closed: asked once for a folder, it
     /// spares a walk the question for every entry.
     fn closes_below(&self, names: &[&Path]) -> bool;
+
+    /// A number for what is closed below a folder: where it is the same for two names
+    /// of a folder, the same is closed below both.
+    fn standing(&self, names: &[&Path]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        names.hash(&mut hasher);
+        hasher.finish()
+    }
 
     /// Where on the disk something may be closed.
     fn places(&self) -> Vec<Closable>;

@@ -82,6 +82,67 @@ impl Approver for Always {
 }
 
 #[tokio::test]
+async fn what_a_rule_names_by_a_link_is_closed_by_its_own_name() {
+    let temp = folder(&[
+        "data/v1/secrets/key",
+        "data/v1/open",
+        "kept/a.pem",
+        "kept/a.txt",
+    ]);
+    for (to, at) in [("data/v1", "cur"), ("kept", "way"), (".", "all")] {
+        std::os::unix::fs::symlink(to, temp.path().join(at)).unwrap();
+    }
+    let policy = person(&["deny * cur/secrets/**", "deny * way/*.pem", "deny * all/**"]);
+    let runtime = session("standard", temp.path(), policy).build().unwrap();
+    for path in ["data/v1/secrets/key", "cur/secrets/key", "kept/a.pem"] {
+        let text = call(&runtime, "read", json!({ "path": path })).await;
+        assert!(
+            !text.contains(CANARY) && text.contains("haft.yaml"),
+            "{path}: {text}"
+        );
+    }
+    for path in ["data/v1/open", "kept/a.txt"] {
+        let text = call(&runtime, "read", json!({ "path": path })).await;
+        assert!(text.contains(CANARY), "{path}: {text}");
+    }
+    for path in [".", "data", "data/v1"] {
+        let found = call(&runtime, "grep", json!({ "pattern": CANARY, "path": path })).await;
+        assert!(found.contains("open") && !found.contains("key"), "{found}");
+        assert!(!found.contains("pem"), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn a_denied_folder_is_denied_with_all_that_is_in_it() {
+    let temp = folder(&[
+        "secrets/deep/key",
+        "some/deep/key",
+        "open/public/a",
+        "open/b",
+    ]);
+    let policy = person(&[
+        "deny * secrets",
+        "deny * some/*",
+        "allow * open/public/**",
+        "deny * open",
+    ]);
+    let runtime = session("standard", temp.path(), policy).build().unwrap();
+    for path in ["secrets/deep/key", "some/deep/key", "open/b"] {
+        let text = call(&runtime, "read", json!({ "path": path })).await;
+        assert!(
+            !text.contains(CANARY) && text.contains("haft.yaml"),
+            "{path}: {text}"
+        );
+    }
+    let found = call(&runtime, "grep", json!({ "pattern": CANARY })).await;
+    assert!(found.contains("open/public/a"), "{found}");
+    assert!(
+        !found.contains("key") && !found.contains("open/b"),
+        "{found}"
+    );
+}
+
+#[tokio::test]
 async fn a_denied_folder_is_found_by_no_tool_of_any_toolset() {
     let temp = folder(&["secrets/key", "secrets/deep/key", "open.txt", "docs/a.txt"]);
     std::os::unix::fs::symlink("../secrets/key", temp.path().join("docs/link")).unwrap();
