@@ -1,5 +1,6 @@
 //! Describing a session.
 
+mod folders;
 mod held;
 mod names;
 
@@ -19,6 +20,7 @@ use crate::schema::Ranges;
 use crate::state::State;
 use crate::toolset::{Paths, UnknownPreset};
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
+pub use folders::Folders;
 use haft_ops::backend::Kept;
 use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
@@ -32,22 +34,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-/// Folders of the person, which only a front end can know.
-#[derive(Debug, Clone, Default)]
-pub struct Folders {
-    /// Their home, where the secret places are.
-    pub home: Option<PathBuf>,
-    /// Configurations of git that the environment names, beside the usual ones in
-    /// their home.
-    pub git_configs: Vec<PathBuf>,
-    /// haft's configuration.
-    pub config: Option<PathBuf>,
-    /// haft's state: outputs, and notes of temporary files.
-    pub state: Option<PathBuf>,
-    /// More folders that are haft's own, closed to tools as the others are.
-    pub own: Vec<PathBuf>,
-}
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
