@@ -304,7 +304,7 @@ impl Search<'_> {
             |system: &&str| target.starts_with(system) || Path::new(system).starts_with(&target);
         if !kind(&target)?.is_dir()
             || self.roots.iter().any(holds_root)
-            || SYSTEM.iter().any(|system| is_system(&system))
+            || SYSTEM.iter().any(is_system)
         {
             return None;
         }

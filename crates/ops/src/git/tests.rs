@@ -223,11 +223,17 @@ fn a_pointer_that_is_turned_elsewhere_is_named_again() {
     yard.repository("work/d");
     yard.file("work/x/.git", "gitdir: ../d\n");
     let pointer = yard.path("work/x/.git");
-    assert_eq!(register.look(Since::Command).new, std::slice::from_ref(&pointer));
+    assert_eq!(
+        register.look(Since::Command).new,
+        std::slice::from_ref(&pointer)
+    );
     assert!(register.look(Since::Command).new.is_empty());
     yard.repository("work/e");
     yard.file("work/x/.git", "gitdir: ../e\n");
-    assert_eq!(register.look(Since::Command).new, std::slice::from_ref(&pointer));
+    assert_eq!(
+        register.look(Since::Command).new,
+        std::slice::from_ref(&pointer)
+    );
     // What no pointer led to at that time is named itself.
     yard.repository("work/f");
     assert_eq!(register.look(Since::Command).new, [yard.path("work/f")]);
