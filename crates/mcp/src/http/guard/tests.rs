@@ -183,7 +183,6 @@ fn a_host_is_named_once_and_the_same_everywhere() {
     for evil in [
         "http://evil.example/mcp",
         "http://evil.example:8080/mcp",
-        "http://localhost/mcp",
         "http://localhost.:8080/mcp",
         "http://localhost:8080@evil.example/mcp",
         "http://me@localhost:8080/mcp",
