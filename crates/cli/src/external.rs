@@ -15,9 +15,9 @@ use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
 use folder::{Found, Tier};
+use haft::ops::beneath;
 use haft::{Check, Overrides, Plugin, Protocol};
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -255,14 +255,10 @@ fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
 }
 
 /// What stands after `#!` in the first line of a script.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what would be run is looked at before there is a scope"
-)]
 fn first_line(script: &Path) -> Option<String> {
     let mut begin = [0; 256];
-    let read = std::fs::File::open(script).and_then(|mut file| file.read(&mut begin));
-    let text = String::from_utf8_lossy(begin.get(..read.unwrap_or(0)).unwrap_or_default());
+    let read = beneath::open(script).ok()?.begin(&mut begin).ok()?;
+    let text = String::from_utf8_lossy(begin.get(..read).unwrap_or_default());
     Some(text.strip_prefix("#!")?.lines().next()?.to_owned())
 }
 
@@ -310,12 +306,12 @@ fn item(plugin: &Configured, line: &Line) -> Item {
     // As it is written: what a variable holds may be secret, and is not to be shown.
     let shown = [vec![plugin.written_program()], plugin.written_arguments()].concat();
     let mut remarks = remarks(plugin);
+    remarks.extend(runs_in(plugin.dir.as_deref()));
     remarks.extend(named_by(plugin.is_project(), &plugin.from, line));
     if files.is_empty() {
         remarks.push("none of its files is known: they may change unnoticed".to_owned());
     }
-    let program = haft::ops::scope::real(&plugin.program);
-    let program = program.as_ref().unwrap_or(&plugin.program);
+    let program = where_it_is(&plugin.program);
     Item {
         kind: "plugin",
         name: plugin.name.clone(),
@@ -329,13 +325,19 @@ fn item(plugin: &Configured, line: &Line) -> Item {
                 plugin
                     .dir
                     .as_ref()
-                    .map(|dir| format!("\n{dir:?}"))
+                    .map(|dir| format!("\n{:?}", where_it_is(dir)))
                     .unwrap_or_default()
             ),
             files,
         },
         remarks,
     }
+}
+
+/// A path with every link followed: the project may be come to by another way.
+fn where_it_is(path: &Path) -> PathBuf {
+    let real = haft::ops::scope::real(path).filter(|_| path.is_absolute());
+    real.unwrap_or_else(|| path.to_owned())
 }
 
 /// The same with its keys in the order of the alphabet: another order is no change.
@@ -349,6 +351,11 @@ fn sorted(written: &serde_json::Value) -> serde_json::Value {
 fn named_by(is_project: bool, from: &str, line: &Line) -> Option<String> {
     let is_asked = !is_project && !line.reasons.is_empty();
     is_asked.then(|| format!("named by {from}: {}", line.reasons.join(", ")))
+}
+
+/// The folder that an entry says its program runs in: code may be loaded from there.
+fn runs_in(dir: Option<&Path>) -> Option<String> {
+    dir.map(|dir| format!("runs in {}", dir.display()))
 }
 
 /// What a plugin would get and may replace, as it is written.
@@ -383,11 +390,12 @@ fn program(
     check: Option<Check>,
     settings: &Settings,
 ) -> Plugin {
+    let is_guest = needs_trust(plugin, &line);
     Plugin {
         label: plugin.label.clone(),
-        program: plugin.program.clone(),
+        program: line.program,
         shown: Some(plugin.written_program()),
-        is_guest: needs_trust(plugin, &line),
+        is_guest,
         arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment: environment(&plugin.environment, settings),
         dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),

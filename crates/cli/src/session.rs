@@ -14,6 +14,7 @@ use haft::ops::backend::Kept;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
+use haft::ops::scope::{FileRules, Writing};
 use haft::{Approver, BuildError, Listed, Runtime};
 use haft_mcp::client::RemoteServer;
 use haft_store::sessions::SessionFile;
@@ -63,9 +64,18 @@ pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
 }
 
 /// Makes a session to look at: no model and no client gets its tools. So it may be in any
-/// folder.
+/// folder, but in one that tools do not get, the programs that it starts to ask for their
+/// tools may write nothing.
 pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
-    built(settings, described(settings, offer, None, None)?)
+    let mut builder = described(settings, offer, None, None)?;
+    let is_confined = settings.rules.writing != Writing::Anywhere;
+    if is_confined && settings.open_to_tools().is_err() {
+        builder = builder.rules(FileRules {
+            writing: Writing::Nothing,
+            ..settings.rules
+        });
+    }
+    built(settings, builder)
 }
 
 /// Makes the session.

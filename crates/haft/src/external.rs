@@ -6,4 +6,4 @@ pub(crate) mod source;
 
 pub use executable::{Executable, Takes};
 pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, protocol};
-pub use source::{Brought, Source, Start, foreign, free_name};
+pub use source::{Brought, Cache, Source, Start, foreign, free_name};

@@ -43,8 +43,8 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Brought, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Source,
-    Stamp, Start, Takes, foreign, free_name, protocol as plugin_protocol,
+    Brought, Cache, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck,
+    Source, Stamp, Start, Takes, foreign, free_name, protocol as plugin_protocol,
 };
 pub use haft_ops as ops;
 pub use haft_ops::Access;

@@ -63,6 +63,9 @@ pub fn real_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
 /// Without waiting: a FIFO of that name would hold haft for ever.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
+/// The file systems of `/proc` and `/sys`.
+const MADE_UP: [rustix::fs::FsWord; 2] = [0x9fa0, 0x6265_6572];
+
 fn within(root: &Path, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let real = scope::real(path).ok_or(io::ErrorKind::NotFound)?;
     let folder = scope::real(root).ok_or(io::ErrorKind::NotFound)?;
@@ -82,6 +85,11 @@ fn regular(file: File, real: PathBuf) -> io::Result<Opened> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
+    // Some files that the kernel makes up wait for the next event when they are read.
+    let system = rustix::fs::fstatfs(&file)?;
+    if MADE_UP.contains(&system.f_type) {
+        return Err(io::Error::other("it is not a file on a disk"));
+    }
     Ok(Opened { real, file })
 }
 
@@ -99,6 +107,14 @@ impl Opened {
             modified: (stat.st_mtime, stat.st_mtime_nsec),
             changed: (stat.st_ctime, stat.st_ctime_nsec),
         })
+    }
+
+    /// How it begins, as far as one read gets.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn begin(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.file.read(into)
     }
 
     /// All of it.
@@ -148,6 +164,12 @@ mod tests {
             assert!(error.contains("leads out"), "{name}: {error}");
         }
         assert!(read("sub").is_err());
+        // It would wait for the kernel's next message.
+        let error = open(Path::new("/proc/self/status")).unwrap_err();
+        assert!(
+            error.to_string().contains("not a file on a disk"),
+            "{error}"
+        );
         assert!(read("none").is_err());
     }
 

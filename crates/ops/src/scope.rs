@@ -26,7 +26,7 @@ pub use place::Places;
 pub use root::Root;
 pub(crate) use root::{Identity, identity, identity_of, moved};
 pub use rules::SECRET;
-pub use temp::{PrivateTemp, Stands};
+pub use temp::{PrivateTemp, SHARED as SHARED_TEMP, Stands};
 
 use crate::{Error, Result};
 use closing::Lid;

@@ -13,6 +13,13 @@ use std::time::SystemTime;
 /// Where a project keeps skills.
 const PROJECT_SKILLS: &str = ".agents/skills";
 
+/// How many files a folder of skills in a project may have: each is part of what is
+/// trusted.
+const MOST_FILES: usize = 2_000;
+
+/// How deep its folders may be nested.
+const DEEPEST: usize = 6;
+
 /// What it is told.
 pub(super) struct Told {
     /// The system prompt.
@@ -74,31 +81,26 @@ fn folders(settings: &Settings, model: &model::Model) -> Vec<SkillFolder> {
     let state = settings.folders.state.as_deref();
     let trust = Trust::load(state, &settings.started, settings.trust);
     for (path, written) in named_by_project(settings) {
-        match skills_in(&settings.started, &path, &written) {
-            Some(item) if trust.allows(&item) => {
+        let shown = visible(&written);
+        let problem = match skills_in(&settings.started, &path, &written) {
+            Found::Skills(item) if trust.allows(&item) => {
                 folders.push(SkillFolder::within(&settings.started, path));
+                continue;
             }
-            Some(_) => {
-                let written = visible(&written);
-                note(
-                    settings,
-                    &[format!(
-                        "{written} is not used before it is trusted; `haft trust` shows it"
-                    )],
-                );
+            Found::Skills(_) => {
+                format!("{shown} is not used before it is trusted; `haft trust` shows it")
             }
-            None if written == PROJECT_SKILLS => {}
-            None => {
-                let written = visible(&written);
-                note(
-                    settings,
-                    &[format!(
-                        "{FILE}: skills {written} is not used: there are no files in it, or it \
-                         leads out of this folder; name a folder outside in your own file"
-                    )],
-                );
-            }
-        }
+            Found::TooMany => format!(
+                "{shown} is not used: it has more than {MOST_FILES} files, or folders nested \
+                 more than {DEEPEST} deep, which is too much to check for changes"
+            ),
+            Found::Nothing if written == PROJECT_SKILLS => continue,
+            Found::Nothing => format!(
+                "{FILE}: skills {shown} is not used: there are no files in it, or it \
+                 leads out of this folder; name a folder outside in your own file"
+            ),
+        };
+        note(settings, &[problem]);
     }
     folders
 }
@@ -107,7 +109,12 @@ fn folders(settings: &Settings, model: &model::Model) -> Vec<SkillFolder> {
 pub(crate) fn skills_of_project(settings: &Settings) -> Vec<Item> {
     let named = named_by_project(settings).into_iter();
     named
-        .filter_map(|(path, written)| skills_in(&settings.started, &path, &written))
+        .filter_map(
+            |(path, written)| match skills_in(&settings.started, &path, &written) {
+                Found::Skills(item) => Some(*item),
+                Found::TooMany | Found::Nothing => None,
+            },
+        )
         .collect()
 }
 
@@ -130,12 +137,26 @@ fn named_by_project(settings: &Settings) -> Vec<(PathBuf, String)> {
     all
 }
 
-/// The skills in one folder of a project; none if nothing is there, or it is elsewhere.
-fn skills_in(project: &Path, folder: &Path, written: &str) -> Option<Item> {
+/// What a folder of skills in a project holds.
+enum Found {
+    Skills(Box<Item>),
+    /// More than can be trusted file by file. What is left out would be used unseen.
+    TooMany,
+    /// No files, or the folder is elsewhere.
+    Nothing,
+}
+
+/// The skills in one folder of a project.
+fn skills_in(project: &Path, folder: &Path, written: &str) -> Found {
     let mut files = Vec::new();
-    gather(project, folder, 0, &mut files);
+    if !gather(project, folder, 0, &mut files) {
+        return Found::TooMany;
+    }
+    if files.is_empty() {
+        return Found::Nothing;
+    }
     files.sort();
-    (!files.is_empty()).then(|| Item {
+    Found::Skills(Box::new(Item {
         kind: "skills",
         name: written.to_owned(),
         shown: format!("{} files that tell a model how to work", files.len()),
@@ -144,36 +165,39 @@ fn skills_in(project: &Path, folder: &Path, written: &str) -> Option<Item> {
             files,
         },
         remarks: Vec::new(),
-    })
+    }))
 }
 
-/// Files below a folder, as deep and as many as skills have. Links count as what they
-/// lead to, as they do for who reads the skills; none leads out of the project.
+/// Collects the files below a folder, and says whether these are all. Links count as what
+/// they lead to, as they do for who reads the skills; none leads out of the project.
 #[expect(
     clippy::disallowed_methods,
     reason = "what would be trusted is looked at before there is a scope"
 )]
-fn gather(root: &Path, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+fn gather(root: &Path, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
     if beneath::real_within(root, folder).is_err() {
-        return;
+        return true;
     }
     let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
+        return true;
     };
     for entry in entries.flatten() {
-        if files.len() >= 2_000 || depth > 6 {
-            return;
+        if files.len() >= MOST_FILES || depth > DEEPEST {
+            return false;
         }
         let path = entry.path();
         let Ok(kind) = std::fs::metadata(&path) else {
             continue;
         };
         if kind.is_dir() {
-            gather(root, &path, depth + 1, files);
+            if !gather(root, &path, depth + 1, files) {
+                return false;
+            }
         } else if kind.is_file() && beneath::real_within(root, &path).is_ok() {
             files.push(path);
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -193,13 +217,11 @@ mod tests {
         std::fs::write(skills.join("a/SKILL.md"), "a").unwrap();
         std::fs::write(project.join("docs/SKILL.md"), "b").unwrap();
         std::fs::write(bed.path().join("secret"), "s").unwrap();
-        let hash = || {
-            skills_in(&project, &skills, PROJECT_SKILLS)
-                .unwrap()
-                .pin
-                .hash()
-                .unwrap()
+        let pin = || match skills_in(&project, &skills, PROJECT_SKILLS) {
+            Found::Skills(item) => item.pin,
+            Found::TooMany | Found::Nothing => panic!("no skills"),
         };
+        let hash = || pin().hash().unwrap();
         let before = hash();
         symlink("../../docs", skills.join("linked")).unwrap();
         let linked = hash();
@@ -207,10 +229,26 @@ mod tests {
         std::fs::write(project.join("docs/SKILL.md"), "changed").unwrap();
         assert_ne!(linked, hash());
         symlink(bed.path().join("secret"), skills.join("a/secret.md")).unwrap();
-        let files = skills_in(&project, &skills, PROJECT_SKILLS)
-            .unwrap()
-            .pin
-            .files;
-        assert!(!files.iter().any(|file| file.ends_with("secret.md")));
+        assert!(!pin().files.iter().any(|file| file.ends_with("secret.md")));
+    }
+
+    #[test]
+    fn skills_that_cannot_all_be_checked_are_not_used() {
+        let bed = tempfile::tempdir().unwrap();
+        let skills = bed.path().join(PROJECT_SKILLS);
+        std::fs::create_dir_all(skills.join("a")).unwrap();
+        for number in 0..MOST_FILES {
+            std::fs::write(skills.join(format!("a/{number}")), "").unwrap();
+        }
+        let found = || skills_in(bed.path(), &skills, PROJECT_SKILLS);
+        assert!(matches!(found(), Found::Skills(_)));
+        std::fs::write(skills.join("SKILL.md"), "one too many").unwrap();
+        assert!(matches!(found(), Found::TooMany));
+        std::fs::remove_dir_all(skills.join("a")).unwrap();
+        assert!(matches!(found(), Found::Skills(_)));
+        let deep = skills.join("1/2/3/4/5/6/7");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.join("SKILL.md"), "too deep").unwrap();
+        assert!(matches!(found(), Found::TooMany));
     }
 }

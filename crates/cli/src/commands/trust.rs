@@ -96,7 +96,7 @@ fn listed(seen: &[(Item, String)], all: &[Item], trust: &Trust) -> String {
 
 /// A text that stays on its line, so that it cannot pass for another entry.
 fn on_a_line(text: &str) -> String {
-    visible(text).replace('\n', "\\n")
+    visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// Asks the person at this terminal.

@@ -114,9 +114,11 @@ pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
     if said.elsewhere.is_empty() {
         return None;
     }
+    // Whole: who says yes must see where everything goes.
     let shown = said.written.iter().map(|(name, value)| {
-        let value = shown_value(name, value);
-        format!("{name}: {}", value.as_str().unwrap_or_default())
+        let text = value.as_str().map(str::to_owned);
+        let text = text.unwrap_or_else(|| value.to_string());
+        format!("{name}: {}", redact::text(name, &text))
     });
     let written: Vec<_> = said
         .written

@@ -7,12 +7,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Folders of the system. What lies below them may well be worked in.
-const SYSTEM: [&str; 27] = [
+const SYSTEM: [&str; 34] = [
     "/bin",
     "/boot",
     "/dev",
     "/dev/shm",
     "/etc",
+    "/etc/cron.d",
+    "/etc/profile.d",
+    "/etc/systemd",
+    "/etc/systemd/system",
     "/lib",
     "/lib32",
     "/lib64",
@@ -26,6 +30,9 @@ const SYSTEM: [&str; 27] = [
     "/usr/bin",
     "/usr/lib",
     "/usr/local",
+    "/usr/local/bin",
+    "/usr/local/lib",
+    "/usr/local/sbin",
     "/usr/sbin",
     "/usr/share",
     "/var",

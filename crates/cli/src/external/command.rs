@@ -9,9 +9,11 @@ mod known;
 
 use crate::config::plugins::{Environment, Whose};
 use crate::env;
+use haft::ops::executor::look_up;
 use haft::ops::scope::real;
 use known::Code;
 pub(crate) use known::{is_interpreter, name_of};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A command line as it is written.
@@ -43,6 +45,9 @@ pub(crate) struct Folders<'a> {
 /// A command line as it is run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Line {
+    /// The program that was judged, so that no other is started in its place. A name that
+    /// was not found stays a name.
+    pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// Where it runs.
     pub(crate) dir: PathBuf,
@@ -65,6 +70,14 @@ impl Folders<'_> {
         is_writable.then_some("where commands can write")
     }
 
+    /// What commands or the project may write.
+    fn writable(&self) -> Vec<PathBuf> {
+        let temp = self.state.map(|state| state.join("tmp"));
+        let folders = [self.started.to_owned(), self.work_dir.to_owned()];
+        let roots = self.roots.iter().map(|root| self.work_dir.join(root));
+        folders.into_iter().chain(roots).chain(temp).collect()
+    }
+
     /// Whether a path lies in the project.
     fn is_project(&self, path: &Path) -> bool {
         !self.config.is_some_and(|config| is_below(path, config))
@@ -80,7 +93,8 @@ fn is_below(path: &Path, folder: &Path) -> bool {
 impl Written<'_> {
     /// What is run.
     pub(crate) fn line(&self, folders: Folders<'_>) -> Line {
-        let mut code = self.code();
+        let program = self.located(folders);
+        let mut code = self.code(&program);
         let variables = self.variables();
         code.is_from_folder |= variables
             .iter()
@@ -99,6 +113,7 @@ impl Written<'_> {
             (None, _) => folders.work_dir.to_owned(),
         };
         let mut line = Line {
+            program,
             arguments: Vec::new(),
             reasons: Vec::new(),
             problem: None,
@@ -208,14 +223,25 @@ impl Written<'_> {
             .collect()
     }
 
-    fn code(&self) -> Code {
+    /// Where the program is, found as it is found when it is started.
+    fn located(&self, folders: Folders<'_>) -> PathBuf {
+        let mut own = self.environment.values.iter();
+        let own = own.rfind(|(name, _)| name == "PATH");
+        let path = own.map(|(_, path)| OsString::from(path));
+        let path = path.or_else(|| env::variable("PATH"));
+        let avoid = folders.writable();
+        look_up(self.program.as_os_str(), path.as_deref(), &avoid)
+            .unwrap_or_else(|| self.program.to_owned())
+    }
+
+    fn code(&self, program: &Path) -> Code {
         let from = self.dir.unwrap_or(self.base);
         let named = known::code_of(&name_of(self.program), self.arguments, from);
         // A link may have a harmless name, and so may a script.
-        let real = real(self.program).filter(|_| self.program.is_absolute());
+        let real = real(program).filter(|_| program.is_absolute());
         let really = real.map(|real| known::code_of(&name_of(&real), self.arguments, from));
         let code = match really {
-            Some(really) if really.is_from_folder => really,
+            Some(really) if really.is_from_folder && !named.is_from_folder => really,
             Some(really) if !named.is_from_folder => Code {
                 rest: named.rest.max(really.rest),
                 ..named
@@ -223,41 +249,39 @@ impl Written<'_> {
             _ => named,
         };
         Code {
-            is_from_folder: code.is_from_folder || self.is_loose_script(),
+            is_from_folder: code.is_from_folder || is_loose_script(program),
             ..code
         }
     }
+}
 
-    /// Whether the program is a script whose interpreter may load code from the folder it
-    /// runs in.
-    fn is_loose_script(&self) -> bool {
-        let found = match self.program.is_absolute() {
-            true => Some(self.program.to_owned()),
-            false => env::paths("PATH")
-                .iter()
-                .map(|folder| folder.join(self.program))
-                .find(|file| super::is_file(file)),
-        };
-        let Some(script) = found.filter(|file| super::is_file(file)) else {
-            return false;
-        };
-        let Some(line) = super::first_line(&script) else {
-            return false;
-        };
-        let mut words = line.split_whitespace().map(str::to_owned).peekable();
-        let is_env = |word: &String| name_of(Path::new(word)) == "env";
-        if words.next_if(is_env).is_some() {
-            let _ = words.next_if(|word| ["-S", "--split-string"].contains(&word.as_str()));
-        }
-        let Some(interpreter) = words.next() else {
-            return false;
-        };
-        let arguments: Vec<String> = words.chain([script.display().to_string()]).collect();
-        let name = name_of(Path::new(&interpreter));
-        interpreter.starts_with('-')
-            || interpreter.contains('=')
-            || known::code_of(&name, &arguments, Path::new("/")).is_from_folder
+/// Whether a program is a script whose interpreter may load code from the folder it runs
+/// in.
+fn is_loose_script(script: &Path) -> bool {
+    if !script.is_absolute() {
+        return false;
     }
+    let Some(line) = super::first_line(script) else {
+        return false;
+    };
+    let mut words = line.split_whitespace().map(str::to_owned).peekable();
+    let is_env = |word: &String| name_of(Path::new(word)) == "env";
+    if words.next_if(is_env).is_some() {
+        let _ = words.next_if(|word| ["-S", "--split-string"].contains(&word.as_str()));
+    }
+    let Some(interpreter) = words.next() else {
+        return false;
+    };
+    let arguments: Vec<String> = words.chain([script.display().to_string()]).collect();
+    let written = Path::new(&interpreter);
+    // A link may have a harmless name.
+    let behind = real(written).filter(|_| written.is_absolute());
+    let names = [Some(written), behind.as_deref()];
+    let is_loose =
+        |program| known::code_of(&name_of(program), &arguments, Path::new("/")).is_from_folder;
+    interpreter.starts_with('-')
+        || interpreter.contains('=')
+        || names.into_iter().flatten().any(is_loose)
 }
 
 /// Where something lies that the value of a variable names: a file, a folder by a relative

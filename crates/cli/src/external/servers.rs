@@ -1,7 +1,7 @@
 //! MCP servers: what there is, what of it may be reached, and what is kept of each.
 
 use super::command::{Line, Written};
-use super::{beside, folders, is_file, named_by, pinned, program_files, sorted};
+use super::{beside, folders, is_file, named_by, pinned, program_files, sorted, where_it_is};
 use crate::config::Settings;
 use crate::config::files::{Execution, has_a_tree};
 use crate::config::mcp::{Configured, How, label};
@@ -146,6 +146,9 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
     if let Some(client) = written["oauth"]["client_id"].as_str() {
         remarks.push(format!("signs in as the client {client}"));
     }
+    if let How::Program { dir, .. } = &server.how {
+        remarks.extend(super::runs_in(dir.as_deref()));
+    }
     remarks.extend(line.and_then(|line| named_by(server.is_project(), &server.from, line)));
     let (shown, files, meant) = match &server.how {
         How::Program {
@@ -169,6 +172,8 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
             }
             let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
             let environment = environment.sorted();
+            let program = where_it_is(program);
+            let dir = dir.as_ref().map(|dir| where_it_is(dir));
             let meant = format!("{program:?}\n{arguments:?}\n{environment:?}\n{dir:?}");
             (shown, files, meant)
         }
@@ -209,14 +214,10 @@ fn remote(
     let state = settings.folders.state.as_deref();
     let is_guest = needs_trust(server, line.as_ref());
     let reach = match &server.how {
-        How::Program {
-            program,
-            environment,
-            ..
-        } => {
+        How::Program { environment, .. } => {
             let line = line?;
             Reach::Program {
-                program: program.clone(),
+                program: line.program,
                 shown: server.written_program(None),
                 arguments: line.arguments.into_iter().map(OsString::from).collect(),
                 environment: super::environment(environment, settings),
@@ -245,11 +246,13 @@ fn remote(
     remote.check = check;
     remote.is_guest = is_guest;
     if let Some(state) = state {
-        let which = identity(server, settings);
+        let which = identity(server, is_guest, settings);
         let named = |kind: &str| {
             let file = format!("{}-{which}.json", label(&server.name));
             Kept(state.join(kind).join(file))
         };
+        let cache = format!("{}-{which}", label(&server.name));
+        remote.cache = Some(state.join("mcp/caches").join(cache));
         remote.memory = Some(Arc::new(named("mcp/known")));
         remote.pins = Some(Arc::new(named("mcp/seen")));
         remote.tokens = Some(Arc::new(named("mcp-auth")));
@@ -265,9 +268,9 @@ pub(crate) fn log(state: &Path, name: &str) -> PathBuf {
 }
 
 /// What tells one server from another: with another command or address it is another
-/// one, of which nothing is known yet.
-fn identity(server: &Configured, settings: &Settings) -> String {
-    let folder = server.is_project().then(|| settings.started.clone());
+/// one, of which nothing is known yet. So is one that runs code of another project.
+fn identity(server: &Configured, is_guest: bool, settings: &Settings) -> String {
+    let folder = is_guest.then(|| settings.started.clone());
     let meant = match &server.how {
         How::Program { program, dir, .. } => format!("{program:?} {dir:?}"),
         How::Address { url, .. } => url.clone(),

@@ -173,6 +173,42 @@ fn what_fetches_a_server_runs_elsewhere_and_gets_the_work_folder_to_work_on() {
     assert_eq!(where_is("own_where"), [&work, "--root", "."]);
 }
 
+/// What it fetched is what it runs the next time, with the network and its own secrets.
+#[test]
+fn no_command_can_change_what_a_server_fetched() {
+    let bed = Bed::new();
+    let body = r#"
+cache = os.environ['npm_config_cache']
+os.makedirs(cache, exist_ok=True)
+fetched = os.path.join(cache, 'code')
+if not os.path.exists(fetched): open(fetched, 'w').write('as it was fetched')
+serve([tool('where')], lambda m: answer(m['id'], text(json.dumps([cache, open(fetched).read()]))))
+"#;
+    bed.program("outside/bin/npx", format!("{PRELUDE}{body}\n"));
+    bed.configure(&json!({ "tools": { "mcp": {
+        "gh": { "command": "npx", "args": ["-y", "server"] },
+        "other": { "command": "npx", "args": ["-y", "other-server"] },
+    } } }));
+    let path = format!("{}:/usr/bin:/bin", bed.path("outside/bin").display());
+    let call = |arguments: &[&str]| ran(bed.command(arguments).env("PATH", &path));
+    let asked = |tool: &str| -> Vec<String> {
+        let ran = call(&["call", tool]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        serde_json::from_str(&ran.out).unwrap()
+    };
+    let first = asked("gh_where");
+    assert_ne!(first[0], asked("other_where")[0]);
+    let command = format!(
+        "command=find / -name code -path '*npm_config_cache*' -exec sh -c 'echo evil > {{}}' ';' 2>/dev/null; mkdir -p {0}; echo evil > {0}/code; cat {0}/code",
+        first[0]
+    );
+    let tried = call(&["call", "bash", &command]);
+    assert!(!tried.out.contains("as it was fetched"), "{tried:?}");
+    // It is kept, and it is kept from commands.
+    assert_eq!(asked("gh_where"), first);
+    assert_eq!(first[1], "as it was fetched");
+}
+
 #[test]
 fn a_server_that_is_swapped_between_the_check_and_the_start_gets_no_call() {
     let bed = Bed::new();

@@ -831,3 +831,88 @@ fn a_moved_work_folder_opens_no_path_into_the_project() {
     assert_ne!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("not found in PATH"), "{ran:?}");
 }
+
+/// What is looked at before the start must be what is started.
+#[test]
+fn a_file_in_the_project_does_not_pass_for_the_persons_program() {
+    let bed = Bed::new();
+    // The person's program loads code from the folder it runs in.
+    bed.program("outside/notes", "#!/usr/bin/env -S python3 -m srv\n");
+    let python = ["/usr/local/bin/python3", "/usr/bin/python3"]
+        .into_iter()
+        .find(|path| std::path::Path::new(path).exists());
+    symlink(python.unwrap(), bed.path("outside/py")).unwrap();
+    bed.file("work/srv.py", "open('canary-srv', 'w')\n");
+    bed.file("work/.venv/bin/notes", "\x7fELF");
+    bed.program("work/.venv/bin/py", "\x7fELF");
+    bed.configure(&json!({ "tools": { "plugins": [
+        { "path": "notes" },
+        { "path": "py", "args": ["-m", "srv"] },
+    ], "mcp": { "served": { "command": "notes" } } } }));
+    let folders = [bed.work(".venv/bin"), bed.path("outside")];
+    let path = format!(
+        "{}:{}:/usr/bin:/bin",
+        folders[0].display(),
+        folders[1].display()
+    );
+    for args in [&["tools"][..], &["mcp", "test", "served"]] {
+        let ran = ran(bed.command(args).env("PATH", &path));
+        assert_eq!(canaries(&bed), NOTHING, "{ran:?}");
+    }
+    // With the folder named for it, it loads that code: the test can fail.
+    bed.configure(&json!({ "tools": { "plugins": [
+        { "path": "notes", "cwd": bed.work("") },
+    ] } }));
+    let ran = ran(bed.command(&["--trust", "tools"]).env("PATH", &path));
+    assert_eq!(canaries(&bed).len(), 1, "{ran:?}");
+}
+
+#[test]
+fn who_says_yes_sees_the_whole_address() {
+    let bed = Bed::new();
+    let long = format!(
+        "https://api.example.com{}.evil.example/v1",
+        ".eu".repeat(40)
+    );
+    for (address, shown) in [
+        (
+            "https://api.example.com\n.evil.example/",
+            "com\\n.evil.example/",
+        ),
+        (long.as_str(), long.as_str()),
+    ] {
+        bed.project(&json!({ "provider": "anthropic", "base_url": address }));
+        let ran = bed.done(&["trust", "--yes"]);
+        assert!(ran.out.contains(shown), "{}", ran.out);
+    }
+    bed.program("work/p", "#!/bin/bash\n");
+    bed.project(&json!({ "tools": {
+        "plugins": [{ "path": "./p", "cwd": "sub/folder" }],
+        "mcp": { "server": { "command": "./p", "cwd": "other/folder" } },
+    } }));
+    let ran = bed.done(&["trust", "--yes"]);
+    for folder in ["work/sub/folder", "work/other/folder"] {
+        let shown = format!("runs in {}", bed.path(folder).display());
+        assert!(ran.out.contains(&shown), "{}", ran.out);
+    }
+}
+
+/// Reading it would wait for the kernel's next message.
+#[test]
+fn a_project_does_not_hold_haft_up_with_a_file_that_never_ends() {
+    let bed = Bed::new();
+    bed.program("work/tools/a", "#!/usr/bin/env /proc/kmsg\n");
+    bed.project(&json!({ "tools": { "plugins": [{ "path": "sh", "args": ["/proc/kmsg"] }] } }));
+    let mut child = bed
+        .command(&["tools"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let ended = within(Duration::from_secs(30), || {
+        child.try_wait().unwrap().is_some()
+    });
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(ended);
+}

@@ -425,7 +425,7 @@ impl Host {
             shown: self.plugin.shown.clone(),
             arguments: self.plugin.arguments.clone(),
             environment: self.plugin.environment.clone(),
-            caches: Vec::new(),
+            cache: None,
             dir: self.plugin.dir.clone(),
             log: self.plugin.log.clone(),
             is_guest: self.plugin.is_guest,

@@ -6,6 +6,7 @@ use super::plugin::{LOG, Programs, clean};
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Exec};
+use haft_ops::executor::sandbox::Confinement;
 use haft_ops::executor::{
     Conversation, Disk, Input, Keep, Program, Prompts, Refusal, Streams, When, clean_path, look_up,
     path_of,
@@ -58,9 +59,8 @@ pub struct Start {
     pub arguments: Vec<OsString>,
     /// All of its environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Variables that name caches, which programs have in the home folder otherwise:
-    /// where that is closed they are set to folders of the private temp.
-    pub caches: Vec<&'static str>,
+    /// Where it keeps what it fetches.
+    pub cache: Option<Cache>,
     /// The folder it runs in; the work folder if there is none.
     pub dir: Option<PathBuf>,
     /// Where what it says to its log is kept.
@@ -68,6 +68,17 @@ pub struct Start {
     /// Whether it is a guest, as what a project brings is: then it has the network
     /// only where commands have it.
     pub is_guest: bool,
+}
+
+/// Where a program that fetches code keeps it. In the sandbox it cannot use the home
+/// folder for that, nor may the code lie where commands could change it, so it has a
+/// folder that nobody else can write.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    /// The folder; it is made if it is missing.
+    pub folder: PathBuf,
+    /// The variables that tell the program to use it. Each names a folder in it.
+    pub variables: Vec<&'static str>,
 }
 
 impl Start {
@@ -146,18 +157,39 @@ impl Programs {
             .cloned();
         launch.environment = start.environment;
         clean_path(&mut launch.environment, &self.writable(start.is_guest));
+        if let (Some(cache), Some(confinement)) = (start.cache, &mut launch.confinement) {
+            cache
+                .open(&mut launch.environment, confinement)
+                .map_err(|error| {
+                    Error::failed(format!(
+                        "its cache {} cannot be used: {error}",
+                        cache.folder.display()
+                    ))
+                })?;
+        }
         if let Some(temp) = temp {
-            let is_closed = surroundings.sandbox.is_some();
-            for cache in start.caches.into_iter().filter(|_| is_closed) {
-                if !launch.environment.iter().any(|(name, _)| name == cache) {
-                    let folder = Path::new(&temp.1).join("caches").join(cache);
-                    launch.environment.push((cache.into(), folder.into()));
-                }
-            }
             launch.environment.retain(|(name, _)| name != "TMPDIR");
             launch.environment.push(temp);
         }
         Ok(surroundings.executor.converse(launch).await?)
+    }
+}
+
+impl Cache {
+    /// Makes the folder, lets the program write it, and tells it so.
+    fn open(
+        &self,
+        environment: &mut Vec<(OsString, OsString)>,
+        confinement: &mut Confinement,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        haft_ops::private::folder(&self.folder)?;
+        confinement.plan.give(&self.folder)?;
+        for variable in &self.variables {
+            if !environment.iter().any(|(name, _)| name == variable) {
+                environment.push((variable.into(), self.folder.join(variable).into()));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -171,6 +203,8 @@ impl Programs {
             folders.push(request.work_dir.clone());
             folders.extend(request.roots.iter().map(|root| request.work_dir.join(root)));
             folders.push(request.temp.clone());
+            // That is what a program finds there.
+            folders.extend(haft_ops::scope::SHARED_TEMP.iter().map(PathBuf::from));
         }
         folders
     }

@@ -9,7 +9,7 @@ use super::sign_in::SignIn;
 use super::sse::Sse;
 use super::stdio::Stdio;
 use haft::ops::executor::{Exit, Running, Stream};
-use haft::{Programs, Start};
+use haft::{Cache, Programs, Start};
 use haft_web::Client;
 use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerPeerInfo,
@@ -101,7 +101,7 @@ impl Way<'_> {
                     shown: shown.clone(),
                     arguments: arguments.clone(),
                     environment: environment.clone(),
-                    caches: caches(program),
+                    cache: self.cache(program),
                     dir: dir.clone(),
                     log: log.clone(),
                     is_guest: self.remote.is_guest,
@@ -127,6 +127,12 @@ impl Way<'_> {
                     .unwrap_or_else(|_| Err(late()))
             }
         }
+    }
+
+    fn cache(&self, program: &Path) -> Option<Cache> {
+        let variables = cache_variables(program);
+        let folder = self.remote.cache.clone()?;
+        (!variables.is_empty()).then_some(Cache { folder, variables })
     }
 
     async fn start(&self, start: Start, patience: Duration) -> Result<Connection, Refused> {
@@ -236,8 +242,8 @@ impl Way<'_> {
     }
 }
 
-/// The caches of programs that fetch a server and run it.
-fn caches(program: &Path) -> Vec<&'static str> {
+/// What tells a program that fetches a server where to keep it.
+fn cache_variables(program: &Path) -> Vec<&'static str> {
     match program.file_name().and_then(|name| name.to_str()) {
         Some("npx" | "npm" | "pnpm" | "pnpx" | "yarn") => vec!["npm_config_cache"],
         Some("bunx" | "bun") => vec!["BUN_INSTALL_CACHE_DIR"],

@@ -32,6 +32,8 @@ pub struct Remote {
     pub is_guest: bool,
     /// What is remembered of it: then it is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,
+    /// The folder for what its program fetches, if it is one that does (`npx`, `uvx`).
+    pub cache: Option<PathBuf>,
     /// Which definitions of its tools were seen before.
     pub pins: Option<Arc<dyn Pins>>,
     /// Where what it was signed in to is kept.
@@ -140,6 +142,7 @@ impl Remote {
             check: None,
             is_guest: false,
             memory: None,
+            cache: None,
             pins: None,
             tokens: None,
             identity: Identity::default(),

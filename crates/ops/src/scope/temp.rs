@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The shared folders that it stands for.
-pub(crate) const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
+pub const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// A temp folder of one's own.
 #[derive(Debug, Clone)]

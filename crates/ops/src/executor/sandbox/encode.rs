@@ -51,6 +51,7 @@ impl Plan {
         for list in [
             &self.roots,
             &self.readable,
+            &self.own,
             &temp,
             &self.protected,
             &self.pinned,
@@ -190,6 +191,7 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         return Err(Error::Malformed("no work folder"));
     }
     let readable = cursor.paths()?;
+    let own = cursor.paths()?;
     let temp = match <[PathBuf; 1]>::try_from(cursor.paths()?) {
         Ok([temp]) => temp,
         Err(_) => return Err(Error::Malformed("not one temp folder")),
@@ -200,6 +202,7 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         roots,
         identities: Vec::new(),
         readable,
+        own,
         temp,
         protected: cursor.paths()?,
         // Of no use to who is confined.
@@ -238,6 +241,7 @@ pub(super) mod tests {
             roots: vec!["/work".into(), "/more".into()],
             identities: vec![(1, 2), (3, u64::MAX)],
             readable: vec!["/out".into()],
+            own: vec!["/state/caches/one".into()],
             temp: "/private".into(),
             protected: vec!["/work/.git/hooks".into()],
             watched: Vec::new(),

@@ -135,7 +135,7 @@ fn readable(plan: &Plan, level: Level) -> Result<Vec<PathBuf>> {
         }
     }
     paths.extend(plan.roots.iter().cloned());
-    paths.extend(plan.readable.iter().cloned());
+    paths.extend(plan.readable.iter().chain(&plan.own).cloned());
     if level == Level::Full && plan.network == Network::On {
         paths.push(PathBuf::from("/etc/resolv.conf"));
     }
@@ -147,6 +147,7 @@ fn writable(plan: &Plan, level: Level) -> Vec<PathBuf> {
         Writing::Nothing => Vec::new(),
         Writing::Roots | Writing::Anywhere => plan.roots.clone(),
     };
+    paths.extend(plan.own.iter().cloned());
     match level {
         Level::Full => {
             paths.push(PathBuf::from("/dev"));

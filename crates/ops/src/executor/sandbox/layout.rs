@@ -25,6 +25,8 @@ pub(super) enum Use {
     Readable,
     /// Itself, read-only, in a folder that may be written.
     Protected,
+    /// Itself, writable, even inside a hidden folder: it belongs to this one program.
+    Own,
     /// Nothing, because it is secret.
     Hidden,
 }
@@ -71,6 +73,9 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     }
     for path in plan.hidden.iter().chain(&plan.closed) {
         add(path, Use::Hidden);
+    }
+    for path in &plan.own {
+        add(path, Use::Own);
     }
     for root in &plan.roots {
         add(
@@ -127,7 +132,7 @@ fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Res
         let kind = kind(&path);
         match (kind, used) {
             // Skipped, it would be open to the command.
-            (Kind::Link, _) | (Kind::Nothing, Use::Protected | Use::Writable) => {
+            (Kind::Link, _) | (Kind::Nothing, Use::Protected | Use::Writable | Use::Own) => {
                 return Err(changed(&path));
             }
             // Not there, or not for this user, whom the command is.
@@ -167,6 +172,7 @@ fn is_needed(used: Use, around: Option<Use>) -> bool {
             Some(Use::Cover | Use::Temp) => used == Use::Temp,
             _ => true,
         },
+        Use::Own => true,
         // Everything outside the roots is read-only already.
         Use::Protected | Use::Pin => matches!(around, Some(Use::Writable | Use::Pin)),
         // Inside another root it is writable anyway, and pinned so.
@@ -227,6 +233,26 @@ mod tests {
             [
                 ("/s/haft".into(), Use::Hidden, vec!["out".into()]),
                 ("/s/haft/out".into(), Use::Readable, vec![]),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_folder_of_the_programs_own_is_writable_inside_a_hidden_one() {
+        assert_eq!(
+            arranged(&[
+                ("/s/haft", Use::Hidden),
+                ("/s/haft/caches/one", Use::Own),
+                ("/s/haft/out", Use::Readable),
+            ]),
+            [
+                (
+                    "/s/haft".into(),
+                    Use::Hidden,
+                    vec!["out".into(), "caches/one".into()]
+                ),
+                ("/s/haft/out".into(), Use::Readable, vec![]),
+                ("/s/haft/caches/one".into(), Use::Own, vec![]),
             ]
         );
     }

@@ -102,7 +102,7 @@ fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
     let (path, attributes) = match entry.used {
         Use::Cover | Use::Hidden => return Ok(None),
         Use::Temp => (&plan.temp, Attributes::Tame),
-        Use::Pin | Use::Writable => (&entry.path, Attributes::Tame),
+        Use::Pin | Use::Writable | Use::Own => (&entry.path, Attributes::Tame),
         Use::Readable | Use::Protected => (&entry.path, Attributes::ReadOnly),
     };
     if entry.path == Path::new("/") {

@@ -55,6 +55,8 @@ pub struct Plan {
     /// lead elsewhere before the command starts.
     pub(super) identities: Vec<Identity>,
     pub(super) readable: Vec<PathBuf>,
+    /// Folders that this one program may write and no other sees.
+    pub(super) own: Vec<PathBuf>,
     pub(super) temp: PathBuf,
     pub(super) protected: Vec<PathBuf>,
     pub(super) watched: Vec<Watched>,
@@ -231,6 +233,7 @@ impl Plan {
             roots,
             identities,
             readable,
+            own: Vec::new(),
             temp,
             protected,
             watched,
@@ -278,6 +281,15 @@ impl Plan {
         let shared = crate::scope::temp::SHARED.iter().map(PathBuf::from);
         let roots = self.roots.iter().cloned();
         roots.chain([self.temp.clone()]).chain(shared).collect()
+    }
+
+    /// Lets the program write a folder that no other one sees, wherever it lies.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn give(&mut self, path: &Path) -> Result<()> {
+        self.own.push(folder(path, "is not a folder")?);
+        Ok(())
     }
 
     /// The roots, and which folder each of them was when the plan was made.

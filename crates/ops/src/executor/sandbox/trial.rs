@@ -265,6 +265,7 @@ fn sample() -> Plan {
             .into_iter()
             .collect(),
         readable: Vec::new(),
+        own: Vec::new(),
         temp,
         protected: Vec::new(),
         watched: Vec::new(),
