@@ -208,6 +208,7 @@ impl Reader<'_> {
         // What is evaluated here, or is kept in BASH_REMATCH.
         let mut operands = Numbers::default();
         let mut keeps = false;
+        let mut open = 0usize;
         loop {
             let c = self.peek().ok_or("a condition ([[) that does not end")?;
             if begins {
@@ -216,6 +217,9 @@ impl Reader<'_> {
                 }
                 let word = self.condition_word();
                 if word == "]]" {
+                    if open > 0 {
+                        return Err("a parenthesis in a condition that does not close");
+                    }
                     let _ = self.take_both(']', ']');
                     if operands.evaluates || keeps {
                         let numbers = &mut self.script.numbers;
@@ -233,6 +237,8 @@ impl Reader<'_> {
             self.bump();
             begins = is_meta(c);
             match c {
+                '(' => open += 1,
+                ')' => open = open.saturating_sub(1),
                 ';' => return Err("a semicolon in a condition"),
                 '\n' => self.documents()?,
                 '<' | '>' if self.peek() == Some('(') => {

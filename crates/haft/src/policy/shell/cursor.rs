@@ -77,6 +77,13 @@ impl<'s> Reader<'s> {
         self.at += 1;
     }
 
+    /// The name of a variable that comes next. Nothing is taken.
+    pub(super) fn name(&self) -> String {
+        let is_name = |c: &&char| c.is_ascii_alphanumeric() || **c == '_';
+        let rest = self.chars.get(self.at..).unwrap_or_default();
+        rest.iter().take_while(is_name).collect()
+    }
+
     /// Takes the next character, whatever it is.
     pub(super) fn next_raw(&mut self) -> Option<char> {
         let c = self.raw()?;

@@ -9,6 +9,7 @@ use super::{Dialect, Stop};
 const DOLLAR: &str = "an expansion or substitution ($)";
 /// Variables that hold a folder, whose name is taken to have no blank in it.
 pub(super) const FOLDERS: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR"];
+const UNBALANCED: Stop = "parentheses in arithmetic that do not balance";
 const TICK: &str = "a command substitution (`)";
 
 impl Reader<'_> {
@@ -119,9 +120,7 @@ impl Reader<'_> {
                 '}' => break,
                 '$' => self.dollar(&mut ignored, quote)?,
                 '`' => self.backticks(quote)?,
-                '\\' => {
-                    self.next_raw().ok_or(ENDS)?;
-                }
+                '\\' => ignored.push(Item::Quoted(self.next_raw().ok_or(ENDS)?)),
                 '\'' if quote == Quote::None => self.single(&mut ignored)?,
                 '"' if quote != Quote::Document => {
                     self.nested(|reader| reader.double(&mut ignored))?;
@@ -165,12 +164,26 @@ impl Reader<'_> {
             self.script.numbers.dollar |= operator.contains(['$', '`', '\\', '\'']);
             self.script.numbers.unknown = true;
         }
+        // The text in it may become part of a value.
+        let is_element = operator.starts_with('[');
+        let has = |wanted: &[char]| {
+            let is_wanted = |item: &Item| matches!(item, Item::Quoted(c) if wanted.contains(c));
+            ignored.iter().any(is_wanted)
+        };
+        if is_element && has(&['$', '`']) {
+            return Err("a quoted substitution in the subscript of an array");
+        }
+        let behind = operator.split_once(']').filter(|_| is_element);
+        let text = behind.map_or(operator, |(_, behind)| behind);
+        self.script.numbers.bracket |= text.contains('[');
+        self.script.numbers.dollar |= has(&['$', '`']);
         self.script.numbers.evaluates |= is_indirect || evaluates(operator);
         Ok(body.contains('@'))
     }
 
     /// Behind `((`, up to `))`.
     pub(super) fn arithmetic(&mut self) -> Result<(), Stop> {
+        let start = self.at;
         self.nested(|reader| {
             let mut open = 0usize;
             let mut ignored = Vec::new();
@@ -180,13 +193,14 @@ impl Reader<'_> {
                 match c {
                     '(' => open += 1,
                     ')' if open > 0 => open -= 1,
-                    ')' if reader.take(')') => return Ok(()),
+                    ')' if reader.take(')') => return reader.balanced(start),
                     ')' => return Err("two parentheses that are not arithmetic"),
                     '$' => {
                         reader.script.numbers.evaluates = true;
                         // What a command prints, or the words of a function.
                         reader.script.numbers.unknown |=
                             matches!(reader.peek(), Some('(' | '{' | '@' | '*' | '0'..='9'));
+                        reader.evaluated();
                         reader.dollar(&mut ignored, Quote::Double)?;
                     }
                     '`' => {
@@ -196,12 +210,42 @@ impl Reader<'_> {
                     }
                     '\'' | '"' | '\\' => return Err("a quote in arithmetic"),
                     c if c.is_ascii_alphabetic() || c == '_' => {
-                        reader.script.numbers.evaluates = true;
+                        reader.at -= 1;
+                        let length = reader.evaluated();
+                        reader.at += length;
                     }
                     _ => {}
                 }
             }
         })
+    }
+
+    /// The shell counts the parentheses of arithmetic without regard to what is between
+    /// them. If they do not balance, it takes the text for commands.
+    fn balanced(&self, start: usize) -> Result<(), Stop> {
+        let mut open = 2usize;
+        for c in self.since(start).chars() {
+            match c {
+                '(' => open += 1,
+                ')' => open = open.checked_sub(1).ok_or(UNBALANCED)?,
+                _ => {}
+            }
+        }
+        match open {
+            0 => Ok(()),
+            _ => Err(UNBALANCED),
+        }
+    }
+
+    /// At the name of a variable that is evaluated, which stays. The shell itself sets
+    /// some, to words of the commands before.
+    ///
+    /// Returns the length of the name.
+    fn evaluated(&mut self) -> usize {
+        let name = self.name();
+        self.script.numbers.evaluates = true;
+        self.script.numbers.unknown |= name == "_" || name.starts_with("BASH_");
+        name.len()
     }
 
     /// Behind a backtick: the commands up to the next one.

@@ -66,6 +66,8 @@ const COMMANDS: &[&str] = &[
     "GIT_SSH_COMMAND",
     "GIT_EXTERNAL_DIFF",
     "GIT_ASKPASS",
+    "GIT_PROXY_COMMAND",
+    "SHELL",
     "SSH_ASKPASS",
     "LESSOPEN",
     "LESSCLOSE",
@@ -97,6 +99,12 @@ pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Optio
     }
     match value {
         Some(value) if EXPANDED.contains(&name) => Ok(Some(Hidden::Expanded(value.to_owned()))),
+        // Text that is given to one of these is read as theirs.
+        Some("/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash" | "/bin/dash")
+            if name == "SHELL" =>
+        {
+            Ok(None)
+        }
         Some(value) if COMMANDS.contains(&name) => Ok(Some(Hidden::Line(value.to_owned()))),
         _ => Err(format!("the variable {name} decides what is run")),
     }
@@ -287,7 +295,7 @@ impl Reader<'_> {
                 Some(_) => {}
             }
             let items = self.items(items)?;
-            if self.is_file_number(&items) {
+            if self.is_file_number(&items)? {
                 number = plain(&items);
                 continue;
             }
@@ -295,6 +303,10 @@ impl Reader<'_> {
                 if let Some((name, value)) = assigned(&items) {
                     assigns = true;
                     self.note("an assignment");
+                    let subscript = items.get(..items.len() - value.len()).unwrap_or_default();
+                    if subscript.iter().any(|item| matches!(item, Item::Quoted('$' | '`'))) {
+                        return Err("a quoted substitution in the subscript of an array");
+                    }
                     self.script.numbers.evaluates |= NUMBERS.contains(&name.as_str())
                         || items.get(name.len()) == Some(&Item::Plain('['));
                     self.assign(&name, value);

@@ -48,7 +48,9 @@ impl Numbers {
             match item {
                 Item::Plain('[') | Item::Quoted('[') => self.bracket = true,
                 Item::Quoted('$' | '`') => self.dollar = true,
-                Item::Hole { .. } | Item::Output | Item::Folder => self.unknown = true,
+                Item::Hole { .. } | Item::Output | Item::Folder | Item::Pattern => {
+                    self.unknown = true;
+                }
                 _ => {}
             }
         }

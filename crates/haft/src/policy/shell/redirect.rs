@@ -4,6 +4,8 @@ use super::cursor::Reader;
 use super::word::{Item, Word, plain};
 use super::{Dialect, Input, Stop};
 
+const NO_NUMBER: Stop = "what stands before a redirection is not the number of a file everywhere";
+
 /// What an operator with `<` or `>` turned out to be.
 pub(super) enum Redirected {
     /// A redirection that may say where the input comes from.
@@ -72,18 +74,45 @@ impl Reader<'_> {
 
     /// Whether a word that was just read is the number of a file, or `{name}`, for the
     /// redirection right behind it.
-    pub(super) fn is_file_number(&mut self, items: &[Item]) -> bool {
-        let Some(text) = plain(items) else {
-            return false;
+    ///
+    /// # Errors
+    /// Where shells do not agree about that.
+    pub(super) fn is_file_number(&mut self, items: &[Item]) -> Result<bool, Stop> {
+        if !matches!(self.peek(), Some('<' | '>')) {
+            return Ok(false);
+        }
+        let in_braces = |items: &[Item]| {
+            items.first() == Some(&Item::Plain('{')) && items.last() == Some(&Item::Plain('}'))
         };
-        let is_name = text
+        if in_braces(items) && items.contains(&Item::Plain('[')) {
+            return Err("an element of an array as the number of a file");
+        }
+        let Some(text) = plain(items) else {
+            return Ok(false);
+        };
+        let name = text
             .strip_prefix('{')
-            .and_then(|text| text.strip_suffix('}'))
-            .is_some_and(|name| {
-                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            });
-        (is_name || (!text.is_empty() && text.chars().all(|c| c.is_ascii_digit())))
-            && matches!(self.peek(), Some('<' | '>'))
+            .and_then(|text| text.strip_suffix('}'));
+        if let Some(name) = name {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            return match !name.is_empty() && name.chars().all(is_name) {
+                true if name.starts_with(|c: char| c.is_ascii_digit()) => Err(NO_NUMBER),
+                is_name => Ok(is_name),
+            };
+        }
+        self.is_number(&text)
+    }
+
+    /// Whether text right in front of a redirection is the number of a file.
+    fn is_number(&self, text: &str) -> Result<bool, Stop> {
+        if text.is_empty() || !text.chars().all(|c| c.is_ascii_digit()) {
+            return Ok(false);
+        }
+        let is_too_long = self.dialect == Dialect::Posix && text.len() > 1;
+        match is_too_long || text.parse::<i32>().is_err() {
+            true => Err(NO_NUMBER),
+            false => Ok(true),
+        }
     }
 
     /// The redirections behind a compound command.
@@ -91,11 +120,15 @@ impl Reader<'_> {
         loop {
             self.blanks();
             let start = self.at;
-            while self.peek().is_some_and(|c| c.is_ascii_digit()) {
+            let mut number = String::new();
+            while let Some(digit) = self.peek().filter(char::is_ascii_digit) {
+                number.push(digit);
                 self.bump();
             }
             match self.peek() {
-                Some('<' | '>') => {}
+                Some('<' | '>') => {
+                    self.is_number(&number)?;
+                }
                 Some('&') if self.at == start && self.at_both('&', '>') => {}
                 _ => {
                     self.at = start;

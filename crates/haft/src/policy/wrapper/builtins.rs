@@ -264,8 +264,9 @@ fn printf(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
 fn test(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        if word.splits() {
+        if word.splits() || word.is_pattern() {
             inside.push(Inside::Evaluates);
+            inside.push(Inside::Assigns(Word::unknown()));
         } else if word.can_be("-v")
             && let Some(next) = words.get(at + 1)
         {
@@ -274,7 +275,10 @@ fn test(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
                     inside.extend(variables(name, std::slice::from_ref(next))?);
                 }
                 Some(_) => {}
-                None => inside.push(Inside::Evaluates),
+                None => {
+                    inside.push(Inside::Evaluates);
+                    inside.push(Inside::Assigns(next.clone()));
+                }
             }
         }
     }
@@ -293,10 +297,17 @@ fn wait(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         .iter()
         .take_while(|word| word.prefix().starts_with('-'));
     if options.count() == 0 {
-        return match words.iter().any(|word| word.has(&['['])) {
-            true => Err(unclear(name)),
-            false => Ok(Vec::new()),
-        };
+        if words.iter().any(|word| word.has(&['['])) {
+            return Err(unclear(name));
+        }
+        // `wait $PID` may be `wait -p NAME`, which evaluates the name.
+        let may_be_option = words
+            .iter()
+            .any(|word| word.known().is_none() && word.prefix().is_empty());
+        return Ok(match may_be_option {
+            true => vec![Inside::Evaluates, Inside::Assigns(Word::unknown())],
+            false => Vec::new(),
+        });
     }
     let parsed = options::parse(name, words, &spec)?;
     let targets = parsed.options.into_iter().filter_map(|(_, value)| value);
@@ -318,6 +329,9 @@ fn set(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         if letters.contains('H') {
             return Err(HISTORY.to_owned());
         }
+        if letters.contains('k') {
+            return Err(KEYWORD.to_owned());
+        }
         for _ in letters.matches('o') {
             let Some((option, after)) = rest.split_first() else {
                 break;
@@ -326,21 +340,31 @@ fn set(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
             if option.starts_with("hist") {
                 return Err(HISTORY.to_owned());
             }
+            if option == "keyword" {
+                return Err(KEYWORD.to_owned());
+            }
             rest = after;
         }
     }
     Ok(rest.iter().cloned().map(Inside::Assigns).collect())
 }
 
+/// Options of the shell after which its text means something else.
+pub(super) const CHANGING: &[&str] = &["keyword", "interactive_comments"];
+
+const KEYWORD: &str = "words behind a command become variables (set -k)";
 const HISTORY: &str = "the shell replaces ! in the text that follows";
 
 fn shopt(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     match texts(name, words)?
         .iter()
-        .any(|text| matches!(*text, "history" | "histexpand"))
+        .find(|text| matches!(**text, "history" | "histexpand") || CHANGING.contains(text))
     {
-        true => Err(HISTORY.to_owned()),
-        false => Ok(Vec::new()),
+        Some(text) if CHANGING.contains(text) => Err(format!(
+            "the option {text} changes what the text that follows means"
+        )),
+        Some(_) => Err(HISTORY.to_owned()),
+        None => Ok(Vec::new()),
     }
 }
 

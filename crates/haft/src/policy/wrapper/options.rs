@@ -122,6 +122,7 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
             assignment(word).filter(|_| spec.extra == Extra::Assignments)
         {
             options = false;
+            parsed.set.push(Inside::Assigns(word.clone()));
             if is_run(variable) {
                 parsed.set.extend(setting(variable, value)?);
             }

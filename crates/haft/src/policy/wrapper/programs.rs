@@ -39,7 +39,9 @@ fn env(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         (None, Some((next, behind))) => (next.known().ok_or_else(|| unclear(name))?, behind),
         (None, None) => return Err(unclear(name)),
     };
-    if text.contains(['\\', '$', '#']) {
+    // `env` splits at more blanks than a shell does.
+    let is_blank = |c: char| c.is_control() && !matches!(c, '\t' | '\n');
+    if text.contains(['\\', '$', '#']) || text.contains(is_blank) {
         return Err(unclear(name));
     }
     let mut again: Vec<Word> = shlex::split(text)
@@ -80,7 +82,9 @@ fn xargs(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         command = command.iter().map(|word| word.without(mark)).collect();
         replaces = true;
     }
-    if !replaces {
+    // One of these takes the effect of -I away if it stands behind it.
+    let adds = ["n", "L", "l", "max-args", "max-lines"];
+    if !replaces || adds.iter().any(|option| parsed.has(option)) {
         command.push(Word::unknown());
     }
     Ok(vec![Inside::Words(command)])
@@ -101,6 +105,13 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
                 false
             }
             None if word.splits() => return Err(unclear(name)),
+            // A pattern may become the option and the command.
+            None if word.is_pattern()
+                && EXEC.iter().any(|option| word.can_be(option))
+                && behind.iter().any(is_end) =>
+            {
+                return Err(unclear(name));
+            }
             // It may be an option that runs the words behind it, if something can end them.
             None if EXEC.iter().any(|option| word.can_be(option)) && can_end(behind) => {
                 match behind.first() {
@@ -125,19 +136,21 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         inside.push(Inside::Words(
             command.iter().map(|word| word.without("{}")).collect(),
         ));
-        // Without a semicolon, another command may begin behind a plus sign.
-        let is_plus = |word: &Word| word.known() == Some("+");
-        let plus = command.iter().position(is_plus).unwrap_or(command.len());
-        rest = behind.get(plus..).unwrap_or_default();
+        // Another command may begin behind a plus sign, or what may be a semicolon.
+        let end = command.iter().position(is_end).unwrap_or(command.len());
+        rest = behind.get(end..).unwrap_or_default();
     }
     Ok(inside)
 }
 
 /// Whether a command of at least one word can end in these words.
 fn can_end(words: &[Word]) -> bool {
-    let is_end =
-        |word: &Word| word.splits() || word.is_pattern() || word.can_be(";") || word.can_be("+");
     words.iter().skip(1).any(is_end)
+}
+
+/// Whether a word can be the end of a command.
+fn is_end(word: &Word) -> bool {
+    word.splits() || word.is_pattern() || word.can_be(";") || word.can_be("+")
 }
 
 /// Maximum number of commands of one `find`.
@@ -286,12 +299,7 @@ pub(super) fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
                 }
             }
         }
-        "config" => {
-            let mut texts = rest.iter().filter_map(Word::known);
-            if let Some(text) = texts.find_map(|text| text.strip_prefix('!')) {
-                inside.push(line(text));
-            }
-        }
+        "config" => inside.extend(set_by_git(rest)?),
         _ => {}
     }
     Ok(inside)
@@ -339,6 +347,51 @@ fn given_to_run<'w>(
         "" => required(next()),
         text => Ok(Some(text)),
     }
+}
+
+/// Whether a word ends as a path does.
+fn is_path(word: &Word) -> bool {
+    let end = word.suffix().rsplit_once('/');
+    end.is_some_and(|(_, name)| !name.contains('.'))
+}
+
+/// The command in the value that `git config` sets.
+fn set_by_git(words: &[Word]) -> Result<Option<Inside>, String> {
+    let mut rest = words.iter();
+    let key = loop {
+        let Some(word) = rest.next() else {
+            return Ok(None);
+        };
+        // In front of the key there are options, their values and words like `set`.
+        if word.splits() || word.is_pattern() {
+            return Err(unclear("git"));
+        }
+        let is_option = word.prefix().starts_with('-');
+        match word.known() {
+            Some(text) if text.contains('.') && !is_option => break text,
+            // What stands behind the last point of a key has no slash in it.
+            None if !is_option && !is_path(word) => return Err(unclear("git")),
+            _ => {}
+        }
+    };
+    // What looks like a file may be the value of an option in front of the key.
+    if !is_command_key(key) {
+        return match key.contains('/') {
+            true => set_by_git(rest.as_slice()),
+            false => Ok(None),
+        };
+    }
+    let Some(value) = rest.next() else {
+        return Ok(None);
+    };
+    let text = value.known().ok_or_else(|| unclear("git"))?;
+    let is_alias = key.to_ascii_lowercase().starts_with("alias.");
+    let text = match text.strip_prefix('!') {
+        Some(text) => text.to_owned(),
+        None if is_alias => format!("git {text}"),
+        None => text.to_owned(),
+    };
+    Ok(Some(Inside::Line(text, Dialect::Posix)))
 }
 
 /// The command in `-c key=value`.

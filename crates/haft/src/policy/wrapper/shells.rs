@@ -1,5 +1,6 @@
 //! Shells, and programs that give text to one.
 
+use super::builtins::CHANGING;
 use super::options::{self, Parsed, Spec};
 use super::{Inside, table, texts, unclear, unknown};
 use crate::policy::shell::{Dialect, Input, Simple, Word};
@@ -46,10 +47,12 @@ pub(super) fn inside(
 /// Whether a word names a script in a file.
 fn file(word: &Word) -> bool {
     let (prefix, suffix) = (word.prefix(), word.suffix());
-    let is_device = prefix.starts_with("/dev") || prefix.starts_with("/proc");
+    let is_device = |part: &str| matches!(part, "dev" | "proc");
+    let is_device = prefix.contains('/') && prefix.split('/').any(is_device);
     // Names that the kernel gives to open files, also from their folder.
     let last = suffix.rsplit('/').next().unwrap_or_default();
-    let is_open_file = last == "stdin" || last.chars().all(|c| c.is_ascii_digit());
+    let is_made_up = ["stdin", "cmdline", "environ", "comm"].contains(&last);
+    let is_open_file = is_made_up || last.chars().all(|c| c.is_ascii_digit());
     !word.splits()
         && !word.is_pattern()
         && !is_device
@@ -72,7 +75,7 @@ fn shell(
     dialect: Dialect,
     input: impl Fn(Dialect) -> Result<Vec<Inside>, String>,
 ) -> Result<Vec<Inside>, String> {
-    const FLAGS: &str = "abefhiklmnprtuvxBCDEPTcs";
+    const FLAGS: &str = "abefhilmnprtuvxBCDEPTcs";
     const LONG: &[&str] = &[
         "--norc",
         "--noprofile",
@@ -124,7 +127,9 @@ fn shell(
             match letter {
                 'o' | 'O' => {
                     let value = rest.split_first().filter(|(word, _)| {
-                        word.known().is_some_and(|text| !text.starts_with("hist"))
+                        word.known().is_some_and(|text| {
+                            !text.starts_with("hist") && !CHANGING.contains(&text)
+                        })
                     });
                     (_, rest) = value.ok_or_else(|| unclear(name))?;
                 }
@@ -300,6 +305,10 @@ fn ssh(
         }
         if key.ends_with("command") {
             let text = text.trim_start_matches([' ', '\t', '=', '\n', '\r', '\x0c']);
+            // ssh puts the host or the user there.
+            if text.contains('%') {
+                return Err(unknown(name));
+            }
             inside.push(Inside::Line(text.to_owned(), Dialect::Posix));
         }
     }
