@@ -85,20 +85,56 @@ fn sha256(bytes: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn page(files: &[(&str, &str)]) -> Vec<u8> {
-    let files: Vec<Value> = files
-        .iter()
-        .map(|(name, hash)| {
-            json!({ "filename": name, "url": format!("../../files/{name}"), "hashes": { "sha256": hash } })
-        })
-        .collect();
-    json!({ "meta": { "api-version": "1.0" }, "files": files })
-        .to_string()
+/// How an index writes its pages.
+#[derive(Clone, Copy)]
+enum Form {
+    Json,
+    Html,
+}
+
+impl Form {
+    fn page(self, files: &[(&str, &str)]) -> Vec<u8> {
+        match self {
+            Form::Json => {
+                let files: Vec<Value> = files
+                    .iter()
+                    .map(|(name, hash)| {
+                        json!({
+                            "filename": name, "url": format!("../../files/{name}"),
+                            "hashes": { "sha256": hash },
+                            "requires-python": name.starts_with("greet-2.8").then_some(">=4"),
+                            "yanked": name.starts_with("greet-2.9"),
+                        })
+                    })
+                    .collect();
+                json!({ "meta": { "api-version": "1.0" }, "files": files }).to_string()
+            }
+            Form::Html => {
+                let links: String = files
+                    .iter()
+                    .map(|(name, hash)| {
+                        let more = match *name {
+                            name if name.starts_with("greet-2.8") => {
+                                " data-requires-python=\"&gt;=4\""
+                            }
+                            name if name.starts_with("greet-2.9") => " data-yanked=\"\"",
+                            _ => "",
+                        };
+                        format!(
+                            "<a href=\"../../files/{name}#sha256={hash}\"{more}>{name}</a><br />\n"
+                        )
+                    })
+                    .collect();
+                format!("<!DOCTYPE html>\n<html><body><h1>Links</h1>\n{links}</body></html>\n")
+            }
+        }
         .into_bytes()
+    }
 }
 
 /// An index with a package, what it requires, one with native code, and bad ones.
-fn index() -> Index {
+fn index(form: Form) -> Index {
+    let page = |files: &[(&str, &str)]| form.page(files);
     let metadata = "Name: greet\nRequires-Dist: loud>=1\nRequires-Dist: missing; extra == 'more'\nRequires-Dist: missing; sys_platform == 'win32'\n\nRequires-Dist: in-the-description\n";
     let greet = zip(&[
         (
@@ -116,6 +152,8 @@ fn index() -> Index {
         page(&[
             ("greet-1.0-py3-none-any.whl", "00"),
             ("greet-2.0-py3-none-any.whl", &sha256(&greet)),
+            ("greet-2.8-py3-none-any.whl", "00"),
+            ("greet-2.9-py3-none-any.whl", "00"),
             ("greet-3.0rc1-py3-none-any.whl", "00"),
             ("greet-3.0.tar.gz", "00"),
         ]),
@@ -136,7 +174,20 @@ fn index() -> Index {
         "/simple/escape/",
         page(&[("escape-1.0-py3-none-any.whl", &sha256(&escape))]),
     );
-    put("/simple/html/", b"<!DOCTYPE html>".to_vec());
+    put("/simple/empty/", b"<!DOCTYPE html>".to_vec());
+    put("/simple/broken/", b"{".to_vec());
+    let requests = zip(&[
+        (
+            "requests/__init__.py",
+            "__version__ = '9.0'\nfrom . import api\n",
+        ),
+        ("requests/api.py", "import json\n"),
+    ]);
+    put(
+        "/simple/requests/",
+        page(&[("requests-9.0-py3-none-any.whl", &sha256(&requests))]),
+    );
+    put("/files/requests-9.0-py3-none-any.whl", requests);
     put("/files/greet-2.0-py3-none-any.whl", greet);
     put("/files/loud-1.5-py2.py3-none-any.whl", loud.clone());
     put("/files/forged-1.0-py3-none-any.whl", loud);
@@ -151,7 +202,13 @@ fn check(server: &mut Server, index: &Index) {
         (&["numpy"][..], "numpy has native code"),
         (&["forged"], "is not what the index promised"),
         (&["escape"], "a file of it would go elsewhere"),
-        (&["html"], "the index does not answer in JSON"),
+        (&["empty"], "the page of empty on the index lists no files"),
+        (
+            &["broken"],
+            "broken cannot be looked up: the page is not valid JSON",
+        ),
+        (&["unittest"], "unittest is part of the standard library"),
+        (&["loud", "SSL"], "ssl is part of the standard library"),
         (
             &["nothing"],
             "nothing cannot be looked up: the answer is 404 Not Found",
@@ -171,9 +228,9 @@ fn check(server: &mut Server, index: &Index) {
     }
     let native = install(&["numpy"]);
     assert!(
-        native
-            .text("hint")
-            .contains("use execute with a virtual environment")
+        native.text("hint").contains(".venv/bin/pip install numpy"),
+        "{}",
+        native.json
     );
     let answer = install(&["greet"]);
     assert_eq!(
@@ -201,21 +258,49 @@ fn check(server: &mut Server, index: &Index) {
 
 #[test]
 fn packages_come_from_the_index() {
-    let index = index();
-    let mut server = Server::alone(&["--index", &index.address]);
-    check(&mut server, &index);
+    for form in [Form::Json, Form::Html] {
+        let index = index(form);
+        let mut server = Server::alone(&["--index", &index.address]);
+        check(&mut server, &index);
+    }
 }
 
 #[test]
 fn a_session_fetches_for_code_that_cannot() {
-    let index = index();
-    let bed = Bed::new();
-    let config = format!(
-        "execution: {{ kind: sandbox, index: \"{}\" }}\n",
-        index.address
+    for form in [Form::Json, Form::Html] {
+        let index = index(form);
+        let bed = Bed::new();
+        let config = format!(
+            "execution: {{ kind: sandbox, index: \"{}\" }}\n",
+            index.address
+        );
+        let mut session = bed.session(&config);
+        check(&mut session, &index);
+        // Nothing of it is in the workspace.
+        assert_eq!(std::fs::read_dir(bed.work()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn an_installed_package_replaces_the_bundled_stand_in() {
+    let index = index(Form::Html);
+    let mut server = Server::alone(&["--index", &index.address]);
+    let code = "import requests, requests.api\nrequests.__version__";
+    let bundled = server.python(code);
+    assert!(
+        bundled.text("result").contains("bashkit"),
+        "{}",
+        bundled.json
     );
-    let mut session = bed.session(&config);
-    check(&mut session, &index);
-    // Nothing of it is in the workspace.
-    assert_eq!(std::fs::read_dir(bed.work()).unwrap().count(), 0);
+    let answer = server.call("install_packages", json!({ "packages": ["requests"] }));
+    assert_eq!(
+        answer.json["installed"][0]["version"], "9.0",
+        "{}",
+        answer.json
+    );
+    let installed = server.python(code);
+    assert_eq!(installed.text("result"), "'9.0'", "{}", installed.json);
+    // The others stay, and so does the standard library.
+    let answer = server.python("import httpx, json\n'bashkit' in httpx.__version__");
+    assert_eq!(answer.text("result"), "True", "{}", answer.json);
 }
