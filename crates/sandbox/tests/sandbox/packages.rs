@@ -9,13 +9,13 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 /// An index with pages and files, and what was asked of it.
-struct Index {
-    address: String,
+pub(crate) struct Index {
+    pub(crate) address: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Index {
-    fn serve(pages: BTreeMap<String, Vec<u8>>) -> Self {
+    pub(crate) fn serve(pages: BTreeMap<String, Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/simple", listener.local_addr().unwrap());
         let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -31,8 +31,13 @@ impl Index {
                     Some(body) => ("200 OK", body.as_slice()),
                     None => ("404 Not Found", &b""[..]),
                 };
+                let kind = match body.first() {
+                    Some(b'{') => "application/vnd.pypi.simple.v1+json",
+                    Some(b'<') => "text/html",
+                    _ => "application/octet-stream",
+                };
                 let head = format!(
-                    "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                     body.len()
                 );
                 let mut stream = stream;
@@ -45,7 +50,7 @@ impl Index {
 }
 
 /// A zip file whose files are stored as they are.
-fn zip(files: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     let (mut bytes, mut list) = (Vec::new(), Vec::new());
     for (name, content) in files {
         let mut sum = flate2::Crc::new();
@@ -80,20 +85,20 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How an index writes its pages.
 #[derive(Clone, Copy)]
-enum Form {
+pub(crate) enum Form {
     Json,
     Html,
 }
 
 impl Form {
-    fn page(self, files: &[(&str, &str)]) -> Vec<u8> {
+    pub(crate) fn page(self, files: &[(&str, &str)]) -> Vec<u8> {
         match self {
             Form::Json => {
                 let files: Vec<Value> = files
