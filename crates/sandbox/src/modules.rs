@@ -35,7 +35,7 @@ const NATIVE: [(&str, &str); 20] = [
     ("shapely", "shapely"),
 ];
 
-/// What helps when a module was not found.
+/// Advice for code that imports a missing module.
 pub(crate) fn missing(module: &str) -> String {
     let top = module.split('.').next().unwrap_or(module);
     if let Some(advice) = absent(top) {
@@ -52,7 +52,7 @@ pub(crate) fn missing(module: &str) -> String {
     )
 }
 
-/// What to say about a module of the standard library that this build leaves out.
+/// Advice about a module of the standard library, if this build leaves it out.
 pub(crate) fn absent(module: &str) -> Option<String> {
     let mut names = ABSENT.split_whitespace();
     let name = names.find(|name| name.eq_ignore_ascii_case(module))?;
@@ -70,7 +70,7 @@ pub(crate) fn absent(module: &str) -> Option<String> {
     ))
 }
 
-/// Where a package with native code can be used.
+/// Advice for code that needs a package with native code.
 pub(crate) fn elsewhere(package: &str) -> String {
     format!(
         "do it with the standard library (csv, statistics, sqlite3), or ask the user to set `execution: local` and to run `python3 -m venv .venv && .venv/bin/pip install {package}` (docs/sandbox.md, Data work)"

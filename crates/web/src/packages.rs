@@ -1,6 +1,5 @@
 //! Python's package index, by the simple API: pages as JSON (PEP 691) or as HTML
-//! (PEP 503). Whoever asks gets JSON with absolute addresses, whichever form the index
-//! speaks.
+//! (PEP 503). The caller gets JSON with absolute addresses either way.
 
 use crate::client::{Client, Header, Method, Origin, Redirects, Request, Url};
 use crate::html::{Name, Page, Tag};

@@ -1,6 +1,5 @@
-//! Commands that run apart. A file error in one of these would end the whole script,
-//! because the interpreter passes such errors up to whoever started it. So each runs in
-//! an interpreter of its own, and the error ends only that.
+//! Commands that run in an interpreter of their own. A file error in one of these aborts
+//! the interpreter it runs in, which must not be the one that runs the script.
 
 use crate::tree::describe;
 use async_trait::async_trait;
@@ -78,8 +77,8 @@ fn code(name: &str) -> i32 {
     }
 }
 
-/// Where the pipes of `<(…)` and `>(…)` are for the script, and for a command apart: an
-/// interpreter shows its own at that place and nobody else's.
+/// Folders of the pipes of `<(…)` and `>(…)`: the script's, and the copies for a command
+/// that runs apart, whose interpreter hides the former behind its own.
 const OUTER: &str = "/dev/fd/";
 const INNER: &str = "/dev/haft/fd/";
 

@@ -12,7 +12,7 @@ const USAGE: &str = "usage: tee [-a] [FILE]...\n\
 /// Copies its input to files and to its output.
 pub(crate) struct Tee;
 
-/// How the files are written.
+/// Whether the files are replaced or extended.
 #[derive(Clone, Copy)]
 enum Mode {
     Overwrite,
@@ -61,7 +61,7 @@ fn parse(args: &[String]) -> std::result::Result<(Mode, Vec<&str>), Box<ExecResu
             "--" => options = false,
             "--append" => mode = Mode::Append,
             "--help" => return Err(Box::new(ExecResult::ok(USAGE))),
-            // There are no signals here, and a pipe that nobody reads is not an error.
+            // Accepted without effect: the sandbox has neither signals nor pipe errors.
             "--ignore-interrupts" | "--output-error" => {}
             long if long.starts_with("--output-error=") => {}
             short if !short.starts_with("--") && short.chars().skip(1).all(is_short) => {
