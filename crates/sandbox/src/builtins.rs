@@ -1,5 +1,11 @@
-//! What is done about commands whose own bounds make their answers wrong, where the
-//! note they write about it may be redirected.
+//! Commands that replace the interpreter's own where those give wrong answers, and what
+//! is done about `seq`, whose note about its bound may be redirected.
+
+mod apart;
+mod tee;
+
+pub(crate) use apart::{Apart, COMMANDS};
+pub(crate) use tee::Tee;
 
 use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandStatus, Error, Result};

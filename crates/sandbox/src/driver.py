@@ -4,6 +4,8 @@ expression is worth is written down, and a traceback shows nothing of this file.
 import sys
 
 NAME = "<code>"
+PACKAGES = "/site-packages"
+STAND_INS = ["requests", "httpx", "httpx2"]
 
 
 def remember(value):
@@ -12,6 +14,28 @@ def remember(value):
         text = text[:50_000] + f"... ({len(text)} characters)"
     with open("/dev/haft/result", "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
+
+
+def prefer_installed():
+    """Makes an installed package replace the stand-in of the same name that comes with
+    this Python. Everything else of the standard library stays first, as usual."""
+    from importlib.machinery import PathFinder
+
+    def installed(name):
+        return PathFinder.find_spec(name, [PACKAGES])
+
+    names = [name for name in STAND_INS if installed(name)]
+    for module in list(sys.modules):
+        if module.partition(".")[0] in names:
+            del sys.modules[module]
+
+    class Installed:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return installed(name) if name in names else None
+
+    if names:
+        sys.meta_path.insert(0, Installed)
 
 
 def run():
@@ -25,7 +49,8 @@ def run():
     sys.modules["__main__"] = main
     sys.argv = [""]
     sys.path[0] = ""
-    sys.path.append("/site-packages")
+    sys.path.append(PACKAGES)
+    prefer_installed()
     try:
         tree = ast.parse(source, NAME)
         last = None

@@ -3,8 +3,8 @@
 //! that runs code.
 
 mod builtins;
-mod fetch;
 mod host;
+mod modules;
 mod packages;
 mod reply;
 mod run;
@@ -14,10 +14,10 @@ mod tools;
 mod tree;
 
 use clap::Parser;
-use fetch::Direct;
 use haft::guest::Guest;
 use haft::{Backing, Runtime};
 use haft_mcp::{Server, ServerName};
+use haft_web::PackageIndex;
 use haft_web::client::{Client, Url};
 use run::Limits;
 use sandbox::Sandbox;
@@ -106,7 +106,7 @@ fn serve(cli: Cli) -> Result<(), Box<dyn Error>> {
 async fn over_mcp(sandbox: Arc<Sandbox>, index: Url) -> Result<(), Box<dyn Error>> {
     let client = Client::new(haft_web::Settings::default())?;
     let guest = Guest {
-        index: Some(Arc::new(Direct { client, index })),
+        index: Some(Arc::new(PackageIndex::new(client, index))),
     };
     let mut builder = Runtime::builder()
         .dir("/")

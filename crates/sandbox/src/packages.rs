@@ -80,7 +80,11 @@ pub(crate) async fn install(
     let mut known = known(own).await;
     let mut open = VecDeque::new();
     for one in &wanted {
-        open.push_back(parsed(one)?);
+        let requirement = parsed(one)?;
+        if let Some(problem) = crate::modules::absent(requirement.name.as_ref()) {
+            return Err(Problem::new(problem));
+        }
+        open.push_back(requirement);
     }
     let mut fetched: BTreeMap<PackageName, (Version, Vec<wheel::File>)> = BTreeMap::new();
     while let Some(requirement) = open.pop_front() {

@@ -1,6 +1,7 @@
 //! What the tools answer: one JSON object with `status`, and pictures beside it.
 
 use crate::host::Host;
+use crate::modules;
 use crate::run::{Ended, Limits, Ran};
 use crate::tree::Settled;
 use haft::Reply;
@@ -8,6 +9,7 @@ use haft::ops::text::decode::{lossy, prefix, suffix};
 use haft::ops::text::sniff::{image_type, is_binary, kind_name};
 use haft::truncate::format_size;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// How much of each stream a reply holds.
@@ -60,7 +62,8 @@ impl Said {
                 "the answer is not complete: {}",
                 ran.wrong.join("; ")
             ));
-            hints.push("commands here have bounds of their own; use execute_python for as much");
+            let hint = "commands here have bounds of their own; use execute_python for as much";
+            hints.push(Cow::Borrowed(hint));
         }
         message.extend(settled.lost.iter().cloned());
         let stderr = lossy(&ran.stderr);
@@ -92,7 +95,7 @@ impl Said {
             if images.len() > shown {
                 remarks.push(format!("{shown} of {} pictures are shown", images.len()));
             }
-            remarks.extend(hints.into_iter().map(str::to_owned));
+            remarks.extend(hints.into_iter().map(Cow::into_owned));
             if !remarks.is_empty() {
                 fields.insert("hint".to_owned(), remarks.join("\n").into());
             }
@@ -139,26 +142,25 @@ async fn stream(
 }
 
 /// What helps with a failure that many have.
-fn advice(code: i32, stderr: &str) -> Option<&'static str> {
+fn advice(code: i32, stderr: &str) -> Option<Cow<'static, str>> {
     let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
-    if says(&["ModuleNotFoundError"]) {
-        return Some(
-            "install_packages brings packages of pure Python; numpy, pandas and others with native code are not to be had here",
-        );
+    if let Some(module) = modules::named(stderr) {
+        return Some(modules::missing(module).into());
     }
     if says(&["pip: command not found", "pip3: command not found"]) {
-        return Some("install_packages takes the place of pip");
+        return Some("install_packages takes the place of pip".into());
     }
     if code == 127 || says(&["command not found"]) {
         return Some(
-            "this Bash has its own commands and none of the machine's; Python is there: execute_python",
+            "this Bash has its own commands and none of the machine's; Python is there: execute_python"
+                .into(),
         );
     }
     if says(&["MemoryError"]) {
-        return Some("work on the data piece by piece: the memory of a call is bounded");
+        return Some("work on the data piece by piece: the memory of a call is bounded".into());
     }
     if says(&["can't start new thread", "does not support processes"]) {
-        return Some("there are no threads and no processes here");
+        return Some("there are no threads and no processes here".into());
     }
     None
 }

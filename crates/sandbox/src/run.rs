@@ -1,10 +1,11 @@
 //! One run of the interpreter: a script in, what it said and how it ended out.
 
-use crate::builtins::{Yes, counts_too_far};
+use crate::builtins::{Apart, COMMANDS, Tee, Yes, counts_too_far};
 use crate::tree::Tree;
 use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{
-    Bash, CPythonLimits, Error, ExecOptions, ExecutionLimits, LimitExceeded, MemoryLimits,
+    Bash, BashBuilder, CPythonLimits, Error, ExecOptions, ExecutionLimits, LimitExceeded,
+    MemoryLimits,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,9 @@ const GRACE: Duration = Duration::from_millis(60);
 
 /// The most that is taken of each stream, in bytes.
 const STREAM: usize = 4 << 20;
+
+/// The most that one command hands to the next, in bytes.
+const BETWEEN: usize = 256 << 20;
 
 /// Commands that are called like others and do something else: this `zip` writes and
 /// reads a format that nobody else knows, and this `bc` takes the largest number that it
@@ -120,7 +124,7 @@ fn interpreter(tree: &Arc<Tree>, limits: Limits, heard: &Arc<Mutex<Heard>>) -> B
         .timeout(limits.time)
         .max_work_units(u64::MAX / 2)
         .max_aggregate_input_bytes(4 << 30)
-        .max_live_intermediate_bytes(256 << 20)
+        .max_live_intermediate_bytes(BETWEEN as u64)
         .max_commands(50_000_000)
         .max_loop_iterations(50_000_000)
         .max_total_loop_iterations(100_000_000)
@@ -130,7 +134,11 @@ fn interpreter(tree: &Arc<Tree>, limits: Limits, heard: &Arc<Mutex<Heard>>) -> B
         .max_duration(limits.time)
         .max_memory(limits.memory)
         .max_output(STREAM);
-    Bash::builder()
+    let between = execution
+        .clone()
+        .max_stdout_bytes(BETWEEN)
+        .max_stderr_bytes(STREAM);
+    let bash = Bash::builder()
         .fs(Arc::clone(tree) as Arc<dyn bashkit::FileSystem>)
         .rootfs(false)
         .cwd("/")
@@ -145,6 +153,7 @@ fn interpreter(tree: &Arc<Tree>, limits: Limits, heard: &Arc<Mutex<Heard>>) -> B
         .builtin_filter(|name| !MISLEADING.contains(&name))
         .cpython_with_limits(python)
         .command("yes", Yes)
+        .builtin("tee", Box::new(Tee))
         // Not after it: that would make text of what may be none.
         .before_tool(Box::new(move |event: ToolEvent| {
             if event.name == "seq" && counts_too_far(&event.args) {
@@ -152,8 +161,11 @@ fn interpreter(tree: &Arc<Tree>, limits: Limits, heard: &Arc<Mutex<Heard>>) -> B
                 lock(&noticing).wrong.push(note.to_owned());
             }
             HookAction::Continue(event)
-        }))
-        .build()
+        }));
+    let apart = |bash: BashBuilder, name: &&'static str| {
+        bash.builtin(*name, Box::new(Apart::new(name, between.clone())))
+    };
+    COMMANDS.iter().fold(bash, apart).build()
 }
 
 /// Ends a task that nobody waits for.

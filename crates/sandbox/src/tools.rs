@@ -14,9 +14,9 @@ const TIME: Duration = Duration::from_secs(3600);
 /// Execute Python code (CPython 3.14 in WebAssembly) with no access to the machine and
 /// no network, and return its stdout, stderr, exit code and the value of its last
 /// expression. Each call is a new interpreter. Files are those of the workspace: paths
-/// are absolute, what is written is there for the other tools after the call. The
-/// standard library is there; native packages (numpy, pandas), threads and subprocesses
-/// are not. A picture saved in /tmp/images is shown in the reply.
+/// are absolute, what is written is there for the other tools after the call. Most of
+/// the standard library is there; unittest, ssl, native packages (numpy, pandas), threads
+/// and subprocesses are not. A picture saved in /tmp/images is shown in the reply.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct PythonArgs {
     /// Python code to execute.

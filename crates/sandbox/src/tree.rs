@@ -3,9 +3,11 @@
 //! the sandbox's own. Changes go to the session when the call is over.
 
 mod change;
+mod fault;
 mod route;
 mod settle;
 
+pub(crate) use fault::describe;
 pub(crate) use settle::Settled;
 
 use crate::host::{Host, Refused};
@@ -14,6 +16,7 @@ use bashkit::{
     DirEntry, FileSystem, FileSystemExt, FileType, FsLimits, InMemoryFs, Metadata, Result,
 };
 use change::{Changes, Node};
+use fault::{at, error, is_a_directory, not_a_directory, not_found};
 use haft::guest::{LARGEST, Refusal, Seen};
 use route::{Route, route};
 use std::collections::BTreeMap;
@@ -103,7 +106,7 @@ impl Tree {
     async fn found(&self, path: &Path) -> Result<Found> {
         if let Some(node) = self.changes().nodes.get(path) {
             return match node {
-                Node::Gone { .. } => Err(not_found(path)),
+                Node::Gone { .. } => Err(not_found()),
                 Node::Dir => Ok(Found::Dir),
                 Node::File {
                     bytes, modified, ..
@@ -144,7 +147,7 @@ impl Tree {
         match self.changes().nodes.get(path) {
             Some(Node::File { bytes, .. }) => return Ok(Arc::clone(bytes)),
             Some(Node::Dir) => return Err(is_a_directory()),
-            Some(Node::Gone { .. }) => return Err(not_found(path)),
+            Some(Node::Gone { .. }) => return Err(not_found()),
             None => {}
         }
         let (bytes, version) = self.host.read(text(path)).await.map_err(error)?;
@@ -205,7 +208,7 @@ impl Tree {
         let known = match self.changes().nodes.get(path) {
             Some(Node::File { was, .. }) => Some(was.clone()),
             Some(Node::Dir) => Some(None),
-            Some(Node::Gone { .. }) => return Err(not_found(path)),
+            Some(Node::Gone { .. }) => return Err(not_found()),
             None => None,
         };
         let was = match known {
@@ -282,6 +285,46 @@ impl Tree {
         Ok(all)
     }
 
+    async fn append(&self, path: &Path, content: &[u8]) -> Result<()> {
+        let mut bytes = match self.found(path).await {
+            Ok(_) => self.bytes(path).await?.to_vec(),
+            Err(_) => Vec::new(),
+        };
+        bytes.extend_from_slice(content);
+        self.put(path, bytes).await
+    }
+
+    async fn make_dir(&self, path: &Path, recursive: bool) -> Result<()> {
+        match self.found(path).await {
+            Ok(Found::Dir) if recursive => return Ok(()),
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "exists").into()),
+            Err(_) => {}
+        }
+        match self.found(parent(path)).await {
+            Ok(Found::Dir) => {}
+            Ok(Found::File { .. }) => return Err(not_a_directory()),
+            Err(_) if recursive => self.mkdir(parent(path), true).await?,
+            Err(missing) => return Err(missing),
+        }
+        let mut changes = self.changes();
+        changes.count(path)?;
+        changes.nodes.insert(path.to_owned(), Node::Dir);
+        Ok(())
+    }
+
+    async fn take_all(&self, path: &Path, recursive: bool) -> Result<()> {
+        if let Found::Dir = self.found(path).await? {
+            let below = self.below(path).await?;
+            if !below.is_empty() && !recursive {
+                return Err(io::Error::other("directory not empty").into());
+            }
+            for (inner, _) in below {
+                self.take(&inner).await?;
+            }
+        }
+        self.take(path).await
+    }
+
     fn note_image(&self, path: &Path) {
         if path.starts_with(IMAGES) {
             self.changes().images.insert(path.to_owned());
@@ -301,82 +344,60 @@ impl FileSystemExt for Tree {
 #[async_trait]
 impl FileSystem for Tree {
     async fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
-        match self.holder(path).await {
+        let read = match self.holder(path).await {
             Some(holder) => holder.read_file(path).await,
-            None => Ok(self.bytes(path).await?.to_vec()),
-        }
+            None => self.bytes(path).await.map(|bytes| bytes.to_vec()),
+        };
+        read.map_err(at(path))
     }
 
     async fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
         self.note_image(path);
-        match self.holder(path).await {
+        let written = match self.holder(path).await {
             Some(holder) => holder.write_file(path, content).await,
             None => self.put(path, content.to_vec()).await,
-        }
+        };
+        written.map_err(at(path))
     }
 
     async fn append_file(&self, path: &Path, content: &[u8]) -> Result<()> {
         self.note_image(path);
-        if let Some(holder) = self.holder(path).await {
-            return holder.append_file(path, content).await;
-        }
-        let mut bytes = match self.found(path).await {
-            Ok(_) => self.bytes(path).await?.to_vec(),
-            Err(_) => Vec::new(),
+        let appended = match self.holder(path).await {
+            Some(holder) => holder.append_file(path, content).await,
+            None => self.append(path, content).await,
         };
-        bytes.extend_from_slice(content);
-        self.put(path, bytes).await
+        appended.map_err(at(path))
     }
 
     async fn mkdir(&self, path: &Path, recursive: bool) -> Result<()> {
-        if let Some(holder) = self.holder(path).await {
-            return holder.mkdir(path, recursive).await;
-        }
-        match self.found(path).await {
-            Ok(Found::Dir) if recursive => return Ok(()),
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "exists").into()),
-            Err(_) => {}
-        }
-        match self.found(parent(path)).await {
-            Ok(Found::Dir) => {}
-            Ok(Found::File { .. }) => return Err(not_a_directory()),
-            Err(_) if recursive => self.mkdir(parent(path), true).await?,
-            Err(missing) => return Err(missing),
-        }
-        let mut changes = self.changes();
-        changes.count(path)?;
-        changes.nodes.insert(path.to_owned(), Node::Dir);
-        Ok(())
+        let made = match self.holder(path).await {
+            Some(holder) => holder.mkdir(path, recursive).await,
+            None => self.make_dir(path, recursive).await,
+        };
+        made.map_err(at(path))
     }
 
     async fn remove(&self, path: &Path, recursive: bool) -> Result<()> {
-        if let Some(holder) = self.holder(path).await {
-            return holder.remove(path, recursive).await;
-        }
-        if let Found::Dir = self.found(path).await? {
-            let below = self.below(path).await?;
-            if !below.is_empty() && !recursive {
-                return Err(io::Error::other("directory not empty").into());
-            }
-            for (inner, _) in below {
-                self.take(&inner).await?;
-            }
-        }
-        self.take(path).await
+        let removed = match self.holder(path).await {
+            Some(holder) => holder.remove(path, recursive).await,
+            None => self.take_all(path, recursive).await,
+        };
+        removed.map_err(at(path))
     }
 
     async fn stat(&self, path: &Path) -> Result<Metadata> {
-        match self.holder(path).await {
+        let stat = match self.holder(path).await {
             Some(holder) => holder.stat(path).await,
-            None => Ok(metadata(&self.found(path).await?)),
-        }
+            None => self.found(path).await.map(|found| metadata(&found)),
+        };
+        stat.map_err(at(path))
     }
 
     async fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {
         if let Some(holder) = self.holder(path).await {
-            return holder.read_dir(path).await;
+            return holder.read_dir(path).await.map_err(at(path));
         }
-        let entries = self.entries(path).await?.into_iter();
+        let entries = self.entries(path).await.map_err(at(path))?.into_iter();
         Ok(entries
             .map(|(name, metadata)| DirEntry { name, metadata })
             .collect())
@@ -487,30 +508,4 @@ fn metadata(found: &Found) -> Metadata {
         modified,
         created: modified,
     }
-}
-
-fn not_found(path: &Path) -> bashkit::Error {
-    let what = format!("no such file: {}", path.display());
-    io::Error::new(io::ErrorKind::NotFound, what).into()
-}
-
-fn is_a_directory() -> bashkit::Error {
-    io::Error::other("is a directory").into()
-}
-
-fn not_a_directory() -> bashkit::Error {
-    io::Error::other("not a directory").into()
-}
-
-/// What the session says, in the words that the interpreters know.
-fn error(refused: Refused) -> bashkit::Error {
-    let message = refused.message;
-    match refused.why {
-        Refusal::NotFound => io::Error::new(io::ErrorKind::NotFound, message),
-        Refusal::NotAllowed => io::Error::new(io::ErrorKind::PermissionDenied, message),
-        Refusal::IsDirectory => io::Error::other("is a directory"),
-        Refusal::NotADirectory => io::Error::other("not a directory"),
-        _ => io::Error::other(message),
-    }
-    .into()
 }

@@ -16,5 +16,7 @@ mod hostile;
 mod packages;
 #[path = "sandbox/python.rs"]
 mod python;
+#[path = "sandbox/recipe.rs"]
+mod recipe;
 #[path = "sandbox/session.rs"]
 mod session;

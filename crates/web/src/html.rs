@@ -69,6 +69,11 @@ impl Page {
         &self.tree
     }
 
+    /// The address that links are resolved against.
+    pub(crate) fn base(&self) -> &Url {
+        self.base.as_ref().unwrap_or(&self.address)
+    }
+
     pub(crate) fn title(&self) -> Option<String> {
         let title = self.tree.elements(Tag::Title).next()?;
         let title: String = self.tree.plain_text(title);
@@ -95,8 +100,7 @@ impl Page {
             if !key.trim().eq_ignore_ascii_case("url") {
                 return None;
             }
-            let base = self.base.as_ref().unwrap_or(&self.address);
-            let to = base.join(to.trim().trim_matches(['"', '\''])).ok()?;
+            let to = self.base().join(to.trim().trim_matches(['"', '\''])).ok()?;
             // What only a browser can do is nowhere to go.
             matches!(to.scheme(), "http" | "https").then_some(to)
         })

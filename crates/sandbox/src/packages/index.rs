@@ -1,4 +1,5 @@
-//! What an index says of a package, by the JSON form of Python's simple API.
+//! What an index says of a package. Whoever fetches makes JSON of its pages, with absolute
+//! addresses, if they are HTML.
 
 use super::{PYTHON, Problem};
 use crate::host::Host;
@@ -14,9 +15,6 @@ use url::Url;
 /// The page of a package.
 #[derive(Deserialize)]
 pub(super) struct Page {
-    #[serde(skip)]
-    address: Option<Url>,
-    #[serde(default)]
     files: Vec<File>,
 }
 
@@ -54,12 +52,15 @@ impl Page {
             Problem::new(format!("{name} cannot be looked up: {}", refused.message))
                 .hint("check the name of the package, and that the index can be reached")
         })?;
-        let mut page: Self = serde_json::from_slice(&bytes).map_err(|error| {
+        let page: Self = serde_json::from_slice(&bytes).map_err(|error| {
             Problem::new(format!(
-                "the index does not answer in JSON about {name}: {error}"
+                "the page of {name} on the index is not valid: {error}"
             ))
         })?;
-        page.address = Some(address);
+        if page.files.is_empty() {
+            return Err(Problem::new(format!("the page of {name} on the index lists no files"))
+                .hint("check the name of the package, and that `index` is the address of a package index, such as https://pypi.org/simple"));
+        }
         Ok(page)
     }
 
@@ -99,17 +100,9 @@ impl Page {
         let Some((version, _, file)) = best else {
             return Err(self.nothing(name, wanted, &wheels));
         };
-        let mut file = (*file).clone();
-        if let Some(url) = self
-            .address
-            .as_ref()
-            .and_then(|base| base.join(&file.url).ok())
-        {
-            file.url = url.to_string();
-        }
         Ok(Choice {
             version: version.clone(),
-            file,
+            file: (*file).clone(),
         })
     }
 
@@ -124,7 +117,7 @@ impl Page {
             return Problem::new(format!(
                 "{name} has native code, and only packages of pure Python can be installed here"
             ))
-            .hint("where the machine has Python, use execute with a virtual environment (execution: local): python3 -m venv .venv && .venv/bin/pip install; else do it with the standard library");
+            .hint(crate::modules::elsewhere(name.as_ref()));
         }
         let wanted = wanted.to_string();
         let wanted = if wanted.is_empty() {

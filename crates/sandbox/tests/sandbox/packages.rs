@@ -9,13 +9,13 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 /// An index with pages and files, and what was asked of it.
-struct Index {
-    address: String,
+pub(crate) struct Index {
+    pub(crate) address: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Index {
-    fn serve(pages: BTreeMap<String, Vec<u8>>) -> Self {
+    pub(crate) fn serve(pages: BTreeMap<String, Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/simple", listener.local_addr().unwrap());
         let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -31,8 +31,13 @@ impl Index {
                     Some(body) => ("200 OK", body.as_slice()),
                     None => ("404 Not Found", &b""[..]),
                 };
+                let kind = match body.first() {
+                    Some(b'{') => "application/vnd.pypi.simple.v1+json",
+                    Some(b'<') => "text/html",
+                    _ => "application/octet-stream",
+                };
                 let head = format!(
-                    "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                     body.len()
                 );
                 let mut stream = stream;
@@ -45,7 +50,7 @@ impl Index {
 }
 
 /// A zip file whose files are stored as they are.
-fn zip(files: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     let (mut bytes, mut list) = (Vec::new(), Vec::new());
     for (name, content) in files {
         let mut sum = flate2::Crc::new();
@@ -80,25 +85,61 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn page(files: &[(&str, &str)]) -> Vec<u8> {
-    let files: Vec<Value> = files
-        .iter()
-        .map(|(name, hash)| {
-            json!({ "filename": name, "url": format!("../../files/{name}"), "hashes": { "sha256": hash } })
-        })
-        .collect();
-    json!({ "meta": { "api-version": "1.0" }, "files": files })
-        .to_string()
+/// How an index writes its pages.
+#[derive(Clone, Copy)]
+pub(crate) enum Form {
+    Json,
+    Html,
+}
+
+impl Form {
+    pub(crate) fn page(self, files: &[(&str, &str)]) -> Vec<u8> {
+        match self {
+            Form::Json => {
+                let files: Vec<Value> = files
+                    .iter()
+                    .map(|(name, hash)| {
+                        json!({
+                            "filename": name, "url": format!("../../files/{name}"),
+                            "hashes": { "sha256": hash },
+                            "requires-python": name.starts_with("greet-2.8").then_some(">=4"),
+                            "yanked": name.starts_with("greet-2.9"),
+                        })
+                    })
+                    .collect();
+                json!({ "meta": { "api-version": "1.0" }, "files": files }).to_string()
+            }
+            Form::Html => {
+                let links: String = files
+                    .iter()
+                    .map(|(name, hash)| {
+                        let more = match *name {
+                            name if name.starts_with("greet-2.8") => {
+                                " data-requires-python=\"&gt;=4\""
+                            }
+                            name if name.starts_with("greet-2.9") => " data-yanked=\"\"",
+                            _ => "",
+                        };
+                        format!(
+                            "<a href=\"../../files/{name}#sha256={hash}\"{more}>{name}</a><br />\n"
+                        )
+                    })
+                    .collect();
+                format!("<!DOCTYPE html>\n<html><body><h1>Links</h1>\n{links}</body></html>\n")
+            }
+        }
         .into_bytes()
+    }
 }
 
 /// An index with a package, what it requires, one with native code, and bad ones.
-fn index() -> Index {
+fn index(form: Form) -> Index {
+    let page = |files: &[(&str, &str)]| form.page(files);
     let metadata = "Name: greet\nRequires-Dist: loud>=1\nRequires-Dist: missing; extra == 'more'\nRequires-Dist: missing; sys_platform == 'win32'\n\nRequires-Dist: in-the-description\n";
     let greet = zip(&[
         (
@@ -116,6 +157,8 @@ fn index() -> Index {
         page(&[
             ("greet-1.0-py3-none-any.whl", "00"),
             ("greet-2.0-py3-none-any.whl", &sha256(&greet)),
+            ("greet-2.8-py3-none-any.whl", "00"),
+            ("greet-2.9-py3-none-any.whl", "00"),
             ("greet-3.0rc1-py3-none-any.whl", "00"),
             ("greet-3.0.tar.gz", "00"),
         ]),
@@ -136,7 +179,20 @@ fn index() -> Index {
         "/simple/escape/",
         page(&[("escape-1.0-py3-none-any.whl", &sha256(&escape))]),
     );
-    put("/simple/html/", b"<!DOCTYPE html>".to_vec());
+    put("/simple/empty/", b"<!DOCTYPE html>".to_vec());
+    put("/simple/broken/", b"{".to_vec());
+    let requests = zip(&[
+        (
+            "requests/__init__.py",
+            "__version__ = '9.0'\nfrom . import api\n",
+        ),
+        ("requests/api.py", "import json\n"),
+    ]);
+    put(
+        "/simple/requests/",
+        page(&[("requests-9.0-py3-none-any.whl", &sha256(&requests))]),
+    );
+    put("/files/requests-9.0-py3-none-any.whl", requests);
     put("/files/greet-2.0-py3-none-any.whl", greet);
     put("/files/loud-1.5-py2.py3-none-any.whl", loud.clone());
     put("/files/forged-1.0-py3-none-any.whl", loud);
@@ -151,7 +207,13 @@ fn check(server: &mut Server, index: &Index) {
         (&["numpy"][..], "numpy has native code"),
         (&["forged"], "is not what the index promised"),
         (&["escape"], "a file of it would go elsewhere"),
-        (&["html"], "the index does not answer in JSON"),
+        (&["empty"], "the page of empty on the index lists no files"),
+        (
+            &["broken"],
+            "broken cannot be looked up: the page is not valid JSON",
+        ),
+        (&["unittest"], "unittest is part of the standard library"),
+        (&["loud", "SSL"], "ssl is part of the standard library"),
         (
             &["nothing"],
             "nothing cannot be looked up: the answer is 404 Not Found",
@@ -171,9 +233,9 @@ fn check(server: &mut Server, index: &Index) {
     }
     let native = install(&["numpy"]);
     assert!(
-        native
-            .text("hint")
-            .contains("use execute with a virtual environment")
+        native.text("hint").contains(".venv/bin/pip install numpy"),
+        "{}",
+        native.json
     );
     let answer = install(&["greet"]);
     assert_eq!(
@@ -201,21 +263,49 @@ fn check(server: &mut Server, index: &Index) {
 
 #[test]
 fn packages_come_from_the_index() {
-    let index = index();
-    let mut server = Server::alone(&["--index", &index.address]);
-    check(&mut server, &index);
+    for form in [Form::Json, Form::Html] {
+        let index = index(form);
+        let mut server = Server::alone(&["--index", &index.address]);
+        check(&mut server, &index);
+    }
 }
 
 #[test]
 fn a_session_fetches_for_code_that_cannot() {
-    let index = index();
-    let bed = Bed::new();
-    let config = format!(
-        "execution: {{ kind: sandbox, index: \"{}\" }}\n",
-        index.address
+    for form in [Form::Json, Form::Html] {
+        let index = index(form);
+        let bed = Bed::new();
+        let config = format!(
+            "execution: {{ kind: sandbox, index: \"{}\" }}\n",
+            index.address
+        );
+        let mut session = bed.session(&config);
+        check(&mut session, &index);
+        // Nothing of it is in the workspace.
+        assert_eq!(std::fs::read_dir(bed.work()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn an_installed_package_replaces_the_bundled_stand_in() {
+    let index = index(Form::Html);
+    let mut server = Server::alone(&["--index", &index.address]);
+    let code = "import requests, requests.api\nrequests.__version__";
+    let bundled = server.python(code);
+    assert!(
+        bundled.text("result").contains("bashkit"),
+        "{}",
+        bundled.json
     );
-    let mut session = bed.session(&config);
-    check(&mut session, &index);
-    // Nothing of it is in the workspace.
-    assert_eq!(std::fs::read_dir(bed.work()).unwrap().count(), 0);
+    let answer = server.call("install_packages", json!({ "packages": ["requests"] }));
+    assert_eq!(
+        answer.json["installed"][0]["version"], "9.0",
+        "{}",
+        answer.json
+    );
+    let installed = server.python(code);
+    assert_eq!(installed.text("result"), "'9.0'", "{}", installed.json);
+    // The others stay, and so does the standard library.
+    let answer = server.python("import httpx, json\n'bashkit' in httpx.__version__");
+    assert_eq!(answer.text("result"), "True", "{}", answer.json);
 }

@@ -83,3 +83,43 @@ fn long_output_is_cut_and_says_so() {
     let answer = server.python("import sys; sys.stdout.buffer.write(bytes(range(256)) * 10)");
     assert_eq!(answer.text("stdout"), "(binary output, 2.5KB)");
 }
+
+#[test]
+fn the_list_of_absent_modules_is_true() {
+    let mut server = Server::alone(&[]);
+    let answer = server.python(
+        "import importlib, sys\n\
+         absent = []\n\
+         for name in sorted(n for n in sys.stdlib_module_names if not n.startswith('_')):\n\
+         \x20   try:\n        importlib.import_module(name)\n\
+         \x20   except ModuleNotFoundError as error:\n        absent.append(error.name)\n\
+         print(*absent)",
+    );
+    let source = include_str!("../../src/modules.rs");
+    let (_, after) = source.split_once("ABSENT: &str = \"").unwrap();
+    let (list, _) = after.split_once("\";").unwrap();
+    let listed: Vec<&str> = list
+        .split([' ', '\n', '\\'])
+        .filter(|name| !name.is_empty())
+        .collect();
+    let absent: Vec<&str> = answer.text("stdout").split_whitespace().collect();
+    assert_eq!(absent, listed, "{}", answer.json);
+}
+
+#[test]
+fn a_missing_module_is_explained() {
+    let mut server = Server::alone(&[]);
+    for (module, wanted, unwanted) in [
+        ("unittest.mock", "cannot add it", "can add it"),
+        ("ssl", "cannot add it", "can add it"),
+        ("lzma", "cannot add it", "can add it"),
+        ("numpy", "execution: local", "can add it"),
+        ("pandas.io", ".venv/bin/pip install pandas", "can add it"),
+        ("yaml", "install_packages can add it", "execution"),
+    ] {
+        let answer = server.python(&format!("import {module}"));
+        let hint = answer.text("hint");
+        assert!(hint.contains(wanted), "{module}: {hint}");
+        assert!(!hint.contains(unwanted), "{module}: {hint}");
+    }
+}

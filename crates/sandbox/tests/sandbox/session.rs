@@ -342,3 +342,26 @@ fn is_alive(process: u32) -> bool {
     let after = stat.rsplit(')').next().unwrap_or_default();
     !matches!(after.split_whitespace().next(), None | Some("Z" | "X"))
 }
+
+#[test]
+fn a_file_that_is_too_large_ends_only_the_command_that_reads_it() {
+    let bed = Bed::new();
+    bed.file("big", &"a".repeat(11 << 20));
+    let mut session = bed.session(SANDBOX);
+    let commands = [
+        "file /big",
+        "less /big",
+        "gzip /big",
+        "tar cf /t.tar /big",
+        "join /big /big",
+    ];
+    let script: String = commands
+        .iter()
+        .map(|one| format!("{one}; echo $?; "))
+        .collect();
+    let answer = session.bash(&script);
+    assert_eq!(answer.text("stdout"), "1\n1\n1\n2\n1\n", "{}", answer.json);
+    let stderr = answer.text("stderr");
+    assert!(stderr.starts_with("file: /big: "), "{stderr}");
+    assert_eq!(stderr.lines().count(), commands.len(), "{stderr}");
+}

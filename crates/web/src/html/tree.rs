@@ -37,6 +37,8 @@ pub(crate) enum Name {
     HttpEquiv,
     Content,
     Charset,
+    DataRequiresPython,
+    DataYanked,
 }
 
 impl Name {
@@ -58,6 +60,8 @@ impl Name {
             b"http-equiv" => Self::HttpEquiv,
             b"content" => Self::Content,
             b"charset" => Self::Charset,
+            b"data-requires-python" => Self::DataRequiresPython,
+            b"data-yanked" => Self::DataYanked,
             _ => return None,
         })
     }
