@@ -5,7 +5,7 @@ use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
 use crate::runtime::closing::Known;
-use crate::runtime::{Answer, Approver, Call, Filled, Runtime, Session};
+use crate::runtime::{Answer, Approver, Call, Filled, Narrow, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -405,6 +405,13 @@ impl Context {
         }
     }
 
+    /// Makes a session within this one in which this call does its work. While a person
+    /// is asked about a call there, no time passes for this call either.
+    #[must_use]
+    pub fn narrowed(&self, narrow: Narrow) -> Runtime {
+        self.runtime().narrowed_within(narrow, Some(&self.clock))
+    }
+
     /// Calls another tool of this session on behalf of this call: under the same
     /// policy, with a record of its own, and ended with it.
     pub async fn call_tool(&self, tool: &str, arguments: Value) -> Reply {
@@ -418,6 +425,7 @@ impl Context {
             .id(format!("{}.{number}", self.call_id))
             .cancel(self.cancel.child_token());
         call.within = self.within.to_vec();
+        call.clock = Some(self.clock.clone());
         call.on_event.clone_from(&self.on_event);
         call.approver.clone_from(&self.approver);
         let runtime = Runtime {
