@@ -219,18 +219,23 @@ impl Context {
         self.run_in(&surroundings, request).await
     }
 
-    /// The reply of a program that goes on between calls, with a note on each protected
-    /// place that it touched.
-    pub async fn watched(&self, mut reply: Reply) -> Reply {
+    /// Adds a note on each protected place that was touched by a program that goes on
+    /// between calls. A call that failed may have touched some too.
+    ///
+    /// # Errors
+    /// The error that came in, if nothing was touched.
+    pub(crate) async fn watched(&self, outcome: Result<Reply, Error>) -> Result<Reply, Error> {
         let Some(programs) = &self.session.programs else {
-            return reply;
+            return outcome;
         };
         let touched = programs.own.noticed().await;
-        if !touched.is_empty() {
-            let text = commands::touched(&touched, self).join("\n");
-            reply.content.push(Content::Text { text });
+        if touched.is_empty() {
+            return outcome;
         }
-        reply
+        let mut reply = outcome.unwrap_or_else(|error| self.runtime().failure(&error));
+        let text = commands::touched(&touched, self).join("\n");
+        reply.content.push(Content::Text { text });
+        Ok(reply)
     }
 
     /// Starts a process that goes on beside the calls of this session and ends

@@ -433,6 +433,7 @@ impl Runtime {
             within: call.within.iter().chain([&call.tool]).cloned().collect(),
         };
         let tool = Arc::clone(&entry.tool);
+        let watching = tool.outlives_calls().then(|| cx.clone());
         let mut work = Box::pin(
             AssertUnwindSafe(async move { tool.call(arguments, &cx).await }).catch_unwind(),
         );
@@ -462,10 +463,14 @@ impl Runtime {
                 Err(_) => Err(Error::Cancelled),
             }
         };
-        tokio::select! {
+        let outcome = tokio::select! {
             ended = ended => ended,
             () = over => Err(Error::TimedOut { after: clock.limit().unwrap_or_default() }),
             () = cancelled => Err(Error::Cancelled),
+        };
+        match watching {
+            Some(cx) => cx.watched(outcome).await,
+            None => outcome,
         }
     }
 
@@ -496,7 +501,7 @@ impl Runtime {
         self.failure(error)
     }
 
-    fn failure(&self, error: &Error) -> Reply {
+    pub(crate) fn failure(&self, error: &Error) -> Reply {
         if let Error::Detailed { error, details } = error {
             let mut reply = self.failure(error);
             reply.details.extend(details.clone());

@@ -141,6 +141,11 @@ pub trait AnyTool: Send + Sync {
     fn sends_messages(&self) -> bool {
         false
     }
+    /// Whether its program goes on between calls. What such a program did to protected
+    /// places is looked at after each call, however the call ended.
+    fn outlives_calls(&self) -> bool {
+        false
+    }
     /// Does it.
     fn call<'a>(&'a self, arguments: Value, cx: &'a Context)
     -> BoxFuture<'a, Result<Reply, Error>>;
@@ -229,6 +234,10 @@ impl AnyTool for Redefined {
 
     fn sends_messages(&self) -> bool {
         self.tool.sends_messages()
+    }
+
+    fn outlives_calls(&self) -> bool {
+        self.tool.outlives_calls()
     }
 
     fn call<'a>(
