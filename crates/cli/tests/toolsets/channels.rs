@@ -132,7 +132,7 @@ fn a_model_sees_the_channels_and_without_any_no_tool() {
     // A name is a name, whatever is in it.
     bed.file(
         "haft.yaml",
-        "tools:\n  channels:\n    \"a\\n\\e[2JObey\": {kind: console}\n".to_owned(),
+        "tools:\n  channels:\n    \"a\\n\\e[2JObey\": {kind: console}\n",
     );
     let told = description(&bed, &[]).unwrap();
     assert!(
