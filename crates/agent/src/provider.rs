@@ -106,6 +106,8 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// The key.
     pub api_key: Option<Secret>,
+    /// How many tokens the model can take, where that is not known or known better.
+    pub context_window: Option<u64>,
     /// The most tokens of an answer.
     pub max_output: Option<u64>,
     /// How long the first byte of an answer may take.
@@ -122,6 +124,7 @@ impl Settings {
             model: model.into(),
             base_url: None,
             api_key: None,
+            context_window: None,
             max_output: None,
             first_byte: PATIENCE,
             idle: PATIENCE,

@@ -41,6 +41,7 @@ pub(crate) fn model_of(
         let recording = Recording::read(file).map_err(|error| Failure::usage(error.to_string()))?;
         return Ok(Some(recording.model()));
     }
+    let asked = name;
     let (provider, name) = match (&model.provider, name) {
         (Some(provider), name) => {
             let provider = named(provider)?;
@@ -63,6 +64,9 @@ pub(crate) fn model_of(
     settings.base_url = address.and_then(|given| given.for_provider(provider).cloned());
     let key = model.api_key.as_ref();
     settings.api_key = key.and_then(|given| given.for_provider(provider).cloned());
+    if asked == model.model.as_deref() {
+        settings.context_window = model.context_window;
+    }
     if settings.api_key.is_none() && !model.is_keyless {
         settings.api_key = key_of(provider);
     }
@@ -148,13 +152,25 @@ pub(crate) async fn agent(
     let runtime = session::build_for_agent(settings, approver, going_on)?;
     session::ready(&runtime, settings.quiet).await;
     let told = told::told(settings, limits, &runtime).await;
+    let id = model.id();
+    let mut agent = Agent::new(model, runtime)
+        .max_tokens(limits.max_tokens)
+        .max_cost(limits.max_cost);
+    if let Some(turns) = limits.max_turns {
+        agent = agent.max_turns(turns);
+    }
+    if let Some(retries) = limits.max_retries {
+        agent = agent.max_retries(retries);
+    }
+    let surroundings = told.surroundings();
+    let agent = children::with_children(agent, settings, limits, sessions, surroundings).await?;
     let stored = loaded
         .as_ref()
         .and_then(|loaded| loaded.info.system.clone());
-    let system = stored.unwrap_or(told.system);
-    let id = model.id();
+    // Sub-agents are tools: the section about the tools names them.
+    let system = stored.unwrap_or_else(|| told.system(agent.runtime()));
     let new = New {
-        id: Some(runtime.session().to_owned()),
+        id: Some(agent.session().to_owned()),
         kind: Kind::Agent,
         work_dir: settings.work_dir.clone(),
         toolset: settings.toolset.clone(),
@@ -170,16 +186,7 @@ pub(crate) async fn agent(
             settings.as_written("model").unwrap_or(&new.model)
         ));
     }
-    let mut agent = Agent::new(model, runtime)
-        .system(system)
-        .max_tokens(limits.max_tokens)
-        .max_cost(limits.max_cost);
-    if let Some(turns) = limits.max_turns {
-        agent = agent.max_turns(turns);
-    }
-    if let Some(retries) = limits.max_retries {
-        agent = agent.max_retries(retries);
-    }
+    let agent = agent.system(system);
     let failed = |reason: String| Failure::failed(reason);
     let agent = match (session, loaded, sessions) {
         (Some(session), Some(loaded), _) => agent
@@ -191,8 +198,6 @@ pub(crate) async fn agent(
         }
         _ => agent,
     };
-    let surroundings = told.surroundings;
-    let agent = children::with_children(agent, settings, limits, sessions, surroundings).await?;
     session::note_interrupts(settings, agent.runtime());
     Ok(agent)
 }

@@ -129,6 +129,37 @@ mod tests {
     /// Set for the process that has no stderr.
     const WITHOUT: &str = "HAFT_TEST_WITHOUT_STDERR";
 
+    /// Tools that panic at once and after they have waited, called as every tool is.
+    fn a_call_that_panics_is_answered() {
+        let falls = |name: &str, waits: bool| {
+            let schema = serde_json::json!({ "type": "object" });
+            let effect = haft::Effect::Pure;
+            let tool = haft::FromSchema::new(name, "d", schema, effect, move |_, _| async move {
+                if waits {
+                    tokio::task::yield_now().await;
+                }
+                panic!("{}", "it fell".repeat(2))
+            });
+            Arc::new(tool.unwrap())
+        };
+        crate::signals::block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let builder = haft::Runtime::builder().dir(folder.path()).preset("none");
+            let runtime = builder.build().unwrap();
+            for (name, waits) in [("once", false), ("later", true)] {
+                runtime.tools().add_any(falls(name, waits)).unwrap();
+            }
+            for name in ["once", "later", "once"] {
+                let reply = runtime.call(name, serde_json::json!({})).await;
+                assert!(reply.is_error());
+                assert!(reply.text().contains("it fellit fell"), "{}", reply.text());
+            }
+            Ok(())
+        })
+        .ok()
+        .unwrap();
+    }
+
     /// A log that cannot be written ends nothing, not even in a panic.
     #[test]
     fn a_panic_without_stderr_is_survived() {
@@ -137,12 +168,20 @@ mod tests {
             tracing::error!("nobody hears this");
             let caught = std::panic::catch_unwind(|| panic!("nor this"));
             assert!(caught.is_err());
+            a_call_that_panics_is_answered();
             return;
         }
         let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
         let broken = || Stdio::from(io::pipe().unwrap().1);
-        for stderr in [full(), broken()] {
-            let ended = Command::new(std::env::current_exe().unwrap())
+        // The third closes stderr itself, before the process begins.
+        for (stderr, line) in [
+            (full(), "exec \"$0\" \"$@\""),
+            (broken(), "exec \"$0\" \"$@\""),
+            (Stdio::null(), "exec \"$0\" \"$@\" 2>&-"),
+        ] {
+            let ended = Command::new("/bin/sh")
+                .args(["-c", line])
+                .arg(std::env::current_exe().unwrap())
                 .args(["--exact", "log::tests::a_panic_without_stderr_is_survived"])
                 .arg("--nocapture")
                 .env(WITHOUT, "1")

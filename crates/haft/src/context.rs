@@ -5,7 +5,7 @@ use crate::event::Listener;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
 use crate::runtime::closing::Known;
-use crate::runtime::{Answer, Approver, Call, Filled, Runtime, Session};
+use crate::runtime::{Answer, Approver, Call, Filled, Narrow, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -219,18 +219,23 @@ impl Context {
         self.run_in(&surroundings, request).await
     }
 
-    /// The reply of a program that goes on between calls, with a note on each protected
-    /// place that it touched.
-    pub async fn watched(&self, mut reply: Reply) -> Reply {
+    /// Adds a note on each protected place that was touched by a program that goes on
+    /// between calls. A call that failed may have touched some too.
+    ///
+    /// # Errors
+    /// The error that came in, if nothing was touched.
+    pub(crate) async fn watched(&self, outcome: Result<Reply, Error>) -> Result<Reply, Error> {
         let Some(programs) = &self.session.programs else {
-            return reply;
+            return outcome;
         };
         let touched = programs.own.noticed().await;
-        if !touched.is_empty() {
-            let text = commands::touched(&touched, self).join("\n");
-            reply.content.push(Content::Text { text });
+        if touched.is_empty() {
+            return outcome;
         }
-        reply
+        let mut reply = outcome.unwrap_or_else(|error| self.runtime().failure(&error));
+        let text = commands::touched(&touched, self).join("\n");
+        reply.content.push(Content::Text { text });
+        Ok(reply)
     }
 
     /// Starts a process that goes on beside the calls of this session and ends
@@ -405,6 +410,13 @@ impl Context {
         }
     }
 
+    /// Makes a session within this one in which this call does its work. While a person
+    /// is asked about a call there, no time passes for this call either.
+    #[must_use]
+    pub fn narrowed(&self, narrow: Narrow) -> Runtime {
+        self.runtime().narrowed_within(narrow, Some(&self.clock))
+    }
+
     /// Calls another tool of this session on behalf of this call: under the same
     /// policy, with a record of its own, and ended with it.
     pub async fn call_tool(&self, tool: &str, arguments: Value) -> Reply {
@@ -418,6 +430,7 @@ impl Context {
             .id(format!("{}.{number}", self.call_id))
             .cancel(self.cancel.child_token());
         call.within = self.within.to_vec();
+        call.clock = Some(self.clock.clone());
         call.on_event.clone_from(&self.on_event);
         call.approver.clone_from(&self.approver);
         let runtime = Runtime {

@@ -60,7 +60,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio::task::JoinHandle;
 
 /// How much longer a tool gets to answer by itself after its deadline, before
@@ -108,6 +108,8 @@ pub(crate) struct Session {
     interrupt_on: BTreeSet<String>,
     /// Who works in it, where it is a session within another.
     agent: Option<String>,
+    /// The clock of the call that does its work in this session, if there is one.
+    clock: Option<Clock>,
     events: AtomicU64,
     pub(crate) calls: AtomicU64,
     /// How programs are run that are or bring tools.
@@ -295,7 +297,6 @@ impl Runtime {
 
     /// Records, runs, limits, records again.
     async fn finish(&self, call: &Call, admitted: Result<Admitted, Error>) -> Reply {
-        let begun = Instant::now();
         let session = &self.session;
         let approved = match admitted {
             Ok(admitted) => self.approved(call, admitted).await,
@@ -332,13 +333,18 @@ impl Runtime {
                 return self.refuse(call, &Error::Fault(reason));
             }
         }
+        let limit = match (session.timeout, entry.tool.timeout()) {
+            (Some(session), Some(own)) => Some(session.min(own)),
+            (session, own) => session.or(own),
+        };
+        let clock = Clock::new(limit, self.clock_around(call).cloned());
         self.emit(call, || EventKind::ToolStart {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             arguments: arguments.clone(),
         });
 
-        let mut reply = match self.execute(call, &entry, arguments, paths).await {
+        let mut reply = match self.execute(call, &entry, arguments, paths, &clock).await {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
@@ -359,7 +365,7 @@ impl Runtime {
             call = call.id,
             tool = call.tool,
             is_error = reply.is_error,
-            took = ?begun.elapsed(),
+            took = ?clock.ran(),
             "called"
         );
         let cut = limit::apply(
@@ -375,7 +381,7 @@ impl Runtime {
             let outcome = Outcome {
                 call_id: call.id.clone(),
                 reply: reply.to_json(),
-                duration: begun.elapsed(),
+                duration: clock.ran(),
                 output: session
                     .spill
                     .as_ref()
@@ -393,7 +399,7 @@ impl Runtime {
             tool: call.tool.clone(),
             is_error: reply.is_error,
             details: reply.details.clone(),
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(clock.ran().as_millis()).unwrap_or(u64::MAX),
             bytes: reply.content.iter().map(Content::bytes).sum(),
             truncated,
             content: Arc::new(reply.content.clone()),
@@ -409,12 +415,8 @@ impl Runtime {
         entry: &Entry,
         arguments: Value,
         allowed: Arc<[(FilePath, Access)]>,
+        clock: &Clock,
     ) -> Result<Reply, Error> {
-        let limit = match (self.session.timeout, entry.tool.timeout()) {
-            (Some(session), Some(own)) => Some(session.min(own)),
-            (session, own) => session.or(own),
-        };
-        let clock = Clock::new(limit);
         let stop = call.cancel.child_token();
         // However this ends, and if it is dropped, the tool is told.
         let _stopping = stop.clone().drop_guard();
@@ -431,6 +433,7 @@ impl Runtime {
             within: call.within.iter().chain([&call.tool]).cloned().collect(),
         };
         let tool = Arc::clone(&entry.tool);
+        let watching = tool.outlives_calls().then(|| cx.clone());
         let mut work = Box::pin(
             AssertUnwindSafe(async move { tool.call(arguments, &cx).await }).catch_unwind(),
         );
@@ -460,10 +463,14 @@ impl Runtime {
                 Err(_) => Err(Error::Cancelled),
             }
         };
-        tokio::select! {
+        let outcome = tokio::select! {
             ended = ended => ended,
-            () = over => Err(Error::TimedOut { after: limit.unwrap_or_default() }),
+            () = over => Err(Error::TimedOut { after: clock.limit().unwrap_or_default() }),
             () = cancelled => Err(Error::Cancelled),
+        };
+        match watching {
+            Some(cx) => cx.watched(outcome).await,
+            None => outcome,
         }
     }
 
@@ -494,7 +501,7 @@ impl Runtime {
         self.failure(error)
     }
 
-    fn failure(&self, error: &Error) -> Reply {
+    pub(crate) fn failure(&self, error: &Error) -> Reply {
         if let Error::Detailed { error, details } = error {
             let mut reply = self.failure(error);
             reply.details.extend(details.clone());

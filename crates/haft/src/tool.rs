@@ -79,6 +79,9 @@ pub trait Tool: Send + Sync + 'static {
     const NAME: &'static str;
     /// What it can do at most.
     const EFFECT: Effect;
+    /// Whether it sends messages over the channels of the session. It is offered only where
+    /// there are some, and its description names them.
+    const SENDS_MESSAGES: bool = false;
     /// Its parameters: a flat struct.
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
@@ -134,6 +137,15 @@ pub trait AnyTool: Send + Sync {
     fn only_waits(&self) -> bool {
         false
     }
+    /// Whether it sends messages over the channels of the session.
+    fn sends_messages(&self) -> bool {
+        false
+    }
+    /// Whether its program goes on between calls. What such a program did to protected
+    /// places is looked at after each call, however the call ended.
+    fn outlives_calls(&self) -> bool {
+        false
+    }
     /// Does it.
     fn call<'a>(&'a self, arguments: Value, cx: &'a Context)
     -> BoxFuture<'a, Result<Reply, Error>>;
@@ -175,6 +187,10 @@ impl<T: Tool> AnyTool for Typed<T> {
         self.tool.timeout()
     }
 
+    fn sends_messages(&self) -> bool {
+        T::SENDS_MESSAGES
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Value,
@@ -186,6 +202,50 @@ impl<T: Tool> AnyTool for Typed<T> {
                 .map_err(|error| Error::invalid(error.to_string()))?;
             self.tool.call(args, cx).await
         })
+    }
+}
+
+/// A tool with another definition.
+pub(crate) struct Redefined {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    pub(crate) definition: Definition,
+}
+
+impl AnyTool for Redefined {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn effect(&self) -> Effect {
+        self.tool.effect()
+    }
+
+    fn resources(&self, arguments: &Value) -> Vec<Resource> {
+        self.tool.resources(arguments)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.tool.timeout()
+    }
+
+    fn only_waits(&self) -> bool {
+        self.tool.only_waits()
+    }
+
+    fn sends_messages(&self) -> bool {
+        self.tool.sends_messages()
+    }
+
+    fn outlives_calls(&self) -> bool {
+        self.tool.outlives_calls()
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        self.tool.call(arguments, cx)
     }
 }
 

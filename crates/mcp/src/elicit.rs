@@ -24,8 +24,10 @@ use std::time::Duration;
 /// How long a person may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The name of the one thing that is asked.
+/// The field that decides.
 const DECISION: &str = "decision";
+/// An optional field: why the answer is no. The model reads it.
+const REASON: &str = "reason";
 /// What the question is called where there could be several.
 const QUESTION: &str = "approval";
 
@@ -38,7 +40,7 @@ pub(crate) fn shows_forms(capabilities: Option<&ClientCapabilities>) -> bool {
     elicitation.form.is_some() || elicitation.url.is_none()
 }
 
-/// What is asked: an object with one field.
+/// The form: a decision and, for a rejection, a reason.
 fn form(question: &Question) -> Option<ElicitRequestParams> {
     let schema = json!({
         "type": "object",
@@ -48,6 +50,11 @@ fn form(question: &Question) -> Option<ElicitRequestParams> {
                 "title": "Decision",
                 "description": "approve lets it run this once",
                 "enum": ["approve", "reject"],
+            },
+            REASON: {
+                "type": "string",
+                "title": "Reason",
+                "description": "why you reject it, for the model to read (optional)",
             }
         },
         "required": [DECISION],
@@ -76,12 +83,12 @@ fn fields(form: &Form) -> Option<ElicitRequestParams> {
 
 /// What they said. Anything but a clear yes is no.
 fn answer(result: &ElicitResult) -> Answer {
-    let decision = result.content.as_ref().and_then(|said| said.get(DECISION));
-    match (&result.action, decision.and_then(Value::as_str)) {
+    let field = |name| result.content.as_ref()?.get(name)?.as_str();
+    match (&result.action, field(DECISION)) {
         (ElicitationAction::Accept, Some("approve")) => Answer::Approve,
-        (ElicitationAction::Accept | ElicitationAction::Decline, _) => {
-            Answer::Reject { reason: None }
-        }
+        (ElicitationAction::Accept | ElicitationAction::Decline, _) => Answer::Reject {
+            reason: field(REASON).map(|reason| reason.trim().to_owned()),
+        },
         _ => rejected("the question was dismissed"),
     }
 }
@@ -270,6 +277,20 @@ mod tests {
             assert!(matches!(said(no.clone()), Answer::Reject { .. }), "{no}");
         }
         assert_eq!(answered(None), None);
+    }
+
+    #[test]
+    fn a_rejection_may_have_a_reason() {
+        let content = json!({ "decision": "reject", "reason": " not in this branch\n" });
+        let no = said(json!({ "action": "accept", "content": content }));
+        let reason = Some("not in this branch".to_owned());
+        assert_eq!(no, Answer::Reject { reason });
+        let content = json!({ "decision": "approve", "reason": "fine" });
+        let yes = said(json!({ "action": "accept", "content": content }));
+        assert_eq!(yes, Answer::Approve);
+        let content = json!({ "decision": "reject", "reason": 7 });
+        let no = said(json!({ "action": "accept", "content": content }));
+        assert_eq!(no, Answer::Reject { reason: None });
     }
 
     #[test]

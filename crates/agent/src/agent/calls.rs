@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
 /// How long what is to be recorded waits for more, so that they share a transaction.
@@ -67,7 +67,6 @@ impl Run {
     pub(super) async fn make(&self, prepared: &[Prepared], unsaid: Option<Unsaid>) -> Made {
         let held = Held::default();
         let stop = self.cancel.child_token();
-        let begun = Instant::now();
         let mut made = Made {
             unsaid,
             results: prepared.iter().map(|_| None).collect(),
@@ -82,7 +81,7 @@ impl Run {
         for (number, one) in prepared.iter().enumerate() {
             match &one.instead {
                 Some(reply) => {
-                    self.take(&mut made, number, &one.call, reply.clone(), None, begun)
+                    self.take(&mut made, number, &one.call, reply.clone(), None)
                         .await
                 }
                 None => {
@@ -123,8 +122,7 @@ impl Run {
                 continue;
             };
             let event = lock(&held).remove(&one.call.id);
-            self.take(&mut made, number, &one.call, reply, event, begun)
-                .await;
+            self.take(&mut made, number, &one.call, reply, event).await;
         }
     }
 
@@ -187,7 +185,6 @@ impl Run {
         call: &ToolCall,
         mut reply: Reply,
         event: Option<EventKind>,
-        begun: Instant,
     ) {
         if reply.is_pending() {
             made.waiting.push(Waiting {
@@ -208,9 +205,10 @@ impl Run {
         if reply.is_final() && made.last_word.is_none() {
             made.last_word = Some(reply.text());
         }
+        // A call that was not made took no time, however long a person thought about it.
         let took = match &event {
             Some(EventKind::ToolEnd { duration_ms, .. }) => *duration_ms,
-            _ => u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            _ => 0,
         };
         made.unrecorded.push(Outcome {
             call_id: call.id.clone(),

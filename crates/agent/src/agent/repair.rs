@@ -193,7 +193,10 @@ impl Run {
                 call_id: call_id.clone(),
                 answer: match answer {
                     Answer::ApproveWith { arguments } => arguments.to_string(),
-                    Answer::Reject { .. } => "reject".to_owned(),
+                    Answer::Reject { reason: None } => "reject".to_owned(),
+                    Answer::Reject {
+                        reason: Some(reason),
+                    } => format!("reject:{reason}"),
                     _ => "approve".to_owned(),
                 },
             })

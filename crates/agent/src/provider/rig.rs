@@ -242,8 +242,9 @@ impl Model for Speaker {
     }
 
     fn context_window(&self) -> Option<u64> {
-        let spec = spec(self.settings.provider, &self.id.model)?;
-        spec.context_window.map(u64::from)
+        let known = || spec(self.settings.provider, &self.id.model)?.context_window;
+        let given = self.settings.context_window;
+        given.or_else(|| known().map(u64::from))
     }
 
     fn secret(&self) -> Option<&Secret> {

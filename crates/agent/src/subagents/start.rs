@@ -114,8 +114,12 @@ impl Desk {
                 events.map_err(|busy| Error::failed(busy.to_string()))?,
             ));
         }
-        if let Some(Answer::Reject { .. }) = cx.answer() {
-            return Err(Error::failed("the answer was no, so nothing was begun"));
+        if let Some(Answer::Reject { reason }) = cx.answer() {
+            let why = reason.as_deref().map(str::trim).unwrap_or_default();
+            let colon = if why.is_empty() { "" } else { ": " };
+            return Err(Error::failed(format!(
+                "not started: the answer was no{colon}{why}"
+            )));
         }
         let task = match &wanted.task_id {
             None => self.fresh(&wanted.member, cx)?,
@@ -267,11 +271,11 @@ impl Desk {
                 }
                 super::tool::seat(&self.team, &agent, self.depth + 1, Some(tools))
                     .map_err(|error| fail(error.to_string()))?;
-                let guidance = agent.runtime().guidance();
+                let section = agent.runtime().prompt_section();
                 agent.settings.system = system(
                     spec.system_prompt.as_deref(),
                     &self.team.surroundings,
-                    &guidance,
+                    &section,
                     &skills.section(),
                 );
                 agent
@@ -301,7 +305,7 @@ impl Desk {
                 waits.map(|(name, _)| name.clone()).collect()
             }
         };
-        cx.runtime().narrowed(Narrow {
+        cx.narrowed(Narrow {
             id,
             tools: tools.cloned().collect(),
             interrupt_on,
@@ -328,14 +332,14 @@ fn waiting(agent: &Agent) -> Vec<String> {
 }
 
 /// What a sub-agent is told first.
-fn system(own: Option<&str>, surroundings: &str, guidance: &str, skills: &str) -> String {
+fn system(own: Option<&str>, surroundings: &str, tools: &str, skills: &str) -> String {
     let parts = [
         own.unwrap_or("You work on one task, from its beginning to its end."),
         "You work for another agent. It gets your last message and nothing else, and cannot \
          answer questions: decide by yourself, do the work with the tools, and end with all \
          that it needs to know.",
         surroundings,
-        guidance,
+        tools,
         skills,
     ];
     let parts = parts.iter().map(|part| part.trim());

@@ -8,6 +8,7 @@ use haft_agent::{Agent, Child, Records, Resumed, SubagentSpec, Subagents};
 use haft_store::sessions::Session;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Nobody is there now.
 struct Away;
@@ -16,6 +17,45 @@ struct Away;
 impl Approver for Away {
     async fn ask(&self, _: &Question) -> Answer {
         Answer::Later
+    }
+}
+
+/// Thinks for a while, and then says yes.
+#[derive(Default)]
+struct Slow(Mutex<Duration>);
+
+#[async_trait]
+impl Approver for Slow {
+    async fn ask(&self, _: &Question) -> Answer {
+        let begun = Instant::now();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        *self.0.lock().unwrap() += begun.elapsed();
+        Answer::Approve
+    }
+}
+
+#[tokio::test]
+async fn the_work_of_a_subagent_does_not_take_the_time_of_a_person() {
+    let bed = Bed::new();
+    let child = Scripted::new([calls([("w", "write", writes("one"))]), text("Written.")]);
+    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let slow = Arc::new(Slow::default());
+    let runtime = bed.runtime(|builder| builder.approver(slow.clone()).interrupt_on(["write"]));
+    let team = team([worker("worker")], [("worker", child.clone())]);
+    let agent = bed.agent_in(runtime, &parent, team).await;
+    let begun = Instant::now();
+    let events = run(&agent, "Go").await;
+    let all = begun.elapsed();
+    assert!(bed.has("one"));
+    let thought = *slow.0.lock().unwrap();
+    let ends: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "tool_end")
+        .collect();
+    assert_eq!(ends.len(), 2);
+    for end in ends {
+        let took = Duration::from_millis(end["duration_ms"].as_u64().unwrap());
+        assert!(took + thought <= all, "{took:?} {thought:?} {all:?} {end}");
     }
 }
 

@@ -118,7 +118,7 @@ fn say_what_waits(agent: &Agent) {
     }
     if let Some(call) = calls.first() {
         output::note(&format!(
-            "answer with: haft resume {} --answer {} (or reject, or JSON with changed arguments)",
+            "answer with: haft resume {} --answer {} (or reject, reject:REASON, or JSON with changed arguments)",
             agent.session(),
             text::shell_word(&format!("{}=approve", call.name))
         ));

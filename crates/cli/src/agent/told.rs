@@ -20,12 +20,45 @@ const MOST_FILES: usize = 2_000;
 /// How deep its folders may be nested.
 const DEEPEST: usize = 6;
 
-/// What it is told.
+/// The parts of the system prompt.
 pub(super) struct Told {
-    /// The system prompt.
-    pub(super) system: String,
-    /// The part of it that sub-agents are told too.
-    pub(super) surroundings: String,
+    own: Option<String>,
+    work_dir: PathBuf,
+    platform: String,
+    date: String,
+    skills: String,
+    instructions: String,
+}
+
+impl Told {
+    /// Returns the system prompt of an agent with the tools that this session has now.
+    pub(super) fn system(&self, runtime: &Runtime) -> String {
+        system_prompt(&Prompt {
+            tools: &runtime.prompt_section(),
+            ..self.prompt()
+        })
+    }
+
+    /// Returns the part of it that sub-agents are told too.
+    pub(super) fn surroundings(&self) -> String {
+        system_prompt(&Prompt {
+            own: Some(""),
+            skills: "",
+            ..self.prompt()
+        })
+    }
+
+    fn prompt(&self) -> Prompt<'_> {
+        Prompt {
+            own: self.own.as_deref(),
+            work_dir: &self.work_dir,
+            platform: &self.platform,
+            date: &self.date,
+            tools: "",
+            skills: &self.skills,
+            instructions: &self.instructions,
+        }
+    }
 }
 
 /// Gathers it, and gives the session the tool that skills need.
@@ -39,27 +72,13 @@ pub(super) async fn told(settings: &Settings, model: &model::Model, runtime: &Ru
     let wanted = instructions(&settings.work_dir, config).await;
     note(settings, &wanted.warnings);
     let now = haft::ops::text::moment::to_seconds(SystemTime::now());
-    let date = now.split('T').next().unwrap_or_default();
-    let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-    let guidance = runtime.guidance();
-    let section = skills.section();
-    let prompt = Prompt {
-        own: model.system_prompt.as_deref(),
-        work_dir: &settings.work_dir,
-        platform: &platform,
-        date,
-        guidance: &guidance,
-        skills: &section,
-        instructions: &wanted.text,
-    };
     Told {
-        system: system_prompt(&prompt),
-        surroundings: system_prompt(&Prompt {
-            own: Some(""),
-            guidance: "",
-            skills: "",
-            ..prompt
-        }),
+        own: model.system_prompt.clone(),
+        work_dir: settings.work_dir.clone(),
+        platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        date: now.split('T').next().unwrap_or_default().to_owned(),
+        skills: skills.section(),
+        instructions: wanted.text,
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Resume {
     /// What to do next
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// About a call: approve, reject, or changed arguments as JSON
+    /// About a call: approve, reject, reject:REASON, or changed arguments as JSON
     #[arg(long, value_name = "ID=WORD")]
     pub(crate) answer: Vec<String>,
     /// Print one event per line

@@ -296,12 +296,10 @@ impl Transcript {
                 ..
             } => {
                 let call = self.taken(call_id, tool, child, now);
-                let ran = now.saturating_duration_since(call.since);
                 let end = End {
                     is_error: *is_error,
                     details: details.clone(),
-                    // Not the time that a person thought about it.
-                    took: Duration::from_millis(*duration_ms).min(ran),
+                    took: Duration::from_millis(*duration_ms),
                     bytes: *bytes,
                     output: output(call_id),
                 };

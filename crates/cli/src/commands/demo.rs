@@ -133,13 +133,13 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         usual: recording.model(),
         declined: declined.map_err(|error| failed(error.to_string()))?,
     });
-    let guidance = runtime.guidance();
+    let tools = runtime.prompt_section();
     let system = system_prompt(&Prompt {
         own: None,
         work_dir: work,
         platform: std::env::consts::OS,
         date: "today",
-        guidance: &guidance,
+        tools: &tools,
         skills: "",
         instructions: "",
     });

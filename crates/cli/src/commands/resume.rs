@@ -55,7 +55,7 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
                 open.join(", ")
             ))
             .hint(format!(
-                "--answer {} (or reject, or JSON with changed arguments)",
+                "--answer {} (or reject, reject:REASON, or JSON with changed arguments)",
                 crate::text::shell_word(&format!("{first}=approve"))
             )));
         }
@@ -114,11 +114,11 @@ pub(crate) fn in_its_folder(
     Ok(settings)
 }
 
-/// `CALL_ID=approve|reject|JSON`
+/// `CALL_ID=approve|reject|reject:REASON|JSON`
 fn answer(text: &str) -> Result<(String, Answer), Failure> {
     let wrong = || {
         Failure::usage(format!(
-            "--answer must be CALL_ID=approve, CALL_ID=reject or CALL_ID=JSON, got \"{text}\""
+            "--answer must be CALL_ID=approve, CALL_ID=reject, CALL_ID=reject:REASON or CALL_ID=JSON, got \"{text}\""
         ))
     };
     // Ids are the provider's: one may have such a sign in it.
@@ -127,8 +127,11 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
         let answer = match rest.strip_prefix('=')?.trim() {
             "approve" => Answer::Approve,
             "reject" => Answer::Reject { reason: None },
-            json => match serde_json::from_str(json) {
-                Ok(arguments @ Value::Object(_)) => Answer::ApproveWith { arguments },
+            other => match (other.strip_prefix("reject:"), serde_json::from_str(other)) {
+                (Some(reason), _) => Answer::Reject {
+                    reason: Some(reason.trim().to_owned()),
+                },
+                (None, Ok(arguments @ Value::Object(_))) => Answer::ApproveWith { arguments },
                 _ => return None,
             },
         };
@@ -179,10 +182,21 @@ mod tests {
             let read = answer(text).ok().unwrap();
             assert_eq!(read, (id.to_owned(), expected), "{text}");
         }
+        for (text, id, expected) in [
+            ("c=reject:not today", "c", "not today"),
+            ("c=reject: a=approve", "c", "a=approve"),
+            ("a=b=reject:no: really", "a=b", "no: really"),
+        ] {
+            let reason = Some(expected.to_owned());
+            let read = answer(text).ok().unwrap();
+            assert_eq!(read, (id.to_owned(), Answer::Reject { reason }), "{text}");
+        }
         let (id, changed) = answer(r#"c={"a":"x=approve"}"#).ok().unwrap();
         let arguments = serde_json::json!({ "a": "x=approve" });
         assert_eq!(id, "c");
         assert_eq!(changed, Answer::ApproveWith { arguments });
-        assert!(answer("c=perhaps").is_err() && answer("approve").is_err());
+        for wrong in ["c=perhaps", "approve", "c=rejected", "c=reject why"] {
+            assert!(answer(wrong).is_err(), "{wrong}");
+        }
     }
 }

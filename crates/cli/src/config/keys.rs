@@ -208,6 +208,12 @@ pub(crate) static KEYS: &[Key] = &[
         "what the model is told first",
     ),
     used(
+        "context_window",
+        Kind::Whole(1000, u64::MAX),
+        "128000",
+        "tokens the model takes, where haft does not know",
+    ),
+    used(
         "max_turns",
         Kind::Whole(1, u64::MAX),
         "50",

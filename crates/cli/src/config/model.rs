@@ -30,6 +30,8 @@ pub(crate) struct Model {
     /// A recorded session.
     pub(crate) replay: Option<PathBuf>,
     pub(crate) system_prompt: Option<String>,
+    /// How many tokens `model` can take.
+    pub(crate) context_window: Option<u64>,
     pub(crate) max_turns: Option<u64>,
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_cost: Option<f64>,
@@ -206,6 +208,8 @@ pub(crate) fn load(
     }
     model.max_turns = least(sources, "max_turns", shown)?.and_then(|value| value.as_u64());
     model.max_tokens = least(sources, "max_tokens", shown)?.and_then(|value| value.as_u64());
+    model.context_window =
+        least(sources, "context_window", shown)?.and_then(|value| value.as_u64());
     model.max_cost = least(sources, "max_cost", shown)?.and_then(|value| value.as_f64());
     model.max_retries = least(sources, "max_retries", shown)?.and_then(|value| value.as_u64());
     lists(sources, home, &left_out, &mut model, shown)?;

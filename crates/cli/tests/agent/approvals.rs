@@ -117,6 +117,27 @@ fn no_is_no() {
 }
 
 #[test]
+fn the_model_is_told_why_the_answer_was_no() {
+    let bed = Bed::new(script()).and(ASKS);
+    let waits = bed.haft(&["run", "Go"]);
+    assert!(waits.err.contains("reject:REASON"), "{waits:?}");
+    let done = bed.resume(&["--answer", "b1=reject:use make: log=is mine"]);
+    assert_eq!((done.code, done.reason()), (Some(0), "done"), "{done:?}");
+    assert_eq!(bed.read("log"), "");
+    let why = "the answer was no: use make: log=is mine";
+    assert!(result(&bed, "b1").contains(why), "{}", result(&bed, "b1"));
+    let sent = bed.last_request()["messages"].to_string();
+    assert!(sent.contains(why), "{sent}");
+    let denied = done.of("tool_denied");
+    assert!(denied[0].to_string().contains(why), "{denied:?}");
+    // The call was not made, so it took no time, however long it waited.
+    let exported = bed.exported();
+    let calls = exported.iter().filter(|line| line["call_id"] == "b1");
+    let took: Vec<_> = calls.filter_map(|line| line.get("duration_ms")).collect();
+    assert_eq!(took, [0]);
+}
+
+#[test]
 fn arguments_may_be_changed() {
     let bed = Bed::new(script()).and(ASKS);
     assert_eq!(bed.run(&[]).code, Some(3));

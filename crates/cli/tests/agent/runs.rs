@@ -2,7 +2,7 @@
 
 use crate::bed::Bed;
 use haft_testing::model::{Says, Turn};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn reads_and_says() -> Vec<Turn> {
     let read = Says::calling("c1", "read", &json!({ "path": "a.txt" }));
@@ -266,4 +266,45 @@ fn a_session_goes_on_by_three_names() {
         ended.err.contains("there is no session \"nosuchsession\""),
         "{ended:?}"
     );
+}
+
+/// The text of the system prompt that a request had.
+fn system(request: &Value) -> String {
+    let first = &request["messages"][0];
+    assert_eq!(first["role"], "system", "{request}");
+    let content = &first["content"];
+    let text = content.as_str().or_else(|| content[0]["text"].as_str());
+    text.unwrap().to_owned()
+}
+
+#[test]
+fn the_prompt_says_which_tools_there_are() {
+    let read = || Says::calling("c1", "read", &json!({ "path": "a" })).into();
+    let bed = Bed::new(vec![read(), Turn::text("Done.")]).and("system_prompt: Be brief.\n");
+    std::fs::write(bed.work("AGENTS.md"), "Indent with tabs.\n").unwrap();
+    assert_eq!(bed.run(&[]).code, Some(0));
+    let section = bed.says(&["tools", "--prompt"]);
+    assert!(section.starts_with("Tools: read, "), "{section}");
+    let requests = bed.server.received();
+    let prompts: Vec<_> = requests.iter().map(|one| system(&one.json())).collect();
+    assert_eq!(prompts.len(), 2);
+    assert_eq!(prompts[0], prompts[1], "a provider can cache it");
+    let at = |text: &str| {
+        let found = prompts[0].find(text.trim());
+        found.unwrap_or_else(|| panic!("no {text:?} in {}", prompts[0]))
+    };
+    assert!(at("Be brief.") < at(&section) && at(&section) < at("Indent with tabs."));
+
+    // Sub-agents are tools, and tell their own which they have.
+    let ask = Says::calling("c1", "looker", &json!({ "request": "Look" }));
+    let bed = Bed::new(vec![ask.into(), Turn::text("Seen."), Turn::text("Done.")])
+        .and("subagents:\n  - { name: looker, description: Looks things up., tools: [read] }\n");
+    assert_eq!(bed.says(&["run", "Go on"]), "Done.\n");
+    let requests = bed.server.received();
+    let agent = system(&requests[0].json());
+    let names = agent.lines().find(|line| line.starts_with("Tools: "));
+    assert!(names.unwrap().contains("looker"), "{agent}");
+    assert!(agent.contains("\nlooker: Looks things up."), "{agent}");
+    let child = system(&requests[1].json());
+    assert!(child.contains("Tools: read.\nread: "), "{child}");
 }

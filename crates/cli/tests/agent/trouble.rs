@@ -225,6 +225,42 @@ fn a_conversation_that_is_too_long_is_made_shorter() {
     );
 }
 
+/// A model of which haft knows nothing, by a word of the person and of the project.
+#[test]
+fn the_window_of_a_model_can_be_given() {
+    let turns = || -> Vec<Turn> {
+        let used = haft_testing::model::Tokens {
+            input: 7_000,
+            ..Default::default()
+        };
+        let read = |id: &str| Says::calling(id, "read", &json!({ "path": id })).tokens(used);
+        vec![
+            read("c0").into(),
+            read("c1").into(),
+            Turn::text("Summary or end."),
+            Turn::text("Done."),
+        ]
+    };
+    let compactions = |own: &str, project: &str| {
+        let bed = Bed::new(turns()).and(own);
+        bed.project(project);
+        let ran = bed.run(&[]);
+        assert_eq!((ran.code, ran.reason()), (Some(0), "done"), "{ran:?}");
+        ran.of("compaction").len()
+    };
+    assert_eq!(compactions("", ""), 0);
+    assert_eq!(compactions("context_window: 8192\n", ""), 1);
+    assert_eq!(compactions("context_window: 9000\n", ""), 0);
+    // A project may shorten conversations, not let them grow.
+    assert_eq!(compactions("", "context_window: 8192\n"), 1);
+    let both = compactions("context_window: 8192\n", "context_window: 1000000\n");
+    assert_eq!(both, 1);
+    let bed = Bed::new(turns()).and("context_window: 8\n");
+    let wrong = bed.haft(&["run", "Go"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("context_window must be"), "{wrong:?}");
+}
+
 /// What the model says it took tells when it is nearly full.
 #[test]
 fn a_conversation_that_is_nearly_too_long_is_made_shorter() {

@@ -118,3 +118,56 @@ fn a_client_that_goes_away_ends_it() {
     }
     drop(stdin);
 }
+
+/// Starts a program whose every `fork` fails with `EAGAIN`, as on a machine that has no
+/// process left; threads can still be made. A filter does that, for root as well.
+const WITHOUT_FORK: &str = r#"
+import ctypes, os, platform, struct, sys
+CLONE, FORKS = {"x86_64": (56, [57, 58]), "aarch64": (220, [])}[platform.machine()]
+def op(code, jt, jf, k): return struct.pack("HBBI", code, jt, jf, k)
+def ret(k): return op(0x06, 0, 0, k)
+ALLOW, EAGAIN, ENOSYS = 0x7fff0000, 0x00050000 | 11, 0x00050000 | 38
+program = op(0x20, 0, 0, 0)
+for number in FORKS: program += op(0x15, 0, 1, number) + ret(EAGAIN)
+program += op(0x15, 0, 1, 435) + ret(ENOSYS)
+program += op(0x15, 1, 0, CLONE) + ret(ALLOW)
+program += op(0x20, 0, 0, 16) + op(0x45, 0, 1, 0x10000) + ret(ALLOW) + ret(EAGAIN)
+class Prog(ctypes.Structure): _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(Prog(len(program) // 8, program)), 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn a_fork_that_fails_is_answered_and_the_server_goes_on() {
+    let (yard, text) = yard();
+    let bash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "bash", "arguments": {"command": "echo ran"}}});
+    let mut child = yard
+        .around("python3")
+        .args(["-c", WITHOUT_FORK, env!("CARGO_BIN_EXE_haft"), "mcp"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    stdin.write_all(hello().as_bytes()).unwrap();
+    answers.next().unwrap().unwrap();
+    let mut ask = |request: &Value| -> Value {
+        writeln!(stdin, "{request}").unwrap();
+        let answer = answers.next().expect("an answer").unwrap();
+        serde_json::from_str(&answer).unwrap()
+    };
+    let answer = ask(&bash);
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let said = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        said.starts_with("the command was not run, because the machine had no room"),
+        "{said}"
+    );
+    assert!(said.contains("Resource temporarily unavailable"), "{said}");
+    let answer = ask(&read_call(2));
+    assert_eq!(answer["result"]["content"][0]["text"], text.as_str());
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}

@@ -370,3 +370,27 @@ serve([tool("t", {"how": {"type": "string"}})], call)
         session.beside()
     );
 }
+
+#[test]
+fn what_a_server_makes_at_a_protected_place_is_moved_out() {
+    let server = "def make(m):\n    os.makedirs('later', exist_ok=True)\n    open('later/on', 'w').write('mine')\n    try: open('kept', 'w').write('mine')\n    except OSError: pass\n    how = arguments(m).get('how')\n    if how == 'hangs': time.sleep(1000)\n    if how == 'dies': os._exit(3)\n    answer(m['id'], text('made', isError=how == 'fails'))\nserve([tool('make', {'how': {'type': 'string'}})], make)";
+    let bed = Bed::serving(&[("s", server)]);
+    let ran = bed.done(&["call", "bash", "--json", "command=true"]);
+    let reply: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    if reply["details"]["sandbox"] != "full" {
+        return;
+    }
+    bed.file("work/kept", "kept");
+    let tools =
+        json!({ "mcp": { "s": bed.entry("s") }, "protect": ["later/on", "kept"], "timeout": 2 });
+    bed.configure(&json!({ "tools": tools }));
+    for how in ["works", "fails", "dies", "hangs"] {
+        let answer = bed.call("s_make", &json!({ "how": how }));
+        assert_eq!(answer.is_error, how != "works", "{how}: {answer:?}");
+        let note =
+            "[protected: later/on must not be written; what the command made there was moved to ";
+        assert!(answer.text.contains(note), "{how}: {answer:?}");
+        assert!(!bed.work("later/on").exists(), "{how}: {answer:?}");
+    }
+    assert_eq!(std::fs::read_to_string(bed.work("kept")).unwrap(), "kept");
+}

@@ -96,6 +96,59 @@ fn what_lies_in_the_config_folder_can_run_and_the_settings_stay_closed() {
     }
 }
 
+/// Whether commands are fully confined on this machine: otherwise a change is only named.
+fn is_full(bed: &Bed) -> bool {
+    let ran = bed.done(&["call", "bash", "--json", "command=true"]);
+    let reply: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    reply["details"]["sandbox"] == "full"
+}
+
+/// The note about what was made at a protected place, and where that is now.
+#[track_caller]
+fn moved_out(bed: &Bed, said: &str) {
+    let note =
+        "[protected: later/on must not be written; what the command made there was moved to ";
+    let (_, to) = said.split_once(note).unwrap_or_else(|| panic!("{said}"));
+    assert!(!bed.work("later/on").exists(), "{said}");
+    let to = to.split_once(']').unwrap().0;
+    assert_eq!(std::fs::read_to_string(to).unwrap(), "mine", "{said}");
+}
+
+/// A name that is protected and not there yet cannot be held by the kernel, so it is
+/// looked at after each call, however the call ended.
+#[test]
+fn what_a_plugin_or_a_module_makes_at_a_protected_place_is_moved_out() {
+    let make = "def make():\n    os.makedirs('later', exist_ok=True)\n    open('later/on', 'w').write('mine')\n";
+    let plugin = format!(
+        "{make}def call(m):\n    make()\n    how = m['params']['how']\n    if how == 'hangs': time.sleep(1000)\n    if how == 'dies': os._exit(3)\n    text('made', error=how == 'fails')\nserve(tool('makes', {{'how': {{'type': 'string'}}}}), call)"
+    );
+    let bed = Bed::with(&[("p", &plugin)]);
+    if !is_full(&bed) {
+        return;
+    }
+    bed.file("work/kept", "kept");
+    let tools =
+        json!({ "plugins": [bed.plugin("p")], "protect": ["later/on", "kept"], "timeout": 2 });
+    bed.configure(&json!({ "tools": tools }));
+    let module = "return {name = 'module', description = 'd', input_schema = {type = 'object'}, execute = function() os.execute('mkdir -p later'); local f = io.open('later/on', 'w'); f:write('mine'); f:close(); return io.open('kept', 'w') and 'open' or 'closed' end}";
+    bed.file("home/.config/haft/tools/module.lua", module);
+    let answer = bed.call("module", &json!({}));
+    assert!(answer.text.starts_with("closed"), "{answer:?}");
+    moved_out(&bed, &answer.text);
+    for how in ["works", "fails", "dies", "hangs"] {
+        let answer = bed.call("makes", &json!({ "how": how }));
+        assert_eq!(answer.is_error, how != "works", "{how}: {answer:?}");
+        moved_out(&bed, &answer.text);
+    }
+    // Nor by the tools that they may call.
+    let answer = bed.call("write", &json!({ "path": "later/on", "content": "x" }));
+    assert!(
+        answer.is_error && !bed.work("later/on").exists(),
+        "{answer:?}"
+    );
+    assert_eq!(std::fs::read_to_string(bed.work("kept")).unwrap(), "kept");
+}
+
 const FAMILY: &str = r"
 import subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -3,7 +3,8 @@
 //! names that nothing else has.
 
 use super::plugin::{LOG, Programs, clean};
-use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
+use crate::tool::Redefined;
+use crate::{AnyTool, Definition, Error, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Exec};
 use haft_ops::executor::sandbox::Confinement;
@@ -15,7 +16,6 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// The longest name of a tool.
@@ -287,7 +287,7 @@ impl Sourced {
                 problems.push(format!(
                     "{label}: its tool \"{wanted}\" is called \"{name}\" here, because there is one of that name"
                 ));
-                Arc::new(Renamed::new(tool, &name))
+                Arc::new(renamed(tool, &name))
             };
             let now = tools.get(&name);
             if now.is_none_or(|now| now.definition() != tool.definition()) {
@@ -316,49 +316,12 @@ pub fn free_name(wanted: &str, is_taken: impl Fn(&String) -> bool) -> String {
 }
 
 /// A tool under another name.
-struct Renamed {
-    tool: Arc<dyn AnyTool>,
-    definition: Definition,
-}
-
-impl Renamed {
-    fn new(tool: Arc<dyn AnyTool>, name: &str) -> Self {
-        let definition = Definition {
-            name: name.to_owned(),
-            ..tool.definition().clone()
-        };
-        Self { tool, definition }
-    }
-}
-
-impl AnyTool for Renamed {
-    fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    fn effect(&self) -> Effect {
-        self.tool.effect()
-    }
-
-    fn resources(&self, arguments: &Value) -> Vec<Resource> {
-        self.tool.resources(arguments)
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        self.tool.timeout()
-    }
-
-    fn only_waits(&self) -> bool {
-        self.tool.only_waits()
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        self.tool.call(arguments, cx)
-    }
+fn renamed(tool: Arc<dyn AnyTool>, name: &str) -> Redefined {
+    let definition = Definition {
+        name: name.to_owned(),
+        ..tool.definition().clone()
+    };
+    Redefined { tool, definition }
 }
 
 #[cfg(test)]

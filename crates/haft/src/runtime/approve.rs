@@ -8,7 +8,8 @@ mod tests;
 
 pub use explain::Explained;
 
-use super::{Call, Filled, Form, Runtime};
+use super::clock::Clock;
+use super::{Call, Filled, Form, MOST_SAID, Runtime};
 use crate::event::{EventKind, Listener};
 use crate::policy::{Act, Part, Place};
 use crate::{
@@ -286,6 +287,8 @@ impl Runtime {
             approver: self.asked(call.approver.as_ref()),
             on_event: call.on_event.as_ref(),
         };
+        // The calls that this one is part of do not run while a person thinks.
+        let _paused = self.clock_around(call).map(Clock::pause);
         let answer = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(Error::Cancelled),
@@ -305,10 +308,13 @@ impl Runtime {
                     question: reason_of(&call.tool, &question.judgement, ""),
                 });
             }
-            Answer::Reject { reason } => reason.filter(|reason| !reason.is_empty()),
+            Answer::Reject { reason } => reason.filter(|reason| !reason.trim().is_empty()),
         };
         let why = match reason {
-            Some(reason) => format!("and the answer was no: {reason}"),
+            Some(reason) => {
+                let reason = haft_ops::text::brief(reason.trim(), MOST_SAID);
+                format!("and the answer was no: {reason}")
+            }
             None => "and the answer was no".to_owned(),
         };
         Err(Error::Refused(Box::new(Error::NotApproved {
@@ -355,6 +361,11 @@ impl Runtime {
             Answer::Reject { .. } => Ok(false),
             Answer::Approve | Answer::ApproveWith { .. } | Answer::Always => Ok(true),
         }
+    }
+
+    /// The clock of the call that this one is part of.
+    pub(super) fn clock_around<'a>(&'a self, call: &'a Call) -> Option<&'a Clock> {
+        call.clock.as_ref().or(self.session.clock.as_ref())
     }
 
     /// Who is asked about a call.

@@ -1,5 +1,6 @@
 //! Describing a session.
 
+mod channels;
 mod folders;
 mod held;
 mod names;
@@ -440,6 +441,8 @@ impl Builder {
             Selection::Default => Some(toolset.preset(None)?.tools),
             Selection::Named(name) => Some(toolset.preset(Some(name))?.tools),
         };
+        let messenger = self.messenger.unwrap_or_else(|| Arc::new(NoChannels));
+        let channels = messenger.channels();
         // What could only fail is not offered.
         let runs = self.commands.is_some()
             && (toolset.paths == Paths::Virtual
@@ -451,9 +454,10 @@ impl Builder {
             let is_listed = listed.is_none_or(|listed| {
                 listed.contains(&tool.definition().name.as_str())
                     && (runs || tool.effect() != Effect::Execute)
+                    && (!channels.is_empty() || !tool.sends_messages())
             });
             if is_listed {
-                tools.insert(Arc::clone(tool), Ranges::Clamp)?;
+                tools.insert(channels::named(tool, &channels), Ranges::Clamp)?;
             }
         }
         for (tool, offered) in self.brought {
@@ -549,7 +553,8 @@ impl Builder {
             state: Arc::new(self.state),
             interrupt_on: self.interrupt_on,
             agent: None,
-            messenger: self.messenger.unwrap_or_else(|| Arc::new(NoChannels)),
+            clock: None,
+            messenger,
             id,
             tools,
             backend,

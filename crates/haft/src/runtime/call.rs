@@ -1,5 +1,6 @@
 //! One call, as a front end makes it.
 
+use super::clock::Clock;
 use super::{Answer, Approver};
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
@@ -30,6 +31,8 @@ pub struct Call {
     pub(crate) on_begin: Option<BeforeIt>,
     /// The tools that are being called and made this call, the outermost first.
     pub(crate) within: Vec<String>,
+    /// The clock of the call that made this one.
+    pub(crate) clock: Option<Clock>,
 }
 
 impl Call {
@@ -48,6 +51,7 @@ impl Call {
             approver: None,
             on_begin: None,
             within: Vec::new(),
+            clock: None,
         }
     }
 

@@ -1,4 +1,5 @@
-//! How long a call may take. Time in which a person is asked does not count.
+//! How long a call takes, and how long it may. Time in which a person is asked does not
+//! count, neither for the call nor for the calls that it is part of.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,6 +9,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Clock {
     limit: Option<Duration>,
     state: Arc<Mutex<Hands>>,
+    /// The clock of the call that this one is part of. It stops whenever this one does.
+    outer: Option<Arc<Clock>>,
 }
 
 #[derive(Debug)]
@@ -19,10 +22,19 @@ struct Hands {
     standing: Option<(Instant, u32)>,
 }
 
+impl Hands {
+    /// Returns how long it stood still, up to `now`.
+    fn stood(&self, now: Instant) -> Duration {
+        let standing = self.standing.map(|(since, _)| now.duration_since(since));
+        self.paused + standing.unwrap_or_default()
+    }
+}
+
 impl Clock {
-    pub(crate) fn new(limit: Option<Duration>) -> Self {
+    pub(crate) fn new(limit: Option<Duration>, outer: Option<Self>) -> Self {
         Self {
             limit,
+            outer: outer.map(Arc::new),
             state: Arc::new(Mutex::new(Hands {
                 begun: Instant::now(),
                 paused: Duration::ZERO,
@@ -35,13 +47,22 @@ impl Clock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
     /// When the time is over, as it looks now.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let hands = self.hands();
-        let standing = hands
-            .standing
-            .map_or(Duration::ZERO, |(since, _)| since.elapsed());
-        Some(hands.begun + self.limit? + hands.paused + standing)
+        Some(hands.begun + self.limit? + hands.stood(Instant::now()))
+    }
+
+    /// Returns how long the call has run, without the pauses.
+    pub(crate) fn ran(&self) -> Duration {
+        let hands = self.hands();
+        let now = Instant::now();
+        now.duration_since(hands.begun)
+            .saturating_sub(hands.stood(now))
     }
 
     /// Stands still until what this returns is dropped.
@@ -50,7 +71,10 @@ impl Clock {
         let (since, many) = hands.standing.unwrap_or((Instant::now(), 0));
         hands.standing = Some((since, many + 1));
         drop(hands);
-        Paused(self.clone())
+        Paused {
+            clock: self.clone(),
+            _outer: self.outer.as_ref().map(|outer| Box::new(outer.pause())),
+        }
     }
 
     /// Waits until the time is over, and `grace` longer.
@@ -70,11 +94,14 @@ impl Clock {
 
 /// While it is there, no time passes for the call.
 #[derive(Debug)]
-pub(crate) struct Paused(Clock);
+pub(crate) struct Paused {
+    clock: Clock,
+    _outer: Option<Box<Paused>>,
+}
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        let mut hands = self.0.hands();
+        let mut hands = self.clock.hands();
         match hands.standing {
             Some((since, 1)) => {
                 hands.paused += since.elapsed();
@@ -92,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_pause_moves_the_deadline_by_as_long_as_it_lasted() {
-        let clock = Clock::new(Some(Duration::from_secs(5)));
+        let clock = Clock::new(Some(Duration::from_secs(5)), None);
         let before = clock.deadline().unwrap();
         let outer = clock.pause();
         let inner = clock.pause();
@@ -106,6 +133,23 @@ mod tests {
         let after = clock.deadline().unwrap();
         assert!(after - before >= Duration::from_millis(20));
         assert_eq!(clock.deadline().unwrap(), after);
-        assert_eq!(Clock::new(None).deadline(), None);
+        assert_eq!(Clock::new(None, None).deadline(), None);
+    }
+
+    #[test]
+    fn a_pause_stops_the_calls_around_it_too() {
+        let outer = Clock::new(None, None);
+        let inner = Clock::new(None, Some(outer.clone()));
+        let paused = inner.pause();
+        let ran = (outer.ran(), inner.ran());
+        assert!(ran.0 > Duration::ZERO);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        assert_eq!((outer.ran(), inner.ran()), ran, "no time passes");
+        drop(paused);
+        assert!(outer.hands().standing.is_none());
+        assert!(outer.hands().paused >= Duration::from_millis(20));
     }
 }

@@ -1,5 +1,6 @@
 //! A session within a session: the same files, rules and person, with fewer tools.
 
+use super::clock::Clock;
 use super::{Runtime, Session};
 use crate::Tools;
 use haft_ops::spill::Spill;
@@ -25,6 +26,11 @@ impl Runtime {
     /// A session within this one.
     #[must_use]
     pub fn narrowed(&self, narrow: Narrow) -> Self {
+        self.narrowed_within(narrow, None)
+    }
+
+    /// The same for the work of one call, whose clock stops while a person is asked.
+    pub(crate) fn narrowed_within(&self, narrow: Narrow, clock: Option<&Clock>) -> Self {
         let outer = &*self.session;
         let tools = Tools::default();
         for entry in outer.tools.entries() {
@@ -44,6 +50,7 @@ impl Runtime {
             tools,
             interrupt_on,
             agent,
+            clock: clock.or(outer.clock.as_ref()).cloned(),
             backend: Arc::clone(&outer.backend),
             held: outer.held.clone(),
             scope: outer.scope.clone(),

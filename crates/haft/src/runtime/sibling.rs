@@ -105,6 +105,7 @@ impl Runtime {
             approval: Arc::new(older.approval.anew()),
             interrupt_on: older.interrupt_on.clone(),
             agent: None,
+            clock: None,
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             programs,

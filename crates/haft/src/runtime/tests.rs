@@ -11,6 +11,7 @@ use crate::{Access, Content, Embedded, FromSchema, MemoryJournal, Resource};
 use async_trait::async_trait;
 use haft_ops::backend::Memory;
 use std::sync::Mutex;
+use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Does as it is told.

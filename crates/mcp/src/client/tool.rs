@@ -36,14 +36,15 @@ impl AnyTool for RemoteTool {
         true
     }
 
+    fn outlives_calls(&self) -> bool {
+        true
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Value,
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let reply = self.server.call(&self.listed, arguments, cx).await?;
-            Ok(cx.watched(reply).await)
-        })
+        Box::pin(self.server.call(&self.listed, arguments, cx))
     }
 }

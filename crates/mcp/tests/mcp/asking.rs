@@ -34,6 +34,7 @@ pub(crate) fn form(params: &Value, about: &[&str]) {
     assert_eq!(schema["required"], json!(["decision"]));
     let choice = &schema["properties"]["decision"];
     assert_eq!(choice["enum"], json!(["approve", "reject"]), "{choice}");
+    assert_eq!(schema["properties"]["reason"]["type"], "string", "{schema}");
 }
 
 fn said(id: Value, result: Value) -> Value {
@@ -94,6 +95,22 @@ async fn who_says_yes_lets_it_run_and_everything_else_is_no() {
         .send(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
         .await;
     assert_eq!(client.receive().await["result"]["isError"], true);
+    client.end().await;
+}
+
+#[tokio::test]
+async fn the_reason_of_a_rejection_is_in_the_reply() {
+    let bench = careful();
+    let mut client = Client::able(bench.runtime.clone(), "2025-06-18", can()).await;
+    client.call(1, "echo", json!({})).await;
+    let id = question(&client.receive().await, &["echo"]);
+    let content = json!({ "decision": "reject", "reason": "only in the test branch" });
+    let no = json!({ "action": "accept", "content": content });
+    client.send(said(id, no)).await;
+    let answer = client.receive().await;
+    assert_eq!(answer["result"]["isError"], true);
+    let why = "the answer was no: only in the test branch";
+    assert!(text(&answer).contains(why), "{answer}");
     client.end().await;
 }
 

@@ -21,8 +21,8 @@ impl Service for Slack {
     }
 
     /// Slack cuts at 40,000 and breaks a text apart as it likes beyond 4,000,
-    /// which is what it asks for. Three more units for each mark below fit in
-    /// what it really takes.
+    /// which is what it asks for. The marks that are escaped below become five
+    /// characters at most, which still fits in what it really takes.
     fn most(&self) -> Option<usize> {
         Some(4000)
     }
@@ -32,16 +32,13 @@ impl Service for Slack {
     }
 
     fn post(&self, part: Part<'_>) -> Result<Post, &'static str> {
-        // A person may be mentioned; `<!channel>` and its like, which call
-        // everybody, stay text.
-        let text = part.text.replace("<!", "&lt;!");
         Ok(Post {
             url: below(&self.base, &["api", "chat.postMessage"])?,
             credential: Some(Header::Credential(
                 "authorization",
                 Secret::new(format!("Bearer {}", self.token.expose())),
             )),
-            body: json!({ "channel": part.chat, "text": text }),
+            body: json!({ "channel": part.chat, "text": escaped(part.text) }),
         })
     }
 
@@ -69,6 +66,38 @@ impl Service for Slack {
     fn secrets(&self) -> Vec<String> {
         vec![self.token.expose().to_owned()]
     }
+}
+
+/// Escapes the three characters that Slack reads as markup, so that a text arrives as it
+/// was written and `<!channel>` does not notify everybody. Only the mention of one person,
+/// `<@U012AB3CD>`, stays a mention.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let (mark, becomes) = match (mention(from), from.chars().next()) {
+            (Some(mention), _) => (mention, mention),
+            (None, Some('<')) => ("<", "&lt;"),
+            (None, Some('>')) => (">", "&gt;"),
+            (None, _) => ("&", "&amp;"),
+        };
+        out.push_str(becomes);
+        rest = from.strip_prefix(mark).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns the mention of a person that a text starts with.
+fn mention(text: &str) -> Option<&str> {
+    let (id, _) = text.strip_prefix("<@")?.split_once('>')?;
+    let is_id = id.starts_with(['U', 'W'])
+        && id
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+    is_id.then(|| text.get(..id.len() + 3)).flatten()
 }
 
 fn meaning(word: &str) -> Option<&'static str> {

@@ -118,9 +118,13 @@ async fn telegram_gets_what_it_wants() {
 #[tokio::test]
 async fn slack_gets_what_it_wants() {
     let server = Server::new([accepted()]).await;
-    send(&server, "slack", "hi <!channel> <@U1>")
-        .await
-        .expect("sent");
+    send(
+        &server,
+        "slack",
+        "hi <!channel> <@U1> <@u> a<b && c>d <@U1|x> &amp;",
+    )
+    .await
+    .expect("sent");
     let seen = server.only();
     assert_eq!(seen.line, "POST /api/chat.postMessage HTTP/1.1");
     assert_eq!(
@@ -129,7 +133,7 @@ async fn slack_gets_what_it_wants() {
     );
     assert_eq!(
         seen.body,
-        r#"{"channel":"42","text":"hi &lt;!channel> <@U1>"}"#
+        r#"{"channel":"42","text":"hi &lt;!channel&gt; <@U1> &lt;@u&gt; a&lt;b &amp;&amp; c&gt;d &lt;@U1|x&gt; &amp;amp;"}"#
     );
 }
 

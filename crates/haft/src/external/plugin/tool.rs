@@ -133,15 +133,16 @@ impl AnyTool for PluginTool {
         true
     }
 
+    fn outlives_calls(&self) -> bool {
+        true
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Value,
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let reply = self.host.call(&self.definition.name, arguments, cx).await?;
-            Ok(cx.watched(reply).await)
-        })
+        Box::pin(self.host.call(&self.definition.name, arguments, cx))
     }
 }
 

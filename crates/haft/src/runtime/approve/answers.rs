@@ -1,6 +1,6 @@
 //! What a person may say beyond yes and no, and calls that always wait for them.
 
-use super::tests::{bench, person, rules};
+use super::tests::{Bench, bench, person, rules};
 use super::*;
 use crate::prelude::*;
 use crate::{FromSchema, Narrow};
@@ -290,4 +290,80 @@ async fn a_call_may_bring_whom_to_ask() {
     assert!(!reply.is_error(), "{}", reply.text());
     assert_eq!(own.asked.lock().unwrap().len(), 3);
     assert!(sessions.asked.lock().unwrap().is_empty());
+}
+
+/// Thinks for a while before each yes, and knows how long that took altogether.
+#[derive(Default)]
+struct Slow(std::sync::Mutex<Duration>);
+
+#[async_trait]
+impl Approver for Slow {
+    async fn ask(&self, _: &Question) -> Answer {
+        let begun = std::time::Instant::now();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        *self.0.lock().unwrap() += begun.elapsed();
+        Answer::Approve
+    }
+}
+
+/// Makes a call and checks that every duration that is told of it leaves out the time in
+/// which the person thought.
+async fn takes_no_persons_time(slow: &Slow, bench: &Bench, tool: &str, asked: usize) {
+    let begun = std::time::Instant::now();
+    let reply = bench.runtime.call(tool, json!({ "command": "make" })).await;
+    let all = begun.elapsed();
+    assert!(!reply.is_error(), "{tool}: {}", reply.text());
+    let thought = std::mem::take(&mut *slow.0.lock().unwrap());
+    let events = std::mem::take(&mut *bench.events.lock().unwrap());
+    let of = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
+    assert_eq!(of("approval_needed").count(), asked, "{tool}");
+    let ends: Vec<_> = of("tool_end").collect();
+    assert!(!ends.is_empty());
+    for end in ends {
+        let took = Duration::from_millis(end["duration_ms"].as_u64().unwrap());
+        assert!(
+            took + thought <= all,
+            "{tool}: {took:?} {thought:?} {all:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_time_that_a_person_takes_is_in_no_duration() {
+    let slow = Arc::new(Slow::default());
+    let one = bench(|builder| builder.approver(slow.clone()));
+    takes_no_persons_time(&slow, &one, "run", 1).await;
+
+    confirming(&one.runtime, Duration::from_secs(60));
+    takes_no_persons_time(&slow, &one, "sure", 1).await;
+
+    // Calls that a tool makes, in this session and in one within it.
+    let around = FromSchema::new(
+        "around",
+        "Calls others.",
+        json!({ "type": "object" }),
+        Effect::Pure,
+        |_, cx: Context| async move {
+            let arguments = json!({ "command": "make" });
+            let first = cx.call_tool("run", arguments.clone()).await;
+            let inner = cx.narrowed(Narrow {
+                id: "inner".to_owned(),
+                tools: vec!["run".to_owned(), "sure".to_owned()],
+                ..Narrow::default()
+            });
+            let second = inner.call("run", arguments).await;
+            let third = inner.call("sure", json!({})).await;
+            Ok(Reply::from(format!(
+                "{} {} {}",
+                first.text(),
+                second.text(),
+                third.text()
+            )))
+        },
+    );
+    one.runtime
+        .tools()
+        .add_any(Arc::new(around.unwrap()))
+        .unwrap();
+    takes_no_persons_time(&slow, &one, "around", 3).await;
 }

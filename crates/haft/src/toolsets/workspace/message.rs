@@ -23,6 +23,7 @@ pub(super) struct Message;
 impl Tool for Message {
     const NAME: &'static str = "message";
     const EFFECT: Effect = Effect::Network;
+    const SENDS_MESSAGES: bool = true;
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {
