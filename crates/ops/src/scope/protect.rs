@@ -78,12 +78,32 @@ impl Protect {
     pub(super) fn covers(&self, real: &Path) -> bool {
         !self.detached
             && (self.entries.iter().any(|entry| real.starts_with(entry))
-                || git::is_control(real)
+                || git::control_of(real).is_some()
                 || self
                     .registers
                     .iter()
                     .any(|register| register.covers(real, self.home.as_deref()))
                 || self.covers_by_identity(real))
+    }
+
+    /// Why a path is protected, where it looks like any other: its folder is taken for a
+    /// repository of git.
+    pub(super) fn why(given: &str, real: &Path) -> Option<String> {
+        let Some(git::Control::Alike(folder)) = git::control_of(real) else {
+            return None;
+        };
+        // As the caller names it.
+        let below = real.strip_prefix(&folder).ok()?.to_str()?;
+        let folder = match given.strip_suffix(below).map(|at| at.trim_end_matches('/')) {
+            Some("" | ".") => "the work folder".to_owned(),
+            Some(named) => named.to_owned(),
+            None => "its folder".to_owned(),
+        };
+        Some(format!(
+            "haft takes {folder} for a git repository, by the names in it (such as HEAD, objects, \
+             refs, hooks and config), and git would obey this file. If it is none, rename one of \
+             them, or make this change yourself"
+        ))
     }
 
     /// On a file system that ignores case, `.GIT` is `.git`: names differ but
