@@ -41,11 +41,7 @@ pub struct Instructions {
 ///
 /// When they are too long together, the person's own and those nearest to the folder
 /// are kept.
-pub async fn instructions(
-    runtime: &Runtime,
-    work_dir: &Path,
-    own: Option<&Path>,
-) -> Instructions {
+pub async fn instructions(runtime: &Runtime, work_dir: &Path, own: Option<&Path>) -> Instructions {
     let mut found = Instructions::default();
     let mut places = Vec::new();
     if let Some(own) = own {

@@ -29,7 +29,12 @@ async fn from_the_root_of_the_repository_to_the_folder_and_the_persons_own_first
     assert_eq!(found.files.len(), 3);
     assert_eq!(found.warnings, Vec::<String>::new());
     // Nothing of a folder above one that is in no repository.
-    let found = instructions(&runtime(), &bed.path("repo/a"), Some(&bed.path("not there"))).await;
+    let found = instructions(
+        &runtime(),
+        &bed.path("repo/a"),
+        Some(&bed.path("not there")),
+    )
+    .await;
     assert_eq!(found.files, [bed.path("repo/AGENTS.md")]);
     std::fs::remove_dir_all(bed.path("repo/.git")).unwrap();
     // The tests themselves are in a repository, so one is needed in between.

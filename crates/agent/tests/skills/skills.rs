@@ -249,15 +249,22 @@ async fn a_folder_of_a_project_that_leads_out_of_it() {
     let outside = Bed::new();
     outside.file("skills/evil/SKILL.md", skill("evil", "From outside."));
     bed.link(".agents/skills", outside.path("skills"));
-    let (skills, warnings) =
-        Skills::load(&runtime(), &[SkillFolder::within(bed.path(""), ".agents/skills")]).await;
+    let (skills, warnings) = Skills::load(
+        &runtime(),
+        &[SkillFolder::within(bed.path(""), ".agents/skills")],
+    )
+    .await;
     assert!(skills.is_empty());
     assert_eq!(warnings.len(), 1);
     assert!(
         warnings[0].contains(".agents/skills: left out: a link in it leads out"),
         "{warnings:?}"
     );
-    let none = Skills::load(&runtime(), &[SkillFolder::within(bed.path(""), "nothing/skills")]).await;
+    let none = Skills::load(
+        &runtime(),
+        &[SkillFolder::within(bed.path(""), "nothing/skills")],
+    )
+    .await;
     assert!(none.0.is_empty() && none.1.is_empty());
 }
 

@@ -381,7 +381,10 @@ mod tests {
             // Two sections on a line.
             ("[a][core]hooksPath = gh", "core.hookspath=gh"),
             // A form feed is no blank, neither before a key nor in a value.
-            ("[core]\nhooksPath =\x0c gh\x0b", "core.hookspath=\\x0c gh\\x0b"),
+            (
+                "[core]\nhooksPath =\x0c gh\x0b",
+                "core.hookspath=\\x0c gh\\x0b",
+            ),
             ("[core]\n\x0chooksPath = gh\npager = x", "core.pager=x"),
             ("[core]\nhooksPath = \"a \" ", "core.hookspath=a "),
         ] {
@@ -410,7 +413,10 @@ mod tests {
         assert_eq!(of(b"~/a"), [Path::new("/h/a")]);
         assert_eq!(of(b"~"), [Path::new("/h")]);
         assert_eq!(of(b"~root/a/b"), [Path::new("/root/a/b")]);
-        assert_eq!(of(b"~nobody-has-this/a"), [Path::new("/home/nobody-has-this/a")]);
+        assert_eq!(
+            of(b"~nobody-has-this/a"),
+            [Path::new("/home/nobody-has-this/a")]
+        );
         assert_eq!(of(b"a/~b"), [Path::new("a/~b")]);
         assert_eq!(of(b":(optional)a"), [Path::new("a")]);
         assert_eq!(expanded(b"~/a", None), [Path::new("~/a")]);

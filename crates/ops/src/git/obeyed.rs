@@ -259,9 +259,10 @@ pub(crate) fn control_of(path: &Path) -> Option<Control> {
         }
         let named = above.last().is_some_and(|folder| is(folder, ".git"));
         // `.git/modules/NAME/hooks` and `.git/worktrees/NAME/gitdir`.
-        let inner = above.iter().zip(above.iter().skip(1)).any(|(git, kind)| {
-            is(git, ".git") && (is(kind, "modules") || is(kind, "worktrees"))
-        });
+        let inner = above
+            .iter()
+            .zip(above.iter().skip(1))
+            .any(|(git, kind)| is(git, ".git") && (is(kind, "modules") || is(kind, "worktrees")));
         if named || inner {
             return Some(Control::Named);
         }

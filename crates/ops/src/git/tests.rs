@@ -335,7 +335,12 @@ fn folders_of_other_projects_are_no_repositories() {
         assert_eq!(control_of(&folder.join("hooks/useOther")), None, "{at}");
     }
     // Nobody makes repositories of them piece by piece.
-    for path in ["app/HEAD", "app/objects/x", "obj/refs/x", "app/hooks/update"] {
+    for path in [
+        "app/HEAD",
+        "app/objects/x",
+        "obj/refs/x",
+        "app/hooks/update",
+    ] {
         let path = yard.path("work").join(path);
         assert!(control_of(&path).is_some(), "{}", path.display());
     }
