@@ -1,8 +1,8 @@
 //! `AGENTS.md`: what a person and a project want an agent to know. Text for a prompt,
 //! and nothing else: it allows nothing.
 //!
-//! A project's files are read before anybody trusts the project. So a link among them
-//! leads no further than the project, and not to what the session keeps from models.
+//! A project's files are read before the project is trusted. So links are followed only
+//! inside the project, and never to files that the session keeps from models.
 
 use haft::Runtime;
 use haft::ops::backend::Local;
@@ -36,8 +36,8 @@ pub struct Instructions {
 /// folder of those, then those from the root of the repository down to the folder. A
 /// folder that is in no repository has only its own.
 ///
-/// What the session keeps from models stays out: secret places, haft's own folders, and
-/// paths that its rules close to all tools.
+/// Files that the session keeps from models are left out: secret places, haft's own
+/// folders, and paths that its rules close to all tools.
 ///
 /// When they are too long together, the person's own and those nearest to the folder
 /// are kept.
@@ -53,8 +53,8 @@ pub async fn instructions(runtime: &Runtime, work_dir: &Path, own: Option<&Path>
         let holds_home = holds_home(&root, runtime.home());
         let inside = folder.ancestors().take_while(|one| one.starts_with(&root));
         for folder in inside {
-            // A repository of a whole home folder is no project: what lies in it beside
-            // a folder has nothing to do with the work there.
+            // A repository that covers a home folder is not a project: other files in it
+            // have nothing to do with the work in this folder.
             let project = if holds_home { folder } else { &root };
             places.extend(place(runtime, project, folder, &mut found.warnings));
         }
@@ -86,7 +86,7 @@ fn repository(folder: &Path) -> Option<PathBuf> {
     (owner(root)? == owner(folder)?).then(|| root.to_owned())
 }
 
-/// Whether a folder is somebody's home folder, or has one in it.
+/// Whether a folder is a home folder, or contains one.
 fn holds_home(folder: &Path, home: Option<&Path>) -> bool {
     let home = home.and_then(scope::real);
     let usual = Path::new("/root");
@@ -98,7 +98,7 @@ fn holds_home(folder: &Path, home: Option<&Path>) -> bool {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "where a repository begins is nothing that a scope of the project tells"
+    reason = "the root of the repository is needed before there can be a scope"
 )]
 fn is_there(path: &Path) -> bool {
     std::fs::metadata(path).is_ok()
@@ -113,8 +113,8 @@ fn owner(folder: &Path) -> Option<u32> {
     Some(std::fs::metadata(folder).ok()?.uid())
 }
 
-/// The file of a folder, if there is one that may be read. A link in it must not lead
-/// out of the project.
+/// The file of a folder, if there is one that may be read. A link must not lead out of
+/// the project.
 fn place(
     runtime: &Runtime,
     project: &Path,

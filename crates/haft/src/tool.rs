@@ -71,8 +71,8 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// A file of which a part is changed. Whether and where the text to replace is there
-    /// tells what the file holds, so that it is read as well as written.
+    /// A file of which a part is changed. It is read as well as written: the reply tells
+    /// what is in it, even if the text to replace is not found.
     #[must_use]
     pub fn edited(path: &str) -> Vec<Self> {
         [crate::Access::Write, crate::Access::Read]

@@ -290,8 +290,8 @@ impl From<Subject> for Thing {
     }
 }
 
-/// Leaves out that a file is read which is written as well, unless the rules are stricter
-/// about reading it.
+/// Drops the reading of a file that is also written, unless the rules are stricter about
+/// reading it.
 fn without_lesser_reads(mut parts: Vec<Part>) -> Vec<Part> {
     let written: Vec<(String, Verdict)> = parts
         .iter()

@@ -7,17 +7,17 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// More than any configuration has. What is longer is not read to its end, so it could
+/// No ordinary configuration is longer. The rest of a longer one is not read, so it could
 /// name anything.
 const LONGEST: u64 = 16 << 20;
 
 /// As deep as git follows includes.
 const DEEPEST: usize = 10;
 
-/// More than any list of users has.
+/// No ordinary list of users is longer.
 const USERS: u64 = 4 << 20;
 
-/// Sections by which a configuration is known to be one of git.
+/// A file with one of these sections is taken for a configuration of git.
 const SECTIONS: [&[u8]; 20] = [
     b"alias",
     b"branch",
@@ -101,8 +101,8 @@ impl Named {
     }
 }
 
-/// Whether a file could be a configuration of git, by what it says. One that cannot be
-/// read could be.
+/// Whether the content of a file looks like a configuration of git. If it cannot be read,
+/// it might be one.
 pub(super) fn is_configuration(file: &Path) -> bool {
     let Some((bytes, is_cut)) = beginning(file, LONGEST) else {
         return true;
@@ -121,8 +121,8 @@ fn beginning(path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
     Some((bytes, is_cut))
 }
 
-/// What a path in a configuration may mean: `~/` is the home folder, `~other/` that of
-/// another user, and git leaves out `:(optional)` before it.
+/// The files that a path in a configuration may stand for: `~/` is the home folder,
+/// `~other/` is that of another user, and git ignores `:(optional)` in front of it.
 fn expanded(value: &[u8], home: Option<&Path>) -> Vec<PathBuf> {
     let value = value.strip_prefix(b":(optional)").unwrap_or(value);
     let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
@@ -144,8 +144,8 @@ fn expanded(value: &[u8], home: Option<&Path>) -> Vec<PathBuf> {
     }
 }
 
-/// Where a user's home may be: as the list of users says, and where it usually is, for
-/// those that another service knows.
+/// The home folder of a user according to the list of users. A user who is not in there
+/// may be known to another service, and is assumed to have the usual one.
 fn homes_of(user: &[u8]) -> Vec<PathBuf> {
     let mut homes = Vec::new();
     if let Some((list, _)) = beginning(Path::new("/etc/passwd"), USERS) {
@@ -167,7 +167,7 @@ fn homes_of(user: &[u8]) -> Vec<PathBuf> {
 /// A line of a configuration.
 #[derive(Debug, PartialEq, Eq)]
 struct Setting {
-    /// In lower case, without what it is about.
+    /// In lower case, without the subsection.
     section: Vec<u8>,
     /// In lower case.
     key: Vec<u8>,
@@ -178,8 +178,8 @@ fn settings(bytes: &[u8]) -> Vec<Setting> {
     Parser::new(bytes).collect()
 }
 
-/// Reads byte by byte, as git does. Where git gives up at a mistake, this goes on in the
-/// next line: rather too much is protected than too little.
+/// Reads byte by byte, as git does. git stops at a mistake; this continues on the next
+/// line, because protecting too much is better than protecting too little.
 struct Parser<'a> {
     rest: &'a [u8],
     section: Vec<u8>,
@@ -187,7 +187,7 @@ struct Parser<'a> {
     is_known: bool,
 }
 
-/// What git takes for a blank: neither a form feed nor a vertical tab.
+/// git's idea of a blank. Form feeds and vertical tabs are not included.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
         while !self.rest.is_empty() && self.byte() != b'\n' {}
     }
 
-    /// What follows `[`: the name of a section, and what it is about in quotes.
+    /// Reads what follows `[`: the name of a section, and its subsection in quotes.
     fn header(&mut self) {
         self.section.clear();
         let mut is_name = true;
@@ -246,7 +246,7 @@ impl<'a> Parser<'a> {
         self.is_known |= SECTIONS.contains(&self.section.as_slice());
     }
 
-    /// What a section is about; whether it ends in its line.
+    /// Skips a subsection; whether it ended on its line.
     fn quoted(&mut self) -> bool {
         loop {
             let byte = match self.byte() {
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
     fn value(&mut self) -> Vec<u8> {
         let mut value = Vec::new();
         let (mut is_quoted, mut is_comment) = (false, false);
-        // How much of it does not end in blanks.
+        // The length without blanks at the end.
         let mut kept = 0;
         loop {
             let byte = self.byte();
@@ -380,7 +380,7 @@ mod tests {
             ("[core]\r\nhookspath = x\r\n", "core.hookspath=x"),
             // Two sections on a line.
             ("[a][core]hooksPath = gh", "core.hookspath=gh"),
-            // A form feed is no blank, neither before a key nor in a value.
+            // A form feed is not a blank, before a key or in a value.
             (
                 "[core]\nhooksPath =\x0c gh\x0b",
                 "core.hookspath=\\x0c gh\\x0b",

@@ -98,8 +98,8 @@ pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Ve
     found
 }
 
-/// What configurations make git obey in these places: work trees and git folders. One
-/// that is too long to be read may name anything in there.
+/// The files that configurations make git obey in these work trees and git folders. A
+/// configuration that is too long to be read may name any file in there.
 fn told(named: &Named, places: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = named.files().collect();
     found.extend(hook_folders(named, places));
@@ -230,8 +230,7 @@ pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// A folder whose files make git obey something, because of which a file may not be
-/// written.
+/// The kind of folder in which git would obey a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// In a folder named `.git`, or such a file itself.
@@ -273,9 +272,9 @@ pub(crate) fn control_of(path: &Path) -> Option<Control> {
     })
 }
 
-/// Whether git would obey a new file of that name if the rest of a repository were there.
-/// A file `config` that is none of git's is a project's own, and stays that: the rest
-/// cannot be added while it is there.
+/// Whether git would obey a file of that name if the rest of a repository were there. A
+/// `config` that exists and does not look like git's belongs to the project and may be
+/// changed: the rest of a repository cannot be added while it is there.
 fn would_obey(folder: &Path, part: &OsStr, below: &[&OsStr]) -> bool {
     match below {
         [] if is(part, "config") || is(part, "config.worktree") => {

@@ -26,8 +26,7 @@ pub(super) struct Shape {
     pub(super) common: bool,
     /// A file `config` or `config.worktree`.
     pub(super) config: bool,
-    /// One of them says what a configuration of git does. Only looked for where that
-    /// decides something.
+    /// One of them looks like a configuration of git. Only checked where it matters.
     pub(super) git_config: bool,
     /// Something named `hooks` that could hold hooks.
     pub(super) hooks: bool,
@@ -106,7 +105,7 @@ impl Shape {
     pub(super) fn look_closer(&mut self, folder: &Path) {
         self.look_for_hooks(folder);
         if is_log(folder) {
-            // A log has `HEAD` and `refs`, and is no repository for that.
+            // It always has `HEAD` and `refs`, which does not make it a repository.
             self.refs = false;
         }
         if self.config && !self.head && (self.objects || self.refs || self.trimmings) {
@@ -202,7 +201,7 @@ fn is_head(name: &OsStr) -> bool {
             .is_some_and(|next| !next.is_ascii_alphanumeric())
 }
 
-/// Whether a folder is where a repository keeps what its branches were.
+/// Whether a folder holds the reflogs of a repository.
 fn is_log(folder: &Path) -> bool {
     let is_named = folder.file_name().is_some_and(|name| is(name, "logs"));
     is_named && folder.parent().is_some_and(is_whole)

@@ -86,8 +86,8 @@ impl Protect {
                 || self.covers_by_identity(real))
     }
 
-    /// Why a path is protected, where it looks like any other: its folder is taken for a
-    /// repository of git.
+    /// Explains why a path is protected that does not show it: its folder looks like a
+    /// git repository.
     pub(super) fn why(given: &str, real: &Path) -> Option<String> {
         let Some(git::Control::Alike(folder)) = git::control_of(real) else {
             return None;
@@ -96,13 +96,13 @@ impl Protect {
         let below = real.strip_prefix(&folder).ok()?.to_str()?;
         let folder = match given.strip_suffix(below).map(|at| at.trim_end_matches('/')) {
             Some("" | ".") => "the work folder".to_owned(),
-            Some(named) => named.to_owned(),
+            Some(named) => format!("the folder {named}"),
             None => "its folder".to_owned(),
         };
         Some(format!(
-            "haft takes {folder} for a git repository, by the names in it (such as HEAD, objects, \
-             refs, hooks and config), and git would obey this file. If it is none, rename one of \
-             them, or make this change yourself"
+            "{folder} looks like a git repository to haft, because of the names in it (such as \
+             HEAD, objects, refs, hooks or config), and git would obey this file; if it is not a \
+             repository, rename one of them, or make this change yourself"
         ))
     }
 
