@@ -124,6 +124,11 @@ impl PathRules {
         let is_about = |rule: &&Rule| {
             is_about_reading(rule) && (rule.tool() == "*" || Some(rule.tool()) == tool)
         };
+        // Commands are on the disk. A tree of its own begins elsewhere than the machine's.
+        let mut bases = bases;
+        if !scope.is_on_disk() {
+            bases.retain(|base| base == scope.work_dir() || base.parent().is_some());
+        }
         let rules = Self::without_calls(policy.kept(is_about), Asks::Open, bases, scope);
         let denies = |rule: &Rule| rule.verdict() == Verdict::Deny;
         let any = rules.files.iter().flatten().any(denies);
@@ -142,17 +147,8 @@ impl PathRules {
         any.then_some(rules)
     }
 
-    /// For paths that are on the disk, and that no call names.
-    fn without_calls(
-        files: Vec<Vec<Rule>>,
-        asks: Asks,
-        mut bases: Vec<PathBuf>,
-        scope: Scope,
-    ) -> Self {
-        // A tree of its own begins elsewhere than the machine's.
-        if !scope.is_on_disk() {
-            bases.retain(|base| base == scope.work_dir() || base.parent().is_some());
-        }
+    /// For paths that no call names.
+    fn without_calls(files: Vec<Vec<Rule>>, asks: Asks, bases: Vec<PathBuf>, scope: Scope) -> Self {
         let rules = Self {
             files,
             bases,

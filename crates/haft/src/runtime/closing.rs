@@ -63,6 +63,16 @@ impl Session {
         path.judged_by(Arc::new(rules), named)
     }
 
+    /// The rules about files that become part of a prompt without any call.
+    fn prompt_rules(&self) -> Option<Arc<dyn Closing>> {
+        let policy = self.approval.policy();
+        let rules = PathRules::prompt(&policy, self.rule_bases(), self.scope.clone())?;
+        Some(match self.approval.approve {
+            Approve::Auto => Arc::new(rules.with_all_approved()),
+            _ => Arc::new(rules),
+        })
+    }
+
     fn command_rules(&self, tool: Option<&str>) -> Option<PathRules> {
         let policy = self.approval.policy();
         if !policy.has_paths() {
@@ -127,16 +137,21 @@ impl Runtime {
                 writing: Writing::Nothing,
             },
         })?;
-        let policy = session.approval.policy();
-        let rules = PathRules::prompt(&policy, session.rule_bases(), session.scope.clone());
-        let rules = match session.approval.approve {
-            Approve::Auto => rules.map(PathRules::with_all_approved),
-            _ => rules,
-        };
         Ok(PromptFiles {
             scope,
-            rules: rules.map(|rules| Arc::new(rules) as Arc<dyn Closing>),
+            rules: session.prompt_rules(),
         })
+    }
+
+    /// A file of the session that is to become part of a prompt without any call. If the
+    /// rules keep it from that, [`FilePath::closed`] says so.
+    #[must_use]
+    pub fn for_prompt(&self, path: FilePath) -> FilePath {
+        let named = path.place().to_owned();
+        match self.session.prompt_rules() {
+            Some(rules) => path.judged_by(rules, named),
+            None => path,
+        }
     }
 
     /// The person's home folder, if the session knows it.

@@ -410,3 +410,30 @@ async fn an_edit_shows_nothing_of_a_file_that_may_not_be_read() {
         assert!(!reply.is_error(), "{toolset}: {}", reply.text());
     }
 }
+
+#[test]
+fn what_a_rule_keeps_from_all_tools_is_kept_from_prompts() {
+    use haft_ops::Access;
+    for (toolset, root) in [("standard", ""), ("workspace", ""), ("deepagents", "/")] {
+        let temp = folder(&["secrets/key", "asked/key", "open/key"]);
+        let policy = person(&["allow *", "deny * secrets/**", "ask * asked/**"]);
+        let closed = |approve: Approve, backing: Option<crate::Backing>| {
+            let mut builder = session(toolset, temp.path(), policy.clone()).approve(approve);
+            if let Some(backing) = backing {
+                builder = builder.backend(backing);
+            }
+            let runtime = builder.build().unwrap();
+            ["secrets/key", "asked/key", "open/key"].map(|file| {
+                let path = format!("{root}{file}");
+                let path = runtime.scope().resolve(&path, Access::Read).unwrap();
+                runtime.for_prompt(path).closed().is_some()
+            })
+        };
+        assert_eq!(closed(Approve::Ask, None), [true, true, false], "{toolset}");
+        assert_eq!(closed(Approve::Auto, None), [true, false, false]);
+        if toolset == "deepagents" {
+            let state = Some(crate::Backing::state());
+            assert_eq!(closed(Approve::Ask, state), [true, true, false]);
+        }
+    }
+}
