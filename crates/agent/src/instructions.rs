@@ -1,11 +1,15 @@
 //! `AGENTS.md`: what a person and a project want an agent to know. Text for a prompt,
 //! and nothing else: it allows nothing.
+//!
+//! A project's files are read before the project is trusted. So links are followed only
+//! inside the project, and never to files that the session keeps from models.
 
+use haft::Runtime;
 use haft::ops::backend::Local;
-use haft::ops::scope::{self, FileRules, Places, Reading, Writing};
+use haft::ops::scope;
 use haft::ops::text::decode::{decode, is_deceptive, lf, prefix, visible};
 use haft::ops::text::sniff;
-use haft::ops::{Access, Backend, Error, FilePath, Scope, blocking};
+use haft::ops::{Backend, Error, FilePath, blocking};
 use haft::truncate::format_size;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -32,20 +36,27 @@ pub struct Instructions {
 /// folder of those, then those from the root of the repository down to the folder. A
 /// folder that is in no repository has only its own.
 ///
+/// Files that the session keeps from models are left out: secret places, haft's own
+/// folders, and paths that its rules close to all tools.
+///
 /// When they are too long together, the person's own and those nearest to the folder
 /// are kept.
-pub async fn instructions(work_dir: &Path, own: Option<&Path>) -> Instructions {
+pub async fn instructions(runtime: &Runtime, work_dir: &Path, own: Option<&Path>) -> Instructions {
     let mut found = Instructions::default();
     let mut places = Vec::new();
     if let Some(own) = own {
-        places.extend(place(own, own, &mut found.warnings));
+        places.extend(place(runtime, own, own, &mut found.warnings));
     }
     let is_own = places.len();
     if let Some(folder) = scope::real(work_dir) {
         let root = repository(&folder).unwrap_or_else(|| folder.clone());
+        let holds_home = holds_home(&root, runtime.home());
         let inside = folder.ancestors().take_while(|one| one.starts_with(&root));
         for folder in inside {
-            places.extend(place(&root, folder, &mut found.warnings));
+            // A repository that covers a home folder is not a project: other files in it
+            // have nothing to do with the work in this folder.
+            let project = if holds_home { folder } else { &root };
+            places.extend(place(runtime, project, folder, &mut found.warnings));
         }
     }
     // So far the nearest is first: that is the order in which they get room.
@@ -69,14 +80,28 @@ pub async fn instructions(work_dir: &Path, own: Option<&Path>) -> Instructions {
 
 /// The root of the repository that a folder is in: the nearest folder with `.git`.
 fn repository(folder: &Path) -> Option<PathBuf> {
-    let whole = reading(Path::new("/"), Reading::Anywhere).ok()?;
-    let root = folder.ancestors().find(|folder| {
-        let git = folder.join(".git");
-        let git = whole.resolve_as(".git", &git, Access::Read);
-        git.is_ok_and(|git| git.is_there())
-    })?;
+    let has_git = |folder: &&Path| is_there(&folder.join(".git"));
+    let root = folder.ancestors().find(has_git)?;
     // A folder that is open to all could be made a repository by anybody.
     (owner(root)? == owner(folder)?).then(|| root.to_owned())
+}
+
+/// Whether a folder is a home folder, or contains one.
+fn holds_home(folder: &Path, home: Option<&Path>) -> bool {
+    let home = home.and_then(scope::real);
+    let usual = Path::new("/root");
+    home.is_some_and(|home| home.starts_with(folder))
+        || usual.starts_with(folder)
+        || Path::new("/home").starts_with(folder)
+        || folder.parent() == Some(Path::new("/home"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the root of the repository is needed before there can be a scope"
+)]
+fn is_there(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok()
 }
 
 #[expect(
@@ -88,24 +113,46 @@ fn owner(folder: &Path) -> Option<u32> {
     Some(std::fs::metadata(folder).ok()?.uid())
 }
 
-/// The file of a folder, if there is one that may be read.
-fn place(root: &Path, folder: &Path, warnings: &mut Vec<String>) -> Option<FilePath> {
+/// The file of a folder, if there is one that may be read. A link must not lead out of
+/// the project.
+fn place(
+    runtime: &Runtime,
+    project: &Path,
+    folder: &Path,
+    warnings: &mut Vec<String>,
+) -> Option<FilePath> {
     let file = folder.join(FILE);
     // A folder that is not there has none.
-    let scope = reading(root, Reading::Roots).ok()?;
-    match scope.resolve_as(&file.to_string_lossy(), &file, Access::Read) {
-        Ok(path) => path.is_there().then_some(path),
+    let files = runtime.prompt_files(project).ok()?;
+    let why = match files.resolve(&file) {
+        Ok(path) if !path.is_there() => return None,
+        Ok(path) if path.closed().is_none() => return Some(path),
+        Ok(path) => {
+            let target = path.real().to_string_lossy();
+            format!(
+                "a rule keeps {target} from the model; put the text into a file that no rule \
+                 is about, or change the rule in haft.yaml"
+            )
+        }
         Err(Error::NotAllowed { .. }) => {
-            let root = root.to_string_lossy();
-            let why = format!("it is a link that leads out of {root}");
-            warnings.push(left_out(&file, &why));
-            None
+            let project = scope::real(project).unwrap_or_else(|| project.to_owned());
+            let target = scope::real(&file).unwrap_or_else(|| file.clone());
+            if target.starts_with(&project) {
+                "it leads to a place for keys or for haft's own files, which no model gets to \
+                 see; put the text itself into the file"
+                    .to_owned()
+            } else {
+                let project = project.to_string_lossy();
+                format!(
+                    "it is a link that leads out of {project}; put the text itself into the \
+                     file, or link to a file in that folder"
+                )
+            }
         }
-        Err(error) => {
-            warnings.push(left_out(&file, &error.to_string()));
-            None
-        }
-    }
+        Err(error) => error.to_string(),
+    };
+    warnings.push(left_out(&file, &why));
+    None
 }
 
 fn left_out(file: &Path, why: &str) -> String {
@@ -168,22 +215,4 @@ async fn beginning(path: &FilePath, most: usize) -> Result<(Vec<u8>, u64), Error
         Ok((bytes, content.stat.size))
     })
     .await
-}
-
-/// Files below a folder, to read.
-fn reading(folder: &Path, reading: Reading) -> Result<Scope, Error> {
-    Scope::disk(Places {
-        work_dir: folder.to_owned(),
-        roots: Vec::new(),
-        readable: Vec::new(),
-        home: None,
-        git_configs: Vec::new(),
-        own: Vec::new(),
-        protect: Vec::new(),
-        temp: None,
-        rules: FileRules {
-            reading,
-            writing: Writing::Nothing,
-        },
-    })
 }

@@ -10,11 +10,10 @@ mod tool;
 pub(crate) use tool::SKILL;
 
 use haft::ops::backend::{Kind, Local, Through};
-use haft::ops::scope::{FileRules, Places, Reading, Writing};
 use haft::ops::text::decode::{decode, visible};
 use haft::ops::text::sniff;
 use haft::ops::{Access, Backend, Error, FilePath, Scope, read};
-use haft::{Duplicate, Runtime};
+use haft::{Duplicate, PromptFiles, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -110,8 +109,13 @@ pub struct Skills {
 impl Skills {
     /// Finds the skills in folders. Of two with one name the first counts. What is
     /// wrong with a skill is a warning that names its file, and the others are there.
-    pub async fn load(folders: &[SkillFolder]) -> (Self, Vec<String>) {
-        let mut finding = Finding::default();
+    /// What the session keeps from models is no skill.
+    pub async fn load(runtime: &Runtime, folders: &[SkillFolder]) -> (Self, Vec<String>) {
+        let mut finding = Finding {
+            runtime,
+            skills: Vec::new(),
+            warnings: Vec::new(),
+        };
         for folder in folders {
             finding.look_in(folder).await;
         }
@@ -166,21 +170,21 @@ impl Skills {
 }
 
 /// Skills that were found so far.
-#[derive(Default)]
-struct Finding {
+struct Finding<'a> {
+    runtime: &'a Runtime,
     skills: Vec<Skill>,
     warnings: Vec<String>,
 }
 
-impl Finding {
+impl Finding<'_> {
     fn warn(&mut self, path: &Path, why: impl std::fmt::Display) {
         let path = visible(&path.to_string_lossy());
         self.warnings.push(format!("{path}: {why}"));
     }
 
     async fn look_in(&mut self, folder: &SkillFolder) {
-        let scope = match reading(&folder.root) {
-            Ok(scope) => scope,
+        let files = match self.runtime.prompt_files(&folder.root) {
+            Ok(files) => files,
             Err(error) => {
                 if folder.is_named {
                     self.warn(
@@ -197,12 +201,12 @@ impl Finding {
             true => Path::new("."),
             false => &folder.below,
         };
-        let top = match scope.resolve(&below.to_string_lossy(), Access::Read) {
+        let top = match files.resolve(below) {
             Ok(top) if is_root || top.is_there() => top,
             Ok(_) => return,
             Err(error) => return self.warn(&folder.path(), said(&error)),
         };
-        if self.one(&scope, &top).await {
+        if self.one(&files, &top).await {
             return;
         }
         let entries = match Local::new().list(&top).await {
@@ -218,8 +222,8 @@ impl Finding {
                 continue;
             }
             let path = top.real().join(&entry.name);
-            match scope.resolve_as(&path.to_string_lossy(), &path, Access::Read) {
-                Ok(found) => drop(self.one(&scope, &found).await),
+            match files.resolve(&path) {
+                Ok(found) => drop(self.one(&files, &found).await),
                 Err(error) => self.warn(&path, said(&error)),
             }
             if self.skills.len() >= MOST {
@@ -232,11 +236,18 @@ impl Finding {
     }
 
     /// Takes in the skill in a folder; whether it is one, be it good or bad.
-    async fn one(&mut self, scope: &Scope, folder: &FilePath) -> bool {
+    async fn one(&mut self, files: &PromptFiles, folder: &FilePath) -> bool {
         let file = folder.real().join(FILE);
-        let path = match scope.resolve_as(&file.to_string_lossy(), &file, Access::Read) {
-            Ok(path) if path.is_there() => path,
-            Ok(_) => return false,
+        let path = match files.resolve(&file) {
+            Ok(path) if !path.is_there() => return false,
+            Ok(path) if path.closed().is_none() => path,
+            Ok(_) => {
+                self.warn(
+                    &file,
+                    "left out: a rule keeps it from the model; haft.yaml has the rules",
+                );
+                return true;
+            }
             Err(error) => {
                 self.warn(&file, said(&error));
                 return true;
@@ -257,7 +268,7 @@ impl Finding {
                     description: front.description,
                     folder: folder.real().to_owned(),
                     at: folder.clone(),
-                    scope: scope.clone(),
+                    scope: files.scope().clone(),
                 }),
             },
         }
@@ -281,7 +292,9 @@ fn said(error: &Error) -> String {
 
 fn why(error: &Error) -> String {
     match error {
-        Error::NotAllowed { .. } => "a link in it leads out of the folder".to_owned(),
+        Error::NotAllowed { .. } => {
+            "a link in it leads out of the folder, or to a secret place".to_owned()
+        }
         Error::NotRegular { kind, .. } => format!("it is a {kind}"),
         Error::TooLarge { size, limit, .. } => {
             format!("it has {size} bytes, and at most {limit} are read")
@@ -289,22 +302,4 @@ fn why(error: &Error) -> String {
         Error::NotFound { .. } => "it is not there".to_owned(),
         error => visible(&error.to_string()),
     }
-}
-
-/// The files in a folder, to read and not to leave.
-fn reading(folder: &Path) -> Result<Scope, Error> {
-    Scope::disk(Places {
-        work_dir: folder.to_owned(),
-        roots: Vec::new(),
-        readable: Vec::new(),
-        home: None,
-        git_configs: Vec::new(),
-        own: Vec::new(),
-        protect: Vec::new(),
-        temp: None,
-        rules: FileRules {
-            reading: Reading::Roots,
-            writing: Writing::Nothing,
-        },
-    })
 }

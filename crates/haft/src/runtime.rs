@@ -22,6 +22,7 @@ pub use approve::{Answer, Approve, Approver, Explained, Question};
 pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
 pub use changes::Changes;
+pub use closing::PromptFiles;
 pub use files::{Backing, Disk, Naming};
 pub use form::{Filled, Form};
 pub use held::{HeldFiles, Mark};

@@ -70,6 +70,17 @@ pub enum Resource {
     Channel(String),
 }
 
+impl Resource {
+    /// A file of which a part is changed. It is read as well as written: the reply tells
+    /// what is in it, even if the text to replace is not found.
+    #[must_use]
+    pub fn edited(path: &str) -> Vec<Self> {
+        [crate::Access::Write, crate::Access::Read]
+            .map(|access| Self::Path(path.to_owned(), access))
+            .into()
+    }
+}
+
 /// A tool with typed arguments.
 ///
 /// The doc comment on `Args` is the description a model reads, those on its

@@ -142,16 +142,8 @@ fn expand(scope: &Scope, given: &str) -> PathBuf {
     }
     let path = bare(given);
     let printed = unescaped(path);
-    if !printed.is_empty() {
-        let is_there = |path: &str| {
-            let found = scope.resolve_as(given, Path::new(path), Access::Unlink);
-            found.is_ok_and(|path| path.is_there())
-        };
-        if !is_there(path)
-            && let Some(meant) = printed.into_iter().find(|name| is_there(name))
-        {
-            return PathBuf::from(meant);
-        }
+    if let Some(meant) = known_by(scope, path, &printed) {
+        return meant;
     }
     match (path.strip_prefix('~'), scope.home()) {
         (Some(""), Some(home)) => home.to_owned(),
@@ -160,6 +152,41 @@ fn expand(scope: &Scope, given: &str) -> PathBuf {
         }
         _ => Path::new(path).to_owned(),
     }
+}
+
+/// What is meant by a path that may be written as it was printed: what is there by such
+/// a name, or something in a folder that is.
+fn known_by(scope: &Scope, path: &str, printed: &[String]) -> Option<PathBuf> {
+    if printed.is_empty() {
+        return None;
+    }
+    let is_there = |path: &Path| {
+        let name = path.to_string_lossy();
+        let found = scope
+            .resolve_as(&name, path, Access::Unlink)
+            .or_else(|_| scope.resolve_as(&name, path, Access::Read));
+        found.is_ok_and(|path| path.is_there())
+    };
+    let written = Path::new(path);
+    let parts = written.components().count();
+    for new in 0..parts {
+        let above = |path: &Path| path.ancestors().nth(new).map(Path::to_owned);
+        if is_there(&above(written)?) {
+            return None;
+        }
+        for name in printed {
+            let Some(known) = above(Path::new(name)).filter(|known| is_there(known)) else {
+                continue;
+            };
+            // What is not there yet is to be called as it is written.
+            let rest: PathBuf = written.components().skip(parts - new).collect();
+            return Some(match new {
+                0 => known,
+                _ => known.join(rest),
+            });
+        }
+    }
+    None
 }
 
 /// What a path may mean that is written in the form in which names with control

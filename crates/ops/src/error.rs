@@ -27,6 +27,8 @@ pub enum Error {
     Protected {
         /// The path as it was given.
         path: String,
+        /// Why, where that is not plain from the path, and what to do about it.
+        reason: Option<String>,
     },
     /// The folder that paths start from is not where it was when it was opened: what
     /// is done below it would be done elsewhere than its name says.

@@ -16,7 +16,7 @@ mod tests;
 mod unfinished;
 mod walk;
 
-pub(crate) use obeyed::{in_folder, is_control};
+pub(crate) use obeyed::{Control, control_of, in_folder};
 pub(crate) use register::{Register, Running, Since};
 pub(crate) use same::{Sought, same_files, with_other_names};
 pub(crate) use unfinished::commands_left;
@@ -71,16 +71,16 @@ fn names(folder: &Path) -> Vec<std::fs::DirEntry> {
     list(folder).unwrap_or_default()
 }
 
-/// The text of a small regular file.
-pub(crate) fn small_text(path: &Path) -> Option<String> {
-    text(path, 4096)
-}
-
-/// The first bytes of a regular file as text.
-fn text(path: &Path, most: u64) -> Option<String> {
+/// What a small regular file holds, without the ends of lines behind it: where a pointer
+/// leads. Names need not be text.
+fn pointer(path: &Path) -> Option<Vec<u8>> {
+    // More than the longest path.
     let mut bytes = Vec::new();
-    open(path)?.take(most).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    open(path)?.take(16 << 10).read_to_end(&mut bytes).ok()?;
+    while let Some(b'\n' | b'\r') = bytes.last() {
+        bytes.pop();
+    }
+    Some(bytes)
 }
 
 /// Opens a regular file. A FIFO or a device of that name would wait or go on for ever,

@@ -39,5 +39,30 @@ pub fn refusal_of_name(host: &str) -> Option<&'static str> {
     }
 }
 
+/// Endings of names that only a private network gives out.
+const PRIVATE: [&str; 9] = [
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intranet",
+    "lan",
+    "local",
+    "localdomain",
+    "private",
+];
+
+/// Whether a name belongs to a private network by its form: it has one part, or ends as
+/// no name of the open internet does.
+#[must_use]
+pub fn is_private_name(host: &str) -> bool {
+    let host = entry::canonical(host);
+    let ends_in = |ending: &&str| {
+        let before = host.strip_suffix(*ending);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    !host.contains('.') || PRIVATE.iter().any(ends_in)
+}
+
 #[cfg(test)]
 mod tests;

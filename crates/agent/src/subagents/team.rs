@@ -247,7 +247,7 @@ async fn from_spec(
     warnings: &mut Vec<String>,
 ) -> Member {
     let folders: Vec<_> = spec.skills.iter().map(SkillFolder::named).collect();
-    let (skills, bad) = Skills::load(&folders).await;
+    let (skills, bad) = Skills::load(runtime, &folders).await;
     let name = shown(&spec.name);
     warnings.extend(
         bad.into_iter()

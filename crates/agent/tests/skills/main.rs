@@ -12,6 +12,11 @@ mod skills;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+/// A session without rules, in a folder that has nothing to do with the test.
+pub(crate) fn runtime() -> haft::Runtime {
+    haft::Runtime::builder().dir("/").build().unwrap()
+}
+
 /// A folder with files.
 pub(crate) struct Bed {
     folder: tempfile::TempDir,

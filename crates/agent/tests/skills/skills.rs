@@ -1,6 +1,6 @@
 //! Skills.
 
-use crate::Bed;
+use crate::{Bed, runtime};
 use haft::Runtime;
 use haft_agent::{SkillFolder, Skills};
 use serde_json::json;
@@ -11,7 +11,7 @@ fn skill(name: &str, body: &str) -> String {
 }
 
 async fn loaded(bed: &Bed) -> (Skills, Vec<String>) {
-    Skills::load(&[SkillFolder::named(bed.path("skills"))]).await
+    Skills::load(&runtime(), &[SkillFolder::named(bed.path("skills"))]).await
 }
 
 fn names(skills: &Skills) -> Vec<&str> {
@@ -100,7 +100,7 @@ async fn a_folder_may_be_one_and_the_first_of_a_name_counts() {
         SkillFolder::usual(bed.path("not there")),
         SkillFolder::named(bed.path("missing")),
     ];
-    let (skills, warnings) = Skills::load(&folders).await;
+    let (skills, warnings) = Skills::load(&runtime(), &folders).await;
     assert_eq!(names(&skills), ["same", "other"]);
     assert_eq!(skills.list()[0].folder, bed.path("one"));
     assert_eq!(warnings.len(), 2, "{warnings:?}");
@@ -197,7 +197,7 @@ async fn nothing_outside_of_a_skill_is_read_through_it() {
         .file("skills/two/SKILL.md", skill("two", "Not yours."))
         .file("secret", "top secret");
     let folders = [SkillFolder::within(bed.path(""), "skills")];
-    let (skills, warnings) = Skills::load(&folders).await;
+    let (skills, warnings) = Skills::load(&runtime(), &folders).await;
     assert_eq!(warnings, Vec::<String>::new());
     let runtime = Runtime::builder().dir(bed.path("")).build().unwrap();
     skills.add_to(&runtime).unwrap();
@@ -249,15 +249,22 @@ async fn a_folder_of_a_project_that_leads_out_of_it() {
     let outside = Bed::new();
     outside.file("skills/evil/SKILL.md", skill("evil", "From outside."));
     bed.link(".agents/skills", outside.path("skills"));
-    let (skills, warnings) =
-        Skills::load(&[SkillFolder::within(bed.path(""), ".agents/skills")]).await;
+    let (skills, warnings) = Skills::load(
+        &runtime(),
+        &[SkillFolder::within(bed.path(""), ".agents/skills")],
+    )
+    .await;
     assert!(skills.is_empty());
     assert_eq!(warnings.len(), 1);
     assert!(
         warnings[0].contains(".agents/skills: left out: a link in it leads out"),
         "{warnings:?}"
     );
-    let none = Skills::load(&[SkillFolder::within(bed.path(""), "nothing/skills")]).await;
+    let none = Skills::load(
+        &runtime(),
+        &[SkillFolder::within(bed.path(""), "nothing/skills")],
+    )
+    .await;
     assert!(none.0.is_empty() && none.1.is_empty());
 }
 
@@ -291,7 +298,40 @@ async fn much_of_everything_is_cut() {
             skill(&format!("s{n}"), "x"),
         );
     }
-    let (skills, warnings) = Skills::load(&[SkillFolder::named(bed.path("lots"))]).await;
+    let (skills, warnings) = Skills::load(&runtime, &[SkillFolder::named(bed.path("lots"))]).await;
     assert_eq!(skills.list().len(), 200);
     assert!(warnings[0].contains("more than 200 skills"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn what_a_rule_keeps_from_all_tools_is_no_skill() {
+    let bed = Bed::new();
+    bed.file("secrets/SKILL.md", skill("hidden", "Text."))
+        .link("skills/one/SKILL.md", "../../secrets/SKILL.md")
+        .file("skills/two/SKILL.md", skill("two", "Text."));
+    let mut draft = haft::Draft::new(
+        haft::Verdict::Deny,
+        "*",
+        haft::Place {
+            file: "haft.yaml".to_owned(),
+            line: 1,
+        },
+    );
+    draft.path = Some("secrets/**".to_owned());
+    let rules = vec![haft::Rule::new(draft).unwrap()];
+    let runtime = Runtime::builder()
+        .dir(bed.path(""))
+        .policy(haft::Policy::new(vec![haft::RuleFile {
+            whose: haft::Whose::Person,
+            rules,
+        }]))
+        .build()
+        .unwrap();
+    let folders = [SkillFolder::within(bed.path(""), "skills")];
+    let (skills, warnings) = Skills::load(&runtime, &folders).await;
+    assert_eq!(names(&skills), ["two"]);
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("a rule keeps it from the model"),
+        "{warnings:?}"
+    );
 }

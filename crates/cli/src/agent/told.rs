@@ -63,13 +63,13 @@ impl Told {
 
 /// Gathers it, and gives the session the tool that skills need.
 pub(super) async fn told(settings: &Settings, model: &model::Model, runtime: &Runtime) -> Told {
-    let (skills, warnings) = Skills::load(&folders(settings, model)).await;
+    let (skills, warnings) = Skills::load(runtime, &folders(settings, model)).await;
     note(settings, &warnings);
     if let Err(error) = skills.add_to(runtime) {
         note(settings, &[error.to_string()]);
     }
     let config = settings.folders.config.as_deref();
-    let wanted = instructions(&settings.work_dir, config).await;
+    let wanted = instructions(runtime, &settings.work_dir, config).await;
     note(settings, &wanted.warnings);
     let now = haft::ops::text::moment::to_seconds(SystemTime::now());
     Told {

@@ -124,21 +124,39 @@ impl PathRules {
         let is_about = |rule: &&Rule| {
             is_about_reading(rule) && (rule.tool() == "*" || Some(rule.tool()) == tool)
         };
-        // A tree of its own begins elsewhere than the machine's.
+        // Commands are on the disk. A tree of its own begins elsewhere than the machine's.
         let mut bases = bases;
         if !scope.is_on_disk() {
             bases.retain(|base| base == scope.work_dir() || base.parent().is_some());
         }
+        let rules = Self::without_calls(policy.kept(is_about), Asks::Open, bases, scope);
+        let denies = |rule: &Rule| rule.verdict() == Verdict::Deny;
+        let any = rules.files.iter().flatten().any(denies);
+        any.then_some(rules)
+    }
+
+    /// What closes files to a prompt that they would become part of without any call.
+    /// Only rules about the paths of all tools count, as for commands. Nobody is asked,
+    /// so that a rule that asks closes.
+    pub(crate) fn prompt(policy: &Policy, bases: Vec<PathBuf>, scope: Scope) -> Option<Self> {
+        let is_about = |rule: &&Rule| is_about_reading(rule) && rule.tool() == "*";
+        let asks = Asks::Close(Vec::new());
+        let rules = Self::without_calls(policy.kept(is_about), asks, bases, scope);
+        let closes = |rule: &Rule| rule.verdict() != Verdict::Allow;
+        let any = rules.files.iter().flatten().any(closes);
+        any.then_some(rules)
+    }
+
+    /// For paths that no call names.
+    fn without_calls(files: Vec<Vec<Rule>>, asks: Asks, bases: Vec<PathBuf>, scope: Scope) -> Self {
         let rules = Self {
-            files: policy.kept(is_about),
+            files,
             bases,
-            asks: Asks::Open,
+            asks,
             scope: Some(scope.clone()),
             aliases: Vec::new(),
         };
-        let denies = |rule: &Rule| rule.verdict() == Verdict::Deny;
-        let any = rules.files.iter().flatten().any(denies);
-        any.then(|| rules.with_aliases(&scope))
+        rules.with_aliases(&scope)
     }
 
     fn with_aliases(mut self, scope: &Scope) -> Self {

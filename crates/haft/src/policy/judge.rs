@@ -185,6 +185,7 @@ impl Policy {
             .into_iter()
             .map(|thing| self.part(act, thing))
             .collect();
+        let parts = without_lesser_reads(parts);
         let verdict = parts
             .iter()
             .map(|part| part.verdict)
@@ -287,6 +288,26 @@ impl From<Subject> for Thing {
             unreadable: None,
         }
     }
+}
+
+/// Drops the reading of a file that is also written, unless the rules are stricter about
+/// reading it.
+fn without_lesser_reads(mut parts: Vec<Part>) -> Vec<Part> {
+    let written: Vec<(String, Verdict)> = parts
+        .iter()
+        .filter_map(|part| match &part.subject {
+            Subject::Path(path, Access::Write) => Some((path.clone(), part.verdict)),
+            _ => None,
+        })
+        .collect();
+    parts.retain(|part| {
+        let Subject::Path(read, Access::Read) = &part.subject else {
+            return true;
+        };
+        let mut written = written.iter();
+        !written.any(|(path, verdict)| path == read && *verdict >= part.verdict)
+    });
+    parts
 }
 
 /// The parts of a command line.

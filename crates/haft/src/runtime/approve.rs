@@ -154,6 +154,20 @@ impl Approval {
     }
 }
 
+/// What a call touches, for a person: a file that is changed is named once.
+fn shown(resources: &[Resource]) -> Vec<Resource> {
+    let is_written = |read: &String| {
+        let written =
+            |one: &Resource| matches!(one, Resource::Path(path, Access::Write) if path == read);
+        resources.iter().any(written)
+    };
+    let is_shown = |resource: &&Resource| match resource {
+        Resource::Path(path, Access::Read) => !is_written(path),
+        _ => true,
+    };
+    resources.iter().filter(is_shown).cloned().collect()
+}
+
 /// A yes.
 pub(super) enum Yes {
     /// To the call as it is.
@@ -221,7 +235,7 @@ impl Runtime {
                     call_id: call.id.clone(),
                     tool: call.tool.clone(),
                     arguments: arguments.clone(),
-                    resources: resources.to_vec(),
+                    resources: shown(resources),
                     judgement,
                     suggestion,
                     confirm: None,

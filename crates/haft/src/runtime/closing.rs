@@ -5,9 +5,9 @@ use crate::external::plugin::Programs;
 use crate::policy::{PathRules, lexical};
 use crate::{Effect, Place, Policy};
 use haft_ops::exec::Surroundings;
-use haft_ops::scope::Closing;
-use haft_ops::{FilePath, Scope};
-use std::path::PathBuf;
+use haft_ops::scope::{Closing, FileRules, Places, Reading, Writing};
+use haft_ops::{Access, FilePath, Scope};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What is known of a path.
@@ -63,6 +63,16 @@ impl Session {
         path.judged_by(Arc::new(rules), named)
     }
 
+    /// The rules about files that become part of a prompt without any call.
+    fn prompt_rules(&self) -> Option<Arc<dyn Closing>> {
+        let policy = self.approval.policy();
+        let rules = PathRules::prompt(&policy, self.rule_bases(), self.scope.clone())?;
+        Some(match self.approval.approve {
+            Approve::Auto => Arc::new(rules.with_all_approved()),
+            _ => Arc::new(rules),
+        })
+    }
+
     fn command_rules(&self, tool: Option<&str>) -> Option<PathRules> {
         let policy = self.approval.policy();
         if !policy.has_paths() {
@@ -96,6 +106,90 @@ impl Runtime {
     #[must_use]
     pub fn shown_from(&self, folder: FilePath) -> FilePath {
         self.session.judged("", folder, Known::Found)
+    }
+
+    /// The files in and below a folder as far as they may become part of a prompt
+    /// without any call. Links out of the folder are not followed. Secret places and
+    /// haft's own folders are closed in every mode, unless the folder lies in one of
+    /// haft's own; so is what the rules deny to all tools, or ask about.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn prompt_files(&self, folder: &Path) -> haft_ops::Result<PromptFiles> {
+        let session = &self.session;
+        let places = &session.origin.ground.places;
+        let real = haft_ops::scope::real(folder).unwrap_or_else(|| folder.to_owned());
+        let is_elsewhere = |own: &&PathBuf| {
+            let own = haft_ops::scope::real(own);
+            own.is_none_or(|own| !real.starts_with(own))
+        };
+        let scope = Scope::disk(Places {
+            work_dir: folder.to_owned(),
+            roots: Vec::new(),
+            readable: Vec::new(),
+            home: places.home.clone(),
+            git_configs: Vec::new(),
+            own: places.own.iter().filter(is_elsewhere).cloned().collect(),
+            protect: Vec::new(),
+            temp: None,
+            rules: FileRules {
+                reading: Reading::Roots,
+                writing: Writing::Nothing,
+            },
+        })?;
+        Ok(PromptFiles {
+            scope,
+            rules: session.prompt_rules(),
+        })
+    }
+
+    /// A file of the session that is to become part of a prompt without any call. If the
+    /// rules keep it from that, [`FilePath::closed`] says so.
+    #[must_use]
+    pub fn for_prompt(&self, path: FilePath) -> FilePath {
+        let named = path.place().to_owned();
+        match self.session.prompt_rules() {
+            Some(rules) => path.judged_by(rules, named),
+            None => path,
+        }
+    }
+
+    /// The person's home folder, if the session knows it.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.session.origin.ground.places.home.as_deref()
+    }
+}
+
+/// The files below a folder that may become part of a prompt.
+#[derive(Debug, Clone)]
+pub struct PromptFiles {
+    scope: Scope,
+    rules: Option<Arc<dyn Closing>>,
+}
+
+impl PromptFiles {
+    /// A file by its path from the folder, or an absolute path in it. What the rules
+    /// close is [`FilePath::closed`].
+    ///
+    /// # Errors
+    /// As [`Scope::resolve`].
+    pub fn resolve(&self, file: &Path) -> haft_ops::Result<FilePath> {
+        let given = file.to_string_lossy();
+        let path = self.scope.resolve_as(&given, file, Access::Read)?;
+        Ok(match &self.rules {
+            Some(rules) => {
+                let named = lexical(&self.scope.work_dir().join(file));
+                path.judged_by(Arc::clone(rules), named)
+            }
+            None => path,
+        })
+    }
+
+    /// Where files may be.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 }
 

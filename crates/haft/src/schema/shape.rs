@@ -28,7 +28,7 @@ pub enum Fit {
     Good,
     /// It is not, for these reasons.
     Bad(Vec<String>),
-    /// Nobody knows: the check would take too long.
+    /// Nobody knows: the check would take too long. It is not to be relied on.
     Unchecked,
 }
 

@@ -37,10 +37,10 @@ pub(super) fn misfit(result: &Value, shape: Option<&Shape>) -> Option<String> {
     match shape?.check(structured) {
         Fit::Good => None,
         Fit::Bad(problems) => Some(problems.join("; ")),
-        Fit::Unchecked => {
-            tracing::warn!("a result of an MCP server is too large to be checked by its schema");
-            None
-        }
+        Fit::Unchecked => Some(
+            "it is too large to be checked against the tool's outputSchema; ask for less at a time"
+                .to_owned(),
+        ),
     }
 }
 
@@ -146,6 +146,22 @@ mod tests {
             "one\ntwo\n[audio of type audio/wav, 3 bytes, is left out]\n[a://b]\ninside\n[a://c: application/pdf, 3 bytes, is left out]\n[n a://d: about]\n{\"type\":\"new\",\"x\":1}"
         );
         assert_eq!(reply.details()["structured"]["a"], 1);
+    }
+
+    #[test]
+    fn a_structured_result_that_cannot_be_checked_is_a_misfit() {
+        let fields: Map<String, Value> = (0..1_000)
+            .map(|n| (format!("field_{n}"), json!({ "type": "string" })))
+            .collect();
+        let schema = json!({ "type": "object", "properties": fields });
+        let shape = Shape::new("t", &schema).unwrap();
+        let of = |many: usize| {
+            let result = json!({ "structuredContent": { "more": vec![Value::Null; many] } });
+            misfit(&result, Some(&shape))
+        };
+        assert_eq!(of(10), None);
+        let why = of(50_000).unwrap();
+        assert!(why.contains("too large to be checked"), "{why}");
     }
 
     #[test]

@@ -68,15 +68,29 @@ pub(super) fn allowed(url: &Url, own: &Url) -> Result<(), &'static str> {
         "http" => return Err("it is not encrypted"),
         _ => return Err("it is not an https address"),
     }
-    let refused = match &host {
-        Host::Domain(name) => guard::refusal_of_name(name),
-        Host::Ipv4(address) => guard::refusal(IpAddr::from(*address)),
-        Host::Ipv6(address) => guard::refusal(IpAddr::from(*address)),
+    let is_private = match &host {
+        Host::Domain(name) => {
+            guard::refusal_of_name(name).is_some()
+                || guard::is_private_name(name) && !is_neighbour(name, own)
+        }
+        Host::Ipv4(address) => guard::refusal(IpAddr::from(*address)).is_some(),
+        Host::Ipv6(address) => guard::refusal(IpAddr::from(*address)).is_some(),
     };
-    if refused.is_some() && own.host() != Some(host) {
+    if is_private && own.host() != Some(host) {
         return Err("it is in a private network, on another host than the server");
     }
     Ok(())
+}
+
+/// Whether a name lies in the same domain of a private network as the server that the
+/// person named: `login.team.internal` beside `mcp.team.internal`.
+fn is_neighbour(name: &str, own: &Url) -> bool {
+    let Some(Host::Domain(own)) = own.host() else {
+        return false;
+    };
+    let domain = |name: &str| name.split_once('.').map(|(_, domain)| domain.to_owned());
+    let (own, name) = (domain(own), domain(name));
+    own == name && own.is_some_and(|domain| domain.contains('.') && domain != "home.arpa")
 }
 
 fn is_loopback(host: &Host<&str>) -> bool {
@@ -132,6 +146,12 @@ mod tests {
             ("http://localhost:2/authorize", "http://localhost:1/mcp"),
             ("http://[::1]:2/authorize", "http://[::1]:1/mcp"),
             ("https://10.1.2.3:2/authorize", "https://10.1.2.3/mcp"),
+            ("https://intranet/authorize", "https://intranet/mcp"),
+            ("https://x.internal:2/authorize", "https://x.internal/mcp"),
+            (
+                "https://login.team.internal/",
+                "https://mcp.team.internal/mcp",
+            ),
         ] {
             assert_eq!(offered(address, own), Ok(()), "{address} of {own}");
         }
@@ -175,6 +195,14 @@ mod tests {
             ("https://192.168.1.1/reboot", OUTSIDE),
             ("https://169.254.169.254/latest", OUTSIDE),
             ("https://metadata.google.internal/", OUTSIDE),
+            ("https://intranet/", OUTSIDE),
+            ("https://x.internal/", OUTSIDE),
+            ("https://printer.local/", OUTSIDE),
+            ("https://PRINTER.local./", OUTSIDE),
+            ("https://login.team.internal/", OUTSIDE),
+            ("https://y.internal/", "https://x.internal/mcp"),
+            ("https://other/", "https://intranet/mcp"),
+            ("https://printer.home.arpa/", "https://nas.home.arpa/mcp"),
             ("http://localhost.:2/", "http://localhost:1/mcp"),
             ("http://localhost.evil.example/", "http://localhost:1/mcp"),
             ("http://127.0.0.1.evil.example/", "http://127.0.0.1:1/mcp"),

@@ -1,14 +1,45 @@
 //! What a configuration of git says about other files that git obeys.
 
-use super::{kind, real, text};
+use super::{kind, open, real};
 use rustix::fs::FileType;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// More than any configuration has.
-const LONGEST: u64 = 1 << 20;
+/// No ordinary configuration is longer. The rest of a longer one is not read, so it could
+/// name anything.
+const LONGEST: u64 = 16 << 20;
 
 /// As deep as git follows includes.
 const DEEPEST: usize = 10;
+
+/// No ordinary list of users is longer.
+const USERS: u64 = 4 << 20;
+
+/// A file with one of these sections is taken for a configuration of git.
+const SECTIONS: [&[u8]; 20] = [
+    b"alias",
+    b"branch",
+    b"core",
+    b"credential",
+    b"diff",
+    b"extensions",
+    b"fetch",
+    b"filter",
+    b"gc",
+    b"http",
+    b"include",
+    b"includeif",
+    b"merge",
+    b"pack",
+    b"push",
+    b"receive",
+    b"remote",
+    b"submodule",
+    b"url",
+    b"user",
+];
 
 /// Files and folders that a configuration makes git obey.
 #[derive(Debug, Default)]
@@ -16,10 +47,12 @@ pub(super) struct Named {
     /// Other configurations, whether they are there or not.
     pub(super) includes: Vec<PathBuf>,
     /// Folders of hooks as they are written: those that are relative begin at the
-    /// work tree.
+    /// work tree or, for hooks that receive something, at the git folder.
     pub(super) hooks: Vec<PathBuf>,
     /// Work trees as they are written: those that are relative begin at the git folder.
     pub(super) trees: Vec<PathBuf>,
+    /// Whether one of them is too long to be read, so that it may name anything.
+    pub(super) is_cut: bool,
 }
 
 impl Named {
@@ -39,22 +72,27 @@ impl Named {
         if depth > DEEPEST {
             return;
         }
-        let Some(text) = text(file, LONGEST) else {
+        let Some((bytes, is_cut)) = beginning(file, LONGEST) else {
             return;
         };
-        for (section, key, value) in settings(&text) {
-            match (section.as_str(), key.as_str()) {
-                ("core", "hookspath") => self.hooks.push(expanded(&value, home)),
-                ("core", "worktree") => self.trees.push(PathBuf::from(value)),
-                ("include" | "includeif", "path") => {
-                    let path = expanded(&value, home);
+        self.is_cut |= is_cut;
+        for setting in settings(&bytes) {
+            let value = || expanded(&setting.value, home);
+            match (setting.section.as_slice(), setting.key.as_slice()) {
+                (b"core", b"hookspath") => self.hooks.extend(value()),
+                (b"core", b"worktree") => {
+                    self.trees.push(OsStr::from_bytes(&setting.value).into());
+                }
+                (b"include" | b"includeif", b"path") => {
                     // Beside the file that a link leads to as well as beside the link:
                     // git takes the name it was given.
                     let folder = file.parent().unwrap_or(Path::new("/"));
-                    let path = folder.join(path);
-                    if !self.includes.contains(&path) {
-                        self.includes.push(path.clone());
-                        self.read_at(&path, home, depth + 1);
+                    for path in value() {
+                        let path = folder.join(path);
+                        if !self.includes.contains(&path) {
+                            self.includes.push(path.clone());
+                            self.read_at(&path, home, depth + 1);
+                        }
                     }
                 }
                 _ => {}
@@ -63,123 +101,263 @@ impl Named {
     }
 }
 
-/// `~/` is the home folder; `~other/` stays as it is, and leads out of any tree.
-fn expanded(value: &str, home: Option<&Path>) -> PathBuf {
-    match (value.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ if value == "~" => home.unwrap_or(Path::new("~")).to_owned(),
-        _ => PathBuf::from(value),
+/// Whether the content of a file looks like a configuration of git. If it cannot be read,
+/// it might be one.
+pub(super) fn is_configuration(file: &Path) -> bool {
+    let Some((bytes, is_cut)) = beginning(file, LONGEST) else {
+        return true;
+    };
+    let mut parser = Parser::new(&bytes);
+    while parser.next().is_some() {}
+    is_cut || parser.is_known
+}
+
+/// The first bytes of a regular file, and whether there are more.
+fn beginning(path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    let mut rest = open(path)?.take(most + 1);
+    rest.read_to_end(&mut bytes).ok()?;
+    let is_cut = bytes.len() as u64 > most;
+    Some((bytes, is_cut))
+}
+
+/// The files that a path in a configuration may stand for: `~/` is the home folder,
+/// `~other/` is that of another user, and git ignores `:(optional)` in front of it.
+fn expanded(value: &[u8], home: Option<&Path>) -> Vec<PathBuf> {
+    let value = value.strip_prefix(b":(optional)").unwrap_or(value);
+    let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+    let Some(rest) = value.strip_prefix(b"~") else {
+        return vec![path(value)];
+    };
+    let end = rest.iter().position(|byte| *byte == b'/');
+    let (user, below) = rest
+        .split_at_checked(end.unwrap_or(rest.len()))
+        .unwrap_or((rest, b""));
+    let below = path(below.strip_prefix(b"/").unwrap_or(below));
+    let homes = match user {
+        b"" => home.map(Path::to_owned).into_iter().collect(),
+        user => homes_of(user),
+    };
+    match homes.is_empty() {
+        true => vec![path(value)],
+        false => homes.iter().map(|home| home.join(&below)).collect(),
     }
 }
 
-/// The section (without what it is about), the key and the value of each line; the
-/// first two in lower case.
-fn settings(text: &str) -> Vec<(String, String, String)> {
-    let mut found = Vec::new();
-    let mut section = String::new();
-    let mut lines = text.trim_start_matches('\u{feff}').lines();
-    while let Some(line) = lines.next() {
-        let mut line = line.trim();
-        if let Some(rest) = line.strip_prefix('[') {
-            let (name, rest) = header(rest);
-            section = name;
-            line = rest.trim();
-        }
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let mut raw = value.to_owned();
-        while goes_on(&raw) {
-            raw.pop();
-            let Some(next) = lines.next() else {
-                break;
-            };
-            raw.push_str(next);
-        }
-        let key = key.trim().to_ascii_lowercase();
-        found.push((section.clone(), key, unquoted(raw.trim())));
-    }
-    found
-}
-
-/// `core`, `includeIf "gitdir:x"` or `include.x`, and what follows the bracket.
-fn header(rest: &str) -> (String, &str) {
-    let mut quoted = false;
-    let mut escaped = false;
-    let mut end = rest.len();
-    for (at, c) in rest.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            ']' if !quoted => {
-                end = at;
-                break;
+/// The home folder of a user according to the list of users. A user who is not in there
+/// may be known to another service, and is assumed to have the usual one.
+fn homes_of(user: &[u8]) -> Vec<PathBuf> {
+    let mut homes = Vec::new();
+    if let Some((list, _)) = beginning(Path::new("/etc/passwd"), USERS) {
+        for line in list.split(|byte| *byte == b'\n') {
+            let mut fields = line.split(|byte| *byte == b':');
+            if fields.next() == Some(user)
+                && let Some(home) = fields.nth(4)
+            {
+                homes.push(OsStr::from_bytes(home).into());
             }
-            _ => {}
         }
     }
-    let (inside, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
-    let name = inside
-        .split(['"', ' ', '\t', '.'])
-        .next()
-        .unwrap_or_default();
-    let after = after.strip_prefix(']').unwrap_or_default();
-    (name.trim().to_ascii_lowercase(), after)
+    if homes.is_empty() {
+        homes.push(Path::new("/home").join(OsStr::from_bytes(user)));
+    }
+    homes
 }
 
-/// Whether a value goes on in the next line: it ends in a backslash that is neither
-/// escaped nor part of a comment.
-fn goes_on(raw: &str) -> bool {
-    let mut quoted = false;
-    let mut chars = raw.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => quoted = !quoted,
-            '#' | ';' if !quoted => return false,
-            '\\' if chars.next().is_none() => return true,
-            _ => {}
+/// A line of a configuration.
+#[derive(Debug, PartialEq, Eq)]
+struct Setting {
+    /// In lower case, without the subsection.
+    section: Vec<u8>,
+    /// In lower case.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+fn settings(bytes: &[u8]) -> Vec<Setting> {
+    Parser::new(bytes).collect()
+}
+
+/// Reads byte by byte, as git does. git stops at a mistake; this continues on the next
+/// line, because protecting too much is better than protecting too little.
+struct Parser<'a> {
+    rest: &'a [u8],
+    section: Vec<u8>,
+    /// Whether a section was there that git knows.
+    is_known: bool,
+}
+
+/// git's idea of a blank. Form feeds and vertical tabs are not included.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn is_of_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
+impl<'a> Parser<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes),
+            section: Vec::new(),
+            is_known: false,
         }
     }
-    false
-}
 
-/// A value without its quotes, escapes and comment.
-fn unquoted(raw: &str) -> String {
-    let mut value = String::new();
-    let mut quoted = false;
-    let mut kept = 0;
-    let mut chars = raw.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => quoted = !quoted,
-            '#' | ';' if !quoted => break,
-            '\\' => match chars.next() {
-                Some('n') => value.push('\n'),
-                Some('t') => value.push('\t'),
-                Some('b') => drop(value.pop()),
-                Some(other) => value.push(other),
-                None => {}
-            },
-            c => value.push(c),
+    /// The next byte; a line may end as on Windows, and the last one ends as well.
+    fn byte(&mut self) -> u8 {
+        if let Some(rest) = self.rest.strip_prefix(b"\r\n") {
+            self.rest = rest;
+            return b'\n';
         }
-        // Space before a comment is no part of the value.
-        if quoted || !c.is_whitespace() {
+        match self.rest.split_first() {
+            Some((byte, rest)) => {
+                self.rest = rest;
+                *byte
+            }
+            None => b'\n',
+        }
+    }
+
+    fn skip_line(&mut self) {
+        while !self.rest.is_empty() && self.byte() != b'\n' {}
+    }
+
+    /// Reads what follows `[`: the name of a section, and its subsection in quotes.
+    fn header(&mut self) {
+        self.section.clear();
+        let mut is_name = true;
+        loop {
+            match self.byte() {
+                b']' => break,
+                b'\n' => return,
+                b'"' => {
+                    if !self.quoted() {
+                        return;
+                    }
+                }
+                byte if is_of_key(byte) && is_name => {
+                    self.section.push(byte.to_ascii_lowercase());
+                }
+                _ => is_name = false,
+            }
+        }
+        self.is_known |= SECTIONS.contains(&self.section.as_slice());
+    }
+
+    /// Skips a subsection; whether it ended on its line.
+    fn quoted(&mut self) -> bool {
+        loop {
+            let byte = match self.byte() {
+                b'"' => return true,
+                b'\\' => self.byte(),
+                byte => byte,
+            };
+            if byte == b'\n' {
+                return false;
+            }
+        }
+    }
+
+    /// A value without its quotes, escapes and comment.
+    fn value(&mut self) -> Vec<u8> {
+        let mut value = Vec::new();
+        let (mut is_quoted, mut is_comment) = (false, false);
+        // The length without blanks at the end.
+        let mut kept = 0;
+        loop {
+            let byte = self.byte();
+            match byte {
+                b'\n' => break,
+                _ if is_comment => continue,
+                b'#' | b';' if !is_quoted => {
+                    is_comment = true;
+                    continue;
+                }
+                b'"' => {
+                    is_quoted = !is_quoted;
+                    continue;
+                }
+                b'\\' => match self.byte() {
+                    b'\n' => continue,
+                    b'n' => value.push(b'\n'),
+                    b't' => value.push(b'\t'),
+                    b'b' => value.push(0x08),
+                    other => value.push(other),
+                },
+                blank if is_blank(blank) && !is_quoted => {
+                    if !value.is_empty() {
+                        value.push(blank);
+                    }
+                    continue;
+                }
+                other => value.push(other),
+            }
             kept = value.len();
         }
+        value.truncate(kept);
+        value
     }
-    value.truncate(kept);
-    value
+}
+
+impl Iterator for Parser<'_> {
+    type Item = Setting;
+
+    fn next(&mut self) -> Option<Setting> {
+        while !self.rest.is_empty() {
+            match self.byte() {
+                blank if is_blank(blank) => {}
+                b'#' | b';' => self.skip_line(),
+                b'[' => self.header(),
+                first if first.is_ascii_alphabetic() => {
+                    let mut key = vec![first.to_ascii_lowercase()];
+                    let mut byte = self.byte();
+                    while is_of_key(byte) {
+                        key.push(byte.to_ascii_lowercase());
+                        byte = self.byte();
+                    }
+                    while matches!(byte, b' ' | b'\t') {
+                        byte = self.byte();
+                    }
+                    let value = match byte {
+                        b'\n' => Vec::new(),
+                        b'=' => self.value(),
+                        _ => {
+                            self.skip_line();
+                            continue;
+                        }
+                    };
+                    return Some(Setting {
+                        section: self.section.clone(),
+                        key,
+                        value,
+                    });
+                }
+                _ => self.skip_line(),
+            }
+        }
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn value_of(text: &str) -> Vec<String> {
+    fn value_of(text: &[u8]) -> Vec<String> {
+        let shown = |setting: Setting| {
+            [
+                setting.section.as_slice(),
+                b".",
+                &setting.key,
+                b"=",
+                &setting.value,
+            ]
+            .concat()
+        };
         let all = settings(text).into_iter();
-        all.map(|(section, key, value)| format!("{section}.{key}={value}"))
+        all.map(|setting| shown(setting).escape_ascii().to_string())
             .collect()
     }
 
@@ -194,23 +372,53 @@ mod tests {
                 "includeif.path=y",
             ),
             ("[core]\nhookspath = a\\\nb", "core.hookspath=ab"),
+            ("[core]\nhookspath = a\\\r\nb", "core.hookspath=ab"),
             (
                 "\u{feff}[core]\nhookspath = \"a\\\\b\"",
-                "core.hookspath=a\\b",
+                "core.hookspath=a\\\\b",
             ),
             ("[core]\r\nhookspath = x\r\n", "core.hookspath=x"),
+            // Two sections on a line.
+            ("[a][core]hooksPath = gh", "core.hookspath=gh"),
+            // A form feed is not a blank, before a key or in a value.
+            (
+                "[core]\nhooksPath =\x0c gh\x0b",
+                "core.hookspath=\\x0c gh\\x0b",
+            ),
+            ("[core]\n\x0chooksPath = gh\npager = x", "core.pager=x"),
+            ("[core]\nhooksPath = \"a \" ", "core.hookspath=a "),
         ] {
-            assert_eq!(value_of(text), [wanted], "{text:?}");
+            assert_eq!(value_of(text.as_bytes()), [wanted], "{text:?}");
         }
+        assert_eq!(
+            value_of(b"[core]\nhooksPath = gh-\xe9"),
+            ["core.hookspath=gh-\\xe9"]
+        );
         // A comment ends with its line, whatever it ends in.
         assert_eq!(
-            value_of("[user] name = a # note \\\n[include]\npath = x"),
+            value_of(b"[user] name = a # note \\\n[include]\npath = x"),
             ["user.name=a", "include.path=x"]
         );
         assert_eq!(
-            value_of("[user] name = \"a # \\\nb\" ; \\\n[include] path = x"),
+            value_of(b"[user] name = \"a # \\\nb\" ; \\\n[include] path = x"),
             ["user.name=a # b", "include.path=x"]
         );
-        assert_eq!(value_of("# [core]\n; x = y\n\n"), [""; 0]);
+        assert_eq!(value_of(b"# [core]\n; x = y\n\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_begins_at_the_home_of_whom_it_names() {
+        let home = Some(Path::new("/h"));
+        let of = |value: &[u8]| expanded(value, home);
+        assert_eq!(of(b"~/a"), [Path::new("/h/a")]);
+        assert_eq!(of(b"~"), [Path::new("/h")]);
+        assert_eq!(of(b"~root/a/b"), [Path::new("/root/a/b")]);
+        assert_eq!(
+            of(b"~nobody-has-this/a"),
+            [Path::new("/home/nobody-has-this/a")]
+        );
+        assert_eq!(of(b"a/~b"), [Path::new("a/~b")]);
+        assert_eq!(of(b":(optional)a"), [Path::new("a")]);
+        assert_eq!(expanded(b"~/a", None), [Path::new("~/a")]);
     }
 }

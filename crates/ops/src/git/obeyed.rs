@@ -1,8 +1,8 @@
 //! The files and folders that git obeys, of one repository.
 
-use super::config::Named;
-use super::shape::{Shape, is_hook_name};
-use super::{CONTROL, UNFINISHED, is, kind, list, real, small_text};
+use super::config::{Named, is_configuration};
+use super::shape::Shape;
+use super::{CONTROL, UNFINISHED, is, kind, list, pointer, real};
 use rustix::fs::{CWD, FileType, readlinkat};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -54,15 +54,16 @@ pub(super) fn behind(dot_git: &Path) -> Vec<PathBuf> {
         }
         Some(_) => {
             // Of a link to a pointer, the pointer's own folder counts.
-            let pointer = real(dot_git);
-            let folder = pointer.parent().unwrap_or(folder);
-            let Some(text) = small_text(&pointer) else {
+            let file = real(dot_git);
+            let folder = file.parent().unwrap_or(folder);
+            let Some(text) = pointer(&file) else {
                 return Vec::new();
             };
-            let Some(target) = text.strip_prefix("gitdir:") else {
+            let Some(target) = text.strip_prefix(b"gitdir:") else {
                 return Vec::new();
             };
-            real(&folder.join(target.trim()))
+            let target = target.strip_prefix(b" ").unwrap_or(target);
+            real(&folder.join(OsStr::from_bytes(target)))
         }
         None => return Vec::new(),
     };
@@ -72,8 +73,8 @@ pub(super) fn behind(dot_git: &Path) -> Vec<PathBuf> {
 
 /// The folder that a git folder shares with others.
 pub(super) fn common(git: &Path) -> Option<PathBuf> {
-    let text = small_text(&git.join("commondir"))?;
-    let shared = real(&git.join(text.trim()));
+    let text = pointer(&git.join("commondir"))?;
+    let shared = real(&git.join(OsStr::from_bytes(&text)));
     (shared != git).then_some(shared)
 }
 
@@ -92,8 +93,19 @@ pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Ve
     for name in ["config", "config.worktree"] {
         named.read(&git.join(name), home);
     }
-    found.extend(named.files());
-    found.extend(hook_folders(&named, git, trees));
+    let places: Vec<PathBuf> = trees.iter().cloned().chain([git.to_owned()]).collect();
+    found.extend(told(&named, &places));
+    found
+}
+
+/// The files that configurations make git obey in these work trees and git folders. A
+/// configuration that is too long to be read may name any file in there.
+fn told(named: &Named, places: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = named.files().collect();
+    found.extend(hook_folders(named, places));
+    if named.is_cut {
+        found.extend_from_slice(places);
+    }
     found
 }
 
@@ -134,11 +146,11 @@ pub(super) fn with_configured(git: &Path, trees: &[PathBuf], home: Option<&Path>
 }
 
 /// The configurations of the person as far as they lie below a root, and what they and
-/// that of the machine make git obey in these work trees. `more` are those that the
-/// environment names.
+/// that of the machine make git obey in these work trees and git folders. `more` are
+/// those that the environment names.
 pub(super) fn of_the_person(
     root: &Path,
-    trees: &[PathBuf],
+    places: &[PathBuf],
     home: Option<&Path>,
     more: &[PathBuf],
 ) -> Vec<PathBuf> {
@@ -153,30 +165,28 @@ pub(super) fn of_the_person(
     }
     let mut found: Vec<PathBuf> = configs.iter().flat_map(|file| led_through(file)).collect();
     found.retain(|file| file.starts_with(root));
-    found.extend(named.files());
-    found.extend(hook_folders(&named, Path::new("/"), trees));
+    found.extend(told(&named, places));
     found
 }
 
-fn hook_folders(named: &Named, git: &Path, trees: &[PathBuf]) -> Vec<PathBuf> {
-    let bare = [git.to_owned()];
-    let bases = if trees.is_empty() { &bare } else { trees };
+/// The folders of hooks. A relative one begins where git runs the hook: in the work tree,
+/// or in the git folder when something is received.
+fn hook_folders(named: &Named, places: &[PathBuf]) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for hooks in &named.hooks {
+        match hooks.is_absolute() {
+            true => folders.push(hooks.clone()),
+            false => folders.extend(places.iter().map(|place| place.join(hooks))),
+        }
+    }
     let mut found = Vec::new();
-    for folder in named
-        .hooks
-        .iter()
-        .flat_map(|hooks| bases.iter().map(move |base| base.join(hooks)))
-    {
+    for folder in folders {
         let real = real(&folder);
         // `/dev/null` switches hooks off.
         if kind(&real).is_some_and(|kind| kind != FileType::Directory) {
             continue;
         }
-        if trees
-            .iter()
-            .chain(&bare)
-            .any(|base| base.starts_with(&real))
-        {
+        if places.iter().any(|place| place.starts_with(&real)) {
             // Not everything can be protected; what git would run can.
             found.extend(HOOKS.iter().map(|hook| real.join(hook)));
         } else {
@@ -204,51 +214,82 @@ fn linked(hooks: &Path) -> Vec<PathBuf> {
 pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let dot_git = folder.join(".git");
     let trees = [folder.to_owned()];
-    let mut found: Vec<PathBuf> = behind(&dot_git)
+    let gits = behind(&dot_git);
+    let mut found: Vec<PathBuf> = gits
         .iter()
         .flat_map(|git| controls(git, &trees, home))
         .collect();
     if Shape::of(folder).is_repository() {
         found.extend(controls(folder, &[], home));
     }
-    found.extend(of_the_person(folder, &trees, home, &[]));
+    let places = [gits, trees.into()].concat();
+    found.extend(of_the_person(folder, &places, home, &[]));
     if kind(&dot_git) != Some(FileType::Directory) {
         found.push(dot_git);
     }
     found
 }
 
-/// Whether a write to a path could make git obey it. In any folder, in any case: git
-/// on a file system that ignores case would take `.GIT` too. A file named `.git`
-/// points to a repository, so nobody may write one. In which order the files of a
-/// repository come to be makes no difference.
-pub(crate) fn is_control(path: &Path) -> bool {
+/// The kind of folder in which git would obey a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// In a folder named `.git`, or such a file itself.
+    Named,
+    /// In another folder that looks like a repository.
+    Alike(PathBuf),
+}
+
+/// Whether a write to a path could make git obey it, and in which folder. In any folder,
+/// in any case: git on a file system that ignores case would take `.GIT` too. A file
+/// named `.git` points to a repository, so nobody may write one. In which order the files
+/// of a repository come to be makes no difference.
+pub(crate) fn control_of(path: &Path) -> Option<Control> {
     let parts: Vec<&OsStr> = path.iter().collect();
     if parts.last().is_some_and(|last| is(last, ".git")) {
-        return true;
+        return Some(Control::Named);
     }
-    parts.iter().enumerate().skip(1).any(|(at, part)| {
+    parts.iter().enumerate().skip(1).find_map(|(at, part)| {
         let above = parts.get(..at).unwrap_or_default();
         let below = parts.get(at + 1..).unwrap_or_default();
+        let folder: PathBuf = above.iter().collect();
         let is_control = CONTROL.iter().any(|name| is(part, name));
-        if is_control || UNFINISHED.iter().any(|name| is(part, name)) {
-            let named = above.last().is_some_and(|folder| is(folder, ".git"));
-            // `.git/modules/NAME/hooks` and `.git/worktrees/NAME/gitdir`.
-            let inner = above.iter().zip(above.iter().skip(1)).any(|(git, kind)| {
-                is(git, ".git") && (is(kind, "modules") || is(kind, "worktrees"))
-            });
-            return named || inner || {
-                let shape = Shape::of(&above.iter().collect::<PathBuf>());
-                let obeyed = match below {
-                    [] => !is(part, "hooks"),
-                    [hook] => is(part, "hooks") && is_hook_name(hook),
-                    _ => false,
-                };
-                shape.is_repository() || shape.has_part() && is_control && obeyed
-            };
+        if !is_control && !UNFINISHED.iter().any(|name| is(part, name)) {
+            return completes(&folder, part).then_some(Control::Alike(folder));
         }
-        completes(&above.iter().collect::<PathBuf>(), part)
+        let named = above.last().is_some_and(|folder| is(folder, ".git"));
+        // `.git/modules/NAME/hooks` and `.git/worktrees/NAME/gitdir`.
+        let inner = above
+            .iter()
+            .zip(above.iter().skip(1))
+            .any(|(git, kind)| is(git, ".git") && (is(kind, "modules") || is(kind, "worktrees")));
+        if named || inner {
+            return Some(Control::Named);
+        }
+        let shape = Shape::of(&folder);
+        let is_alike = shape.is_repository()
+            || shape.has_part() && is_control && would_obey(&folder, part, below);
+        is_alike.then_some(Control::Alike(folder))
     })
+}
+
+/// Whether git would obey a file of that name if the rest of a repository were there. A
+/// `config` that exists and does not look like git's belongs to the project and may be
+/// changed: the rest of a repository cannot be added while it is there.
+fn would_obey(folder: &Path, part: &OsStr, below: &[&OsStr]) -> bool {
+    match below {
+        [] if is(part, "config") || is(part, "config.worktree") => {
+            let file = folder.join(part);
+            kind(&file).is_none() || is_configuration(&file)
+        }
+        [] => !is(part, "hooks"),
+        [hook] => is(part, "hooks") && is_hook(hook),
+        _ => false,
+    }
+}
+
+/// Whether git runs something of that name in a folder of hooks.
+pub(super) fn is_hook(name: &OsStr) -> bool {
+    HOOKS.iter().any(|hook| is(name, hook))
 }
 
 /// Whether something new of that name makes a folder a repository that has something

@@ -182,14 +182,15 @@ impl Register {
         let lasting = |since: Since| since != Since::Command;
         let gits = known.gits.iter().filter(|(_, git)| lasting(git.since));
         let mut found: Vec<PathBuf> = Vec::new();
-        let mut trees = Vec::new();
+        let mut places = Vec::new();
         for (path, git) in gits {
             let of_it: Vec<PathBuf> = git.trees.iter().cloned().collect();
             let of_it = with_configured(path, &of_it, home);
             found.extend(controls(path, &of_it, home));
-            trees.extend(of_it);
+            places.extend(of_it);
+            places.push(path.clone());
         }
-        found.extend(of_the_person(&self.root, &trees, home, &known.configs));
+        found.extend(of_the_person(&self.root, &places, home, &known.configs));
         let closed = known.closed.iter().filter(|(_, since)| lasting(**since));
         found.extend(closed.map(|(path, _)| path.clone()));
         let pointers = known.pointers.iter();

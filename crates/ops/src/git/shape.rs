@@ -1,8 +1,11 @@
 //! Whether a folder is a repository, by the names in it.
 //!
 //! git asks for `HEAD`, `objects` and `refs`. Here less is enough: a command can
-//! move `HEAD` away, or all three, have `config` written, and move them back.
+//! move `HEAD` away, or all three, have `config` written, and move them back. Names that
+//! other projects have too count only with what git alone puts into such files.
 
+use super::config::is_configuration;
+use super::obeyed::is_hook;
 use super::{is, kind, list};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
@@ -23,6 +26,8 @@ pub(super) struct Shape {
     pub(super) common: bool,
     /// A file `config` or `config.worktree`.
     pub(super) config: bool,
+    /// One of them looks like a configuration of git. Only checked where it matters.
+    pub(super) git_config: bool,
     /// Something named `hooks` that could hold hooks.
     pub(super) hooks: bool,
     /// A hook that git would run.
@@ -70,7 +75,7 @@ impl Shape {
                 }
             }
         }
-        shape.look_for_hook(folder);
+        shape.look_closer(folder);
         shape
     }
 
@@ -96,8 +101,22 @@ impl Shape {
         }
     }
 
-    /// Looks into `hooks` where that decides something.
-    pub(super) fn look_for_hook(&mut self, folder: &Path) {
+    /// Looks into `hooks` and `config` where that decides something.
+    pub(super) fn look_closer(&mut self, folder: &Path) {
+        self.look_for_hooks(folder);
+        if is_log(folder) {
+            // It always has `HEAD` and `refs`, which does not make it a repository.
+            self.refs = false;
+        }
+        if self.config && !self.head && (self.objects || self.refs || self.trimmings) {
+            self.git_config = ["config", "config.worktree"]
+                .map(|name| folder.join(name))
+                .iter()
+                .any(|file| kind(file).is_some() && is_configuration(file));
+        }
+    }
+
+    fn look_for_hooks(&mut self, folder: &Path) {
         if self.hooks {
             let Some(hooks) = list(&folder.join("hooks")) else {
                 // Whatever is in there.
@@ -107,7 +126,7 @@ impl Shape {
             for hook in hooks {
                 let name = hook.file_name();
                 let is_file = hook.file_type().is_ok_and(|kind| !kind.is_dir());
-                self.hook |= is_file && is_hook_name(&name);
+                self.hook |= is_file && is_hook(&name);
                 self.trimmings |= is_file && is_sample(&name);
             }
         }
@@ -117,8 +136,9 @@ impl Shape {
     pub(super) fn is_repository(self) -> bool {
         let rest = self.objects || self.refs;
         self.head && (rest || self.common || self.config || self.hooks)
-            || rest && (self.config || self.hook)
-            || self.config && self.trimmings
+            || rest && (self.git_config || self.hook)
+            || self.objects && self.refs && self.config
+            || self.git_config && self.trimmings
     }
 
     /// Whether any part of a repository is there.
@@ -181,8 +201,8 @@ fn is_head(name: &OsStr) -> bool {
             .is_some_and(|next| !next.is_ascii_alphanumeric())
 }
 
-/// Whether git could run something of that name in a folder of hooks: hooks have no
-/// dot in their names, the samples and the sources of other programs do.
-pub(super) fn is_hook_name(name: &OsStr) -> bool {
-    !name.as_encoded_bytes().contains(&b'.')
+/// Whether a folder holds the reflogs of a repository.
+fn is_log(folder: &Path) -> bool {
+    let is_named = folder.file_name().is_some_and(|name| is(name, "logs"));
+    is_named && folder.parent().is_some_and(is_whole)
 }

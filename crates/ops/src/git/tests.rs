@@ -159,7 +159,7 @@ fn a_repository_is_known_without_the_parts_that_git_asks_for() {
     // Somebody who looks for the first time finds it by any of the rest.
     let config = yard.path("work/srv/config");
     assert!(yard.guarded().contains(&config));
-    assert!(is_control(&config));
+    assert!(control_of(&config).is_some());
     fs::remove_dir(yard.path("work/srv/info")).unwrap();
     assert!(yard.guarded().contains(&config));
     fs::remove_file(yard.path("work/srv/description")).unwrap();
@@ -239,4 +239,115 @@ fn a_pointer_that_is_turned_elsewhere_is_named_again() {
     assert_eq!(register.look(Since::Command).new, [yard.path("work/f")]);
     yard.file("work/x/.git", "gitdir: ../f\n");
     assert_eq!(register.look(Since::Command).new, [pointer]);
+}
+
+#[test]
+fn a_configuration_names_what_git_would_find() {
+    use std::os::unix::ffi::OsStrExt;
+    let yard = Yard::new();
+    let of = |config: &[u8], at: &[u8]| {
+        fs::create_dir_all(yard.path("work/.git")).unwrap();
+        fs::write(yard.path("work/.git/config"), config).unwrap();
+        let path = yard.path("work").join(OsStr::from_bytes(at));
+        let guarded = yard.guarded();
+        assert!(
+            guarded.contains(&path),
+            "{}: {guarded:#?}",
+            config.escape_ascii()
+        );
+    };
+    yard.repository("work/.git");
+    of(b"[a][core]hooksPath = gh\n", b"gh");
+    of(b"[core]\n hooksPath = gh-\xe9\n", b"gh-\xe9");
+    of(b"[include]\n path = ../inc-\xe9\n", b".git/../inc-\xe9");
+    of(b"[core]\n hooksPath =\x0c gh\n", b"\x0c gh");
+    // Hooks that receive something begin in the git folder.
+    of(b"[core]\n hooksPath = gh\n", b"gh");
+    of(b"[core]\n hooksPath = gh\n", b".git/gh");
+    yard.file("home/.gitconfig", "[core]\n hooksPath = of-home\n");
+    of(b"", b".git/of-home");
+    // Beyond a megabyte too, and all of the repository beyond what is read.
+    let mut long = b"[x]\n".to_vec();
+    long.extend(b"# pad\n".repeat(200_000));
+    long.extend(b"[core]\n hooksPath = gh\n");
+    of(&long, b"gh");
+    let file = fs::File::options()
+        .write(true)
+        .open(yard.path("work/.git/config"))
+        .unwrap();
+    file.set_len(17 << 20).unwrap();
+    let guarded = yard.guarded();
+    for at in ["work", "work/.git"] {
+        assert!(guarded.contains(&yard.path(at)), "{guarded:#?}");
+    }
+    // A pointer need not be text either.
+    fs::remove_dir_all(yard.path("work/.git")).unwrap();
+    let name = OsStr::from_bytes(b"store-\xe9");
+    fs::create_dir_all(yard.path("work").join(name)).unwrap();
+    fs::write(yard.path("work/.git"), b"gitdir: store-\xe9\n").unwrap();
+    let config = yard.path("work").join(name).join("config");
+    assert!(yard.guarded().contains(&config));
+}
+
+#[test]
+fn the_log_of_a_repository_is_none() {
+    let yard = Yard::new();
+    yard.repository("work/.git");
+    yard.file("work/.git/logs/HEAD", "");
+    yard.file("work/.git/logs/refs/heads/main", "");
+    let logs = yard.path("work/.git/logs");
+    let guarded = yard.guarded();
+    assert!(
+        !guarded.iter().any(|path| path.starts_with(&logs)),
+        "{guarded:#?}"
+    );
+    // Nothing is added to it that git would obey.
+    assert!(control_of(&logs.join("config")).is_some());
+    yard.file("work/.git/logs/config", "[core]\n");
+    assert!(yard.guarded().contains(&logs.join("hooks")));
+}
+
+#[test]
+fn folders_of_other_projects_are_no_repositories() {
+    let yard = Yard::new();
+    for (path, text) in [
+        ("game/config", "x"),
+        ("game/info/a", ""),
+        ("game/description", ""),
+        ("app/config", "[site]\nname = x\n"),
+        ("app/refs/useRef.ts", ""),
+        ("app/hooks/useThing", ""),
+        ("obj/config", ""),
+        ("obj/objects/cube", ""),
+        ("obj/hooks/useAuth", ""),
+    ] {
+        yard.file(&format!("work/{path}"), text);
+    }
+    let guarded = yard.guarded();
+    for at in ["game", "app", "obj"] {
+        let folder = yard.path("work").join(at);
+        assert!(
+            !guarded.iter().any(|path| path.starts_with(&folder)),
+            "{guarded:#?}"
+        );
+        let config = folder.join("config");
+        assert_eq!(control_of(&config), None, "{at}");
+        assert_eq!(control_of(&folder.join("hooks/useOther")), None, "{at}");
+    }
+    // Nobody makes repositories of them piece by piece.
+    for path in [
+        "app/HEAD",
+        "app/objects/x",
+        "obj/refs/x",
+        "app/hooks/update",
+    ] {
+        let path = yard.path("work").join(path);
+        assert!(control_of(&path).is_some(), "{}", path.display());
+    }
+    yard.file("work/app/config", "[core]\nhooksPath = x\n");
+    assert!(yard.guarded().contains(&yard.path("work/app/config")));
+    // What git reads at a place like this is told apart by what it says.
+    let config = yard.path("work/app/config");
+    let wanted = Control::Alike(yard.path("work/app"));
+    assert_eq!(control_of(&config), Some(wanted));
 }

@@ -87,7 +87,7 @@ pub(super) fn visit(folder: &Path) -> Option<Visit> {
             }
         }
     }
-    shape.look_for_hook(folder);
+    shape.look_closer(folder);
     visit.is_repository = shape.is_repository();
     if folder.ends_with("objects") && folder.parent().is_some_and(is_whole) {
         let is_kept = |path: &PathBuf| path.file_name().is_some_and(holds_objects);

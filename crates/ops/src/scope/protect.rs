@@ -78,12 +78,32 @@ impl Protect {
     pub(super) fn covers(&self, real: &Path) -> bool {
         !self.detached
             && (self.entries.iter().any(|entry| real.starts_with(entry))
-                || git::is_control(real)
+                || git::control_of(real).is_some()
                 || self
                     .registers
                     .iter()
                     .any(|register| register.covers(real, self.home.as_deref()))
                 || self.covers_by_identity(real))
+    }
+
+    /// Explains why a path is protected that does not show it: its folder looks like a
+    /// git repository.
+    pub(super) fn why(given: &str, real: &Path) -> Option<String> {
+        let Some(git::Control::Alike(folder)) = git::control_of(real) else {
+            return None;
+        };
+        // As the caller names it.
+        let below = real.strip_prefix(&folder).ok()?.to_str()?;
+        let folder = match given.strip_suffix(below).map(|at| at.trim_end_matches('/')) {
+            Some("" | ".") => "the work folder".to_owned(),
+            Some(named) => format!("the folder {named}"),
+            None => "its folder".to_owned(),
+        };
+        Some(format!(
+            "{folder} looks like a git repository to haft, because of the names in it (such as \
+             HEAD, objects, refs, hooks or config), and git would obey this file; if it is not a \
+             repository, rename one of them, or make this change yourself"
+        ))
     }
 
     /// On a file system that ignores case, `.GIT` is `.git`: names differ but

@@ -215,8 +215,10 @@ impl Guard {
         let in_temp = |path: &&PathBuf| self.temp.as_ref().is_some_and(|temp| temp.contains(path));
         let named = || aliases.iter().filter(|path| !in_temp(path)).chain([&real]);
         if writes && named().any(|path| self.protect.covers(path)) {
+            let reason = named().find_map(|path| Protect::why(given, path));
             return Err(Error::Protected {
                 path: given.to_owned(),
+                reason,
             });
         }
         if !writes

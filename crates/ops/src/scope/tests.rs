@@ -582,6 +582,23 @@ fn a_repository_is_known_by_any_of_its_parts() {
             );
         }
     }
+    // The refusal says why, and what to do about it.
+    let reason = |path: &str| {
+        let yard = yard();
+        put(&yard, "b/refs/x", "");
+        put(&yard, ".git/HEAD", "");
+        match scope(&yard, Mode::Workspace).resolve(path, Access::Write) {
+            Err(Error::Protected { reason, .. }) => reason,
+            other => panic!("{path}: {other:?}"),
+        }
+    };
+    let said = reason("b/config").unwrap();
+    assert!(
+        said.starts_with("the folder b looks like a git repository")
+            && said.contains("rename one of them"),
+        "{said}"
+    );
+    assert_eq!(reason(".git/config"), None);
     // What other projects have.
     let yard = yard();
     for path in [

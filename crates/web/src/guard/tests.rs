@@ -1,4 +1,4 @@
-use super::{Entries, Entry, range, refusal, refusal_of_name};
+use super::{Entries, Entry, is_private_name, range, refusal, refusal_of_name};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
@@ -169,6 +169,30 @@ fn names_that_need_no_asking() {
     }
     for name in ["localhost.example.org", "notlocalhost", "example.org"] {
         assert!(refusal_of_name(name).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn names_of_private_networks() {
+    for name in [
+        "intranet",
+        "Intranet.",
+        "x.internal",
+        "printer.LOCAL",
+        "nas.lan",
+        "a.b.corp",
+        "router.home.arpa",
+        "local",
+    ] {
+        assert!(is_private_name(name), "{name}");
+    }
+    for name in [
+        "example.org",
+        "internal.example.org",
+        "notlocal.example",
+        "mylan.net",
+    ] {
+        assert!(!is_private_name(name), "{name}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What would be decided about a call, without making it.
 
 use super::super::{Call, Runtime};
-use super::{interrupted, suggested};
+use super::{interrupted, shown, suggested};
 use crate::policy::{self, Act, Decision, Place};
 use crate::{Effect, Error, Judgement, Repair, Resource, Rule, Verdict};
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Runtime {
         let effect = entry.tool.effect();
         let mut checked = Vec::new();
         let mut paths = Vec::new();
-        for resource in &resources {
+        for resource in &shown(&resources) {
             let Resource::Path(given, _) = resource else {
                 continue;
             };

@@ -343,3 +343,97 @@ async fn what_is_hidden_from_commands_is_explained() {
     let read = crate::Call::new("read", json!({ "path": "a" }));
     assert!(runtime.explain(&read).unwrap().hidden.is_empty());
 }
+
+/// A rule about reading `secrets/**` with any tool.
+fn about_reading(verdict: Verdict) -> Policy {
+    let place = Place {
+        file: "haft.yaml".to_owned(),
+        line: 1,
+    };
+    let mut draft = Draft::new(verdict, "*", place);
+    draft.effect = Some(crate::Effect::Read);
+    draft.path = Some("secrets/**".to_owned());
+    Policy::new(vec![RuleFile {
+        whose: Whose::Person,
+        rules: vec![Rule::new(draft).unwrap()],
+    }])
+}
+
+#[tokio::test]
+async fn an_edit_shows_nothing_of_a_file_that_may_not_be_read() {
+    let edits = [
+        ("standard", "edit", "path", "old_text", "new_text", ""),
+        ("ah", "edit", "path", "old_string", "new_string", ""),
+        ("workspace", "edit", "path", "old_text", "new_text", ""),
+        (
+            "deepagents",
+            "edit_file",
+            "file_path",
+            "old_string",
+            "new_string",
+            "/",
+        ),
+    ];
+    for (toolset, tool, path, old, new, root) in edits {
+        let temp = folder(&["secrets/key", "open/key"]);
+        let policy = about_reading(Verdict::Deny);
+        let runtime = session(toolset, temp.path(), policy).build().unwrap();
+        // One that is nearly there, and one that is there.
+        for wanted in ["canary-78 secrets/key", CANARY] {
+            let at = format!("{root}secrets/key");
+            let reply = runtime
+                .call(tool, json!({ path: at, old: wanted, new: "x" }))
+                .await;
+            let text = format!("{} {:?}", reply.text(), reply.details);
+            assert!(reply.is_error(), "{toolset}: {text}");
+            assert!(!text.contains(CANARY), "{toolset}: {text}");
+            assert!(text.contains("haft.yaml:1"), "{toolset}: {text}");
+        }
+        let before = std::fs::read_to_string(temp.path().join("secrets/key")).unwrap();
+        assert!(before.contains(CANARY), "{toolset}");
+        let at = format!("{root}open/key");
+        let reply = runtime
+            .call(tool, json!({ path: at, old: CANARY, new: "x" }))
+            .await;
+        assert!(!reply.is_error(), "{toolset}: {}", reply.text());
+        // A rule that asks is answered once for reading and writing.
+        let policy = about_reading(Verdict::Ask);
+        let asking = session(toolset, temp.path(), policy);
+        let runtime = asking.approver(Arc::new(Yes)).build().unwrap();
+        let at = format!("{root}secrets/key");
+        let arguments = json!({ path: at, old: CANARY, new: "x" });
+        let refused = session(toolset, temp.path(), about_reading(Verdict::Ask));
+        let refused = refused.build().unwrap();
+        let reply = refused.call(tool, arguments.clone()).await;
+        assert!(reply.is_error(), "{toolset}: {}", reply.text());
+        let reply = runtime.call(tool, arguments).await;
+        assert!(!reply.is_error(), "{toolset}: {}", reply.text());
+    }
+}
+
+#[test]
+fn what_a_rule_keeps_from_all_tools_is_kept_from_prompts() {
+    use haft_ops::Access;
+    for (toolset, root) in [("standard", ""), ("workspace", ""), ("deepagents", "/")] {
+        let temp = folder(&["secrets/key", "asked/key", "open/key"]);
+        let policy = person(&["allow *", "deny * secrets/**", "ask * asked/**"]);
+        let closed = |approve: Approve, backing: Option<crate::Backing>| {
+            let mut builder = session(toolset, temp.path(), policy.clone()).approve(approve);
+            if let Some(backing) = backing {
+                builder = builder.backend(backing);
+            }
+            let runtime = builder.build().unwrap();
+            ["secrets/key", "asked/key", "open/key"].map(|file| {
+                let path = format!("{root}{file}");
+                let path = runtime.scope().resolve(&path, Access::Read).unwrap();
+                runtime.for_prompt(path).closed().is_some()
+            })
+        };
+        assert_eq!(closed(Approve::Ask, None), [true, true, false], "{toolset}");
+        assert_eq!(closed(Approve::Auto, None), [true, false, false]);
+        if toolset == "deepagents" {
+            let state = Some(crate::Backing::state());
+            assert_eq!(closed(Approve::Ask, state), [true, true, false]);
+        }
+    }
+}

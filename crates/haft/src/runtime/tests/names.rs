@@ -78,6 +78,20 @@ async fn what_a_listing_prints_can_be_read() {
     .await;
     assert!(temp.path().join(r"un\nknown").exists());
 
+    // A new file in a folder that has such a name, and the folder itself.
+    for path in [r"d\u{7}ir/new", r"d\u{7}ir/more/deep", r"./d\u{7}ir/o\nld"] {
+        let text = said(&standard, "write", json!({ "path": path, "content": "x" })).await;
+        assert!(text.contains("Successfully"), "{text}");
+    }
+    for name in ["d\x07ir/new", "d\x07ir/more/deep", "d\x07ir/o\\nld"] {
+        assert!(temp.path().join(name).exists(), "{name}");
+    }
+    assert!(!temp.path().join(r"d\u{7}ir").exists());
+    let text = said(&standard, "read", json!({ "path": r"d\u{7}ir/" })).await;
+    assert!(text.contains("directory"), "{text}");
+    let text = said(&standard, "ls", json!({ "path": r"d\u{7}ir/" })).await;
+    assert!(text.contains("new"), "{text}");
+
     let workspace = session("workspace", temp.path());
     let listed = said(&workspace, "list", json!({ "path": "." })).await;
     let listed: Value = serde_json::from_str(&listed).unwrap();

@@ -25,7 +25,7 @@ impl Tool for Edit {
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {
-        vec![Resource::Path(args.path.clone(), Access::Write)]
+        Resource::edited(&args.path)
     }
 
     fn guidance(&self) -> Option<&str> {

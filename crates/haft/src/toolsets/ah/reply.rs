@@ -38,6 +38,10 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
     let and = |next: &str| (what.clone(), next.to_owned());
     match error {
         E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
+        E::Protected {
+            reason: Some(reason),
+            ..
+        } => and(&sentence(reason)),
         E::Protected { .. } => and("It is never changed, whatever the mode."),
         E::NotFound { path, .. } if in_temp(path) => and(PRIVATE_TEMP),
         E::NotFound { similar, .. } if similar.is_empty() => {

@@ -27,7 +27,7 @@ impl Tool for EditFile {
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {
-        vec![Resource::Path(args.file_path.clone(), Access::Write)]
+        Resource::edited(&args.file_path)
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {

@@ -37,6 +37,10 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
     let what = error.to_string();
     let next = match error {
         E::NotAllowed { remedy, .. } => remedy.clone(),
+        E::Protected {
+            reason: Some(reason),
+            ..
+        } => reason.clone(),
         E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
         E::Misspelt { how, path } => {
             let root = "paths begin with /, which is the root of the workspace";

@@ -37,7 +37,7 @@ impl Tool for Edit {
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {
-        vec![Resource::Path(args.path.clone(), Access::Write)]
+        Resource::edited(&args.path)
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {

@@ -32,6 +32,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
     let what = error.to_string();
     let next = match error {
         E::NotAllowed { remedy, .. } => remedy.clone(),
+        E::Protected { reason: Some(reason), .. } => reason.clone(),
         E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
         E::NotFound { similar, .. } if similar.is_empty() => {
             "use list to see what is there".to_owned()
