@@ -222,6 +222,12 @@ pub enum Error {
         /// The name as it was given.
         id: String,
     },
+    /// The process runs on another machine, whose ports are not seen from here.
+    #[error("cannot wait for port {port}: the process runs on another machine")]
+    PortElsewhere {
+        /// The port.
+        port: u16,
+    },
     /// No channel has this name.
     #[error("channel not found: {name}")]
     UnknownChannel {

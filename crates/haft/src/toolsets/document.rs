@@ -15,6 +15,15 @@ pub(super) fn add(object: &mut Value, name: &str, value: impl Into<Value>) {
     }
 }
 
+/// Adds a hint, below the one that is there already.
+pub(super) fn add_hint(answer: &mut Value, hint: &str) {
+    let hint = match answer.get("hint").and_then(Value::as_str) {
+        Some(before) => format!("{before}\n{hint}"),
+        None => hint.to_owned(),
+    };
+    add(answer, "hint", hint);
+}
+
 /// A parameter that this use of a tool needs and that is not there.
 pub(super) fn missing(name: &str) -> Error {
     Error::Invalid(Invalid {

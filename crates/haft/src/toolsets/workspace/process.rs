@@ -105,6 +105,10 @@ impl Tool for Process {
                 let limit = cx.time_left(command::limit(args.timeout, WAIT, exec::LONGEST));
                 let waited = table.wait(&id, &until, limit, cx.cancel()).await?;
                 let mut answer = status::described(&waited.status, cx);
+                if waited.port_taken {
+                    let hint = "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it";
+                    reply::add_hint(&mut answer, hint);
+                }
                 let millis = u64::try_from(waited.waited.as_millis()).unwrap_or(u64::MAX);
                 reply::add(&mut answer, "met", waited.met == Met::Yes);
                 reply::add(&mut answer, "waited_ms", millis);

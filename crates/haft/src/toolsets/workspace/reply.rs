@@ -2,7 +2,7 @@
 //! `error` and what to do about it in `hint`.
 
 pub(super) use crate::toolsets::document::{
-    add, add_entries, add_left_out, broken_links, cut_note, exit_code, missing, plain,
+    add, add_entries, add_hint, add_left_out, broken_links, cut_note, exit_code, missing, plain,
 };
 
 use crate::toolsets::advice::cannot_start;
@@ -68,6 +68,9 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::UnknownChannel { known, .. } => format!("there are: {}", known.join(", ")),
         E::NotSent { uncertain: true, .. } => {
             "check whether it arrived before sending it again".to_owned()
+        }
+        E::PortElsewhere { .. } => {
+            "wait for a line of its output instead: until=log with a pattern".to_owned()
         }
         E::NoProcess { .. } => "use the action list to see which there are".to_owned(),
         E::CannotStart { refusal: Refusal::Missing, .. } => {
