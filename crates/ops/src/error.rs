@@ -331,6 +331,7 @@ fn misspelt(how: crate::scope::spelling::Misspelling) -> &'static str {
         M::Traversal => "a path that goes up",
         M::Home => "a path from a home folder",
         M::Drive => "a path from a drive",
+        M::CommandsOnly => "a path of a folder that only commands see",
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Scope {
     home: Option<PathBuf>,
     /// Other scopes that decide, each below a path of its own.
     mounts: Option<Arc<Mounts>>,
+    /// The folder of commands, where no path of a tree of several scopes leads.
+    commands_only: Option<PathBuf>,
 }
 
 impl Scope {
@@ -71,6 +73,7 @@ impl Scope {
             work_dir,
             home,
             mounts: None,
+            commands_only: None,
         })
     }
 
@@ -82,6 +85,7 @@ impl Scope {
             work_dir: PathBuf::from("/"),
             home: None,
             mounts: None,
+            commands_only: None,
         }
     }
 
@@ -94,6 +98,56 @@ impl Scope {
             mounts: Some(Arc::new(Mounts::new(points))),
             ..Self::detached()
         }
+    }
+
+    /// Says that commands run in the work folder. Where that is no part of a tree of
+    /// several scopes, a path that begins with it is not taken for one of the tree.
+    #[must_use]
+    pub fn with_commands(self) -> Self {
+        let mounts = self.mounts.as_ref();
+        let is_seen = mounts.is_none_or(|mounts| mounts.seen(&self.work_dir).is_some());
+        let folder = Some(self.work_dir.clone()).filter(|folder| folder != Path::new("/"));
+        Self {
+            commands_only: folder.filter(|_| !is_seen),
+            ..self
+        }
+    }
+
+    /// Whether a path names a folder that commands see and this tree does not have.
+    #[must_use]
+    pub fn is_for_commands_only(&self, path: &Path) -> bool {
+        let folder = self.commands_only.as_ref();
+        folder.is_some_and(|folder| links::lexical(path).starts_with(folder))
+    }
+
+    /// A path as a tree of several scopes has it, if it was written as commands write it:
+    /// from the real path of one of its folders.
+    #[must_use]
+    pub fn from_host(&self, path: &Path) -> Option<PathBuf> {
+        self.mounts.as_ref()?.from_host(path)
+    }
+
+    /// The work folder as paths of this scope name it.
+    #[must_use]
+    pub fn named_work_dir(&self) -> PathBuf {
+        match &self.mounts {
+            None => self.work_dir.clone(),
+            Some(mounts) => {
+                let seen = mounts.seen(&self.work_dir);
+                let seen = seen.unwrap_or_else(|| PathBuf::from("/"));
+                // Without a slash at the end.
+                seen.components().collect()
+            }
+        }
+    }
+
+    /// The parts of a tree of several scopes: the place of each, and its folder if it is
+    /// on the disk.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
+        self.mounts
+            .as_ref()
+            .map_or_else(Vec::new, |mounts| mounts.all())
     }
 
     /// Whether paths lead to this machine's disk and nowhere else.

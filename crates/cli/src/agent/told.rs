@@ -31,19 +31,24 @@ pub(super) async fn told(settings: &Settings, model: &model::Model, runtime: &Ru
     let config = settings.folders.config.as_deref();
     let wanted = instructions(&settings.work_dir, config).await;
     note(settings, &wanted.warnings);
+    let memory = haft_agent::memory(runtime, &model.memory).await;
+    note(settings, &memory.warnings);
+    let instructions = [wanted.text.as_str(), &memory.text].map(str::trim);
+    let instructions = instructions.join("\n\n");
     let now = haft::ops::text::moment::to_seconds(SystemTime::now());
     let date = now.split('T').next().unwrap_or_default();
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let guidance = runtime.guidance();
     let section = skills.section();
+    let work_dir = runtime.work_dir();
     let prompt = Prompt {
         own: model.system_prompt.as_deref(),
-        work_dir: &settings.work_dir,
+        work_dir: &work_dir,
         platform: &platform,
         date,
         guidance: &guidance,
         skills: &section,
-        instructions: &wanted.text,
+        instructions: instructions.trim(),
     };
     Told {
         system: system_prompt(&prompt),
@@ -51,6 +56,8 @@ pub(super) async fn told(settings: &Settings, model: &model::Model, runtime: &Ru
             own: Some(""),
             guidance: "",
             skills: "",
+            // Memory is the agent's own.
+            instructions: &wanted.text,
             ..prompt
         }),
     }

@@ -2,7 +2,7 @@
 //! said in them of ends and failures.
 
 use crate::truncate::{Cut, Keep, format_size};
-use crate::{Context, Error, Invalid, Problem};
+use crate::{Context, Error, Invalid, Offered, Problem};
 use haft_ops::executor::Exit;
 use haft_ops::scope::closing::LeftOut;
 use haft_ops::spill::Kept;
@@ -129,11 +129,12 @@ pub(super) fn taught(lesson: &haft_ops::Lesson, new: &str) -> String {
 /// What happened and what to do about it; `operation` has the toolset's own words.
 pub(super) fn said_of(
     error: &Error,
-    operation: fn(&haft_ops::Error) -> (String, String),
+    tools: &Offered,
+    operation: fn(&haft_ops::Error, &Offered) -> (String, String),
 ) -> (String, String) {
     match error {
-        Error::Operation(error) => operation(error),
-        Error::Refused(inner) => said_of(inner, operation),
+        Error::Operation(error) => operation(error, tools),
+        Error::Refused(inner) => said_of(inner, tools, operation),
         Error::UnknownTool { similar, known, .. } => {
             let meant = similar
                 .first()

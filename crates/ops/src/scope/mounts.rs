@@ -147,6 +147,44 @@ impl Mounts {
             .collect()
     }
 
+    /// Translates a path that begins with the real path of a folder of this tree, as
+    /// commands print it, to the path that it has in the tree. Returns `None` where the
+    /// path has a meaning of its own: a folder of that name is in the tree, or something
+    /// is mounted there.
+    pub(super) fn from_host(self: &Arc<Self>, path: &Path) -> Option<PathBuf> {
+        let path = links::lexical(path);
+        let root = Path::new("/");
+        let folders = self.points.iter().filter_map(|point| {
+            let folder = point.scope.work_dir();
+            let is_a_folder = point.scope.is_on_disk() && folder != root;
+            let below = path.strip_prefix(folder).ok().filter(|_| is_a_folder)?;
+            Some((point, folder, below))
+        });
+        let (point, folder, below) = folders.min_by_key(|(.., below)| below.components().count())?;
+        let is_mounted = self
+            .route(folder)
+            .is_some_and(|(_, mount, _)| mount.at != root);
+        let literal = self.resolve(&folder.to_string_lossy(), folder, Access::Read);
+        if is_mounted || literal.is_ok_and(|literal| literal.is_there()) {
+            return None;
+        }
+        Some(point.at.join(below))
+    }
+
+    /// The mounts that are met from above, each with its folder if it is on the disk.
+    pub(super) fn all(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
+        let met = self.points.iter();
+        let met = met.filter(|point| point.seen == Seen::FromAbove);
+        met.map(|point| {
+            let folder = point.scope.work_dir().to_owned();
+            (
+                point.at.clone(),
+                point.scope.is_on_disk().then_some(folder),
+            )
+        })
+        .collect()
+    }
+
     /// A real path on the disk as a path of this tree.
     pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
         let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());

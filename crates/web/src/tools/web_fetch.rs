@@ -53,16 +53,17 @@ impl Tool for WebFetch {
             reads_on: args.offset > 0,
             may_reach: &may_reach,
         };
+        let failed = |trouble| failed(&trouble, cx);
         let url = fetch::address(&args.url).map_err(failed)?;
         let fetched = self.0.fetch(&url, ask).await.map_err(failed)?;
         reply(&fetched, &args, cx)
     }
 }
 
-fn failed(trouble: Trouble) -> Error {
+fn failed(trouble: &Trouble, cx: &Context) -> Error {
     let error = Error::Failed {
         text: trouble.to_string(),
-        hint: Some(trouble.advice()).filter(|advice| !advice.is_empty()),
+        hint: Some(trouble.advice(&cx.offered())).filter(|advice| !advice.is_empty()),
     };
     error.detail("outcome", trouble.name())
 }
