@@ -21,9 +21,9 @@ pub struct MemoryFile {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// The text; empty if there is no memory.
+    /// The text; empty without memory.
     pub text: String,
-    /// What was left out, and why.
+    /// Warnings about files that were left out.
     pub warnings: Vec<String>,
 }
 

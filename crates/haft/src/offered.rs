@@ -6,7 +6,7 @@
 pub struct Offered(Vec<String>);
 
 impl Offered {
-    /// These tools.
+    /// From the names of the tools that a model has.
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self(names)

@@ -70,18 +70,13 @@ fn gather(
 }
 
 /// Gives them to the session.
-pub(super) async fn seed(
-    runtime: &Runtime,
-    files: Vec<(String, Vec<u8>)>,
-) -> Result<(), Failure> {
+pub(super) async fn seed(runtime: &Runtime, files: Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
     if files.is_empty() {
         return Ok(());
     }
     let hint = "add `backend: state` with the toolset deepagents, or a route to it: `backend: { routes: { /notes: state } }`";
     if runtime.held_files().is_empty() {
-        return Err(
-            Failure::usage("--files: this session keeps no files of its own").hint(hint),
-        );
+        return Err(Failure::usage("--files: this session keeps no files of its own").hint(hint));
     }
     let seeded = runtime.seed_files(files).await;
     seeded.map_err(|error| Failure::usage(format!("--files: {error}")).hint(hint))

@@ -74,7 +74,10 @@ fn namespace(settings: &Settings, given: Option<&str>) -> Result<Namespace, Fail
                 "{} names several parts of the store",
                 settings.files.from
             ))
-            .hint(format!("pass --namespace with one of: {}", names.join(", "))))
+            .hint(format!(
+                "pass --namespace with one of: {}",
+                names.join(", ")
+            )))
         }
     }
 }
@@ -85,7 +88,7 @@ struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The store; nothing if nobody has ever written to it.
+    /// Opens the store. `None` if it was never written to.
     fn existing(&self) -> Result<Option<Store>, Failure> {
         let is_there = backing::store_file(self.settings)?.exists();
         is_there.then(|| self.store()).transpose()
@@ -182,7 +185,7 @@ impl Opened<'_> {
         self.told(&path.clone(), &Error::NotFound { path, similar })
     }
 
-    /// What the store says, as the end of a command.
+    /// Turns an error of the store into the failure of the command.
     fn told(&self, path: &str, error: &Error) -> Failure {
         let failure = Failure::failed(visible(&error.to_string()));
         match error {
@@ -250,7 +253,7 @@ async fn walked(
     Ok(files)
 }
 
-/// What is to be written: of a file, or of stdin.
+/// Reads the content to write, from a file or from stdin.
 #[expect(
     clippy::disallowed_methods,
     reason = "the person names a file of theirs to be read"
@@ -260,7 +263,10 @@ fn content(from: Option<&Path>) -> Result<Vec<u8>, Failure> {
     let (read, name) = match from {
         None => {
             let stdin = std::io::stdin().lock();
-            (stdin.take(MAX_FILE + 1).read_to_end(&mut bytes), "stdin".to_owned())
+            (
+                stdin.take(MAX_FILE + 1).read_to_end(&mut bytes),
+                "stdin".to_owned(),
+            )
         }
         Some(path) => {
             let file = std::fs::File::open(path);

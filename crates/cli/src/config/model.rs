@@ -341,11 +341,7 @@ fn lists(
 
 /// The files of memory. They are named as the tools name files, so that the model can
 /// change them under the same name.
-fn memory(
-    sources: &Sources<'_>,
-    model: &mut Model,
-    shown: &mut Vec<Shown>,
-) -> Result<(), Failure> {
+fn memory(sources: &Sources<'_>, model: &mut Model, shown: &mut Vec<Shown>) -> Result<(), Failure> {
     let (mut from, mut written) = (Vec::new(), Vec::new());
     for (listed, _) in sources.items("memory") {
         let value = listed.value?;

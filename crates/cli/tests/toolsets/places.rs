@@ -33,7 +33,10 @@ fn a_path_of_the_real_work_folder_means_the_file_in_it() {
     let bed = Bed::new();
     let new = json!({ "file_path": bed.real("src/new.py"), "content": "old\n" });
     let written = bed.deep("filesystem", "write_file", &new);
-    assert_eq!(written.json(), json!({ "status": "success", "path": "/src/new.py" }));
+    assert_eq!(
+        written.json(),
+        json!({ "status": "success", "path": "/src/new.py" })
+    );
     assert_eq!(std::fs::read(bed.work("src/new.py")).unwrap(), b"old\n");
     let entries = std::fs::read_dir(bed.work("")).unwrap().count();
     assert_eq!(entries, 1, "nothing else was made");
@@ -41,12 +44,17 @@ fn a_path_of_the_real_work_folder_means_the_file_in_it() {
     let there = json!({ "file_path": bed.real("src/new.py") });
     let read = bed.deep("filesystem", "read_file", &there).json();
     assert_eq!(read["content"], "     1\told");
-    let edit = json!({ "file_path": bed.real("src/new.py"), "old_string": "old", "new_string": "new" });
+    let edit =
+        json!({ "file_path": bed.real("src/new.py"), "old_string": "old", "new_string": "new" });
     let edited = bed.deep("filesystem", "edit_file", &edit).json();
     assert_eq!(edited["path"], "/src/new.py");
-    let listed = bed.deep("filesystem", "ls", &json!({ "path": bed.real("src/") })).json();
+    let listed = bed
+        .deep("filesystem", "ls", &json!({ "path": bed.real("src/") }))
+        .json();
     assert_eq!(listed["entries"][0]["path"], "/src/new.py");
-    let root = bed.deep("filesystem", "ls", &json!({ "path": bed.real("") })).json();
+    let root = bed
+        .deep("filesystem", "ls", &json!({ "path": bed.real("") }))
+        .json();
     assert_eq!(root["entries"][0]["path"], "/src");
     for arguments in [
         json!({ "pattern": "*.py", "path": bed.real("src") }),
@@ -63,7 +71,10 @@ fn a_path_of_the_real_work_folder_means_the_file_in_it() {
         assert_eq!(found["result"], "/src/new.py", "{arguments}");
     }
     let deleted = bed.deep("filesystem", "delete_file", &there);
-    assert_eq!(deleted.json(), json!({ "status": "success", "path": "/src/new.py" }));
+    assert_eq!(
+        deleted.json(),
+        json!({ "status": "success", "path": "/src/new.py" })
+    );
     assert!(!bed.work("src/new.py").exists());
 }
 
@@ -73,7 +84,11 @@ fn a_folder_of_that_name_in_the_tree_comes_first() {
     let inside = bed.real("");
     let inside = inside.trim_matches('/');
     bed.file(&format!("{inside}/here.txt"), "inside\n");
-    let read = bed.deep("filesystem", "read_file", &json!({ "file_path": bed.real("here.txt") }));
+    let read = bed.deep(
+        "filesystem",
+        "read_file",
+        &json!({ "file_path": bed.real("here.txt") }),
+    );
     assert_eq!(read.json()["content"], "     1\tinside");
 }
 
@@ -84,7 +99,11 @@ fn rules_about_a_path_hold_however_it_is_written() {
     let rule = format!("{DEEP}policy: [{{deny: read_file, path: \"secret/**\"}}]\n");
     let config = bed.config(&rule);
     for path in ["/secret/key".to_owned(), bed.real("secret/key")] {
-        let read = bed.call(&["--config", &config], "read_file", &json!({ "file_path": path }));
+        let read = bed.call(
+            &["--config", &config],
+            "read_file",
+            &json!({ "file_path": path }),
+        );
         assert!(read.is_error && !read.text.contains("s3cr3t"), "{read:?}");
     }
     let written = bed.deep(
@@ -92,7 +111,10 @@ fn rules_about_a_path_hold_however_it_is_written() {
         "write_file",
         &json!({ "file_path": bed.real("../outside/x"), "content": "" }),
     );
-    assert!(written.text.contains("Path traversal not allowed"), "{written:?}");
+    assert!(
+        written.text.contains("Path traversal not allowed"),
+        "{written:?}"
+    );
 }
 
 #[test]
@@ -104,8 +126,20 @@ fn files_that_are_not_on_the_disk_are_not_written_by_paths_of_the_disk() {
     let refused = session.call("write_file", &note);
     assert!(refused.is_error, "{refused:?}");
     let message = refused.json()["message"].as_str().unwrap().to_owned();
-    assert_eq!(message, format!("Path is outside the file tools' tree: {}", bed.real("notes.md")));
-    assert!(refused.json()["hint"].as_str().unwrap().contains("start from /"), "{refused:?}");
+    assert_eq!(
+        message,
+        format!(
+            "Path is outside the file tools' tree: {}",
+            bed.real("notes.md")
+        )
+    );
+    assert!(
+        refused.json()["hint"]
+            .as_str()
+            .unwrap()
+            .contains("start from /"),
+        "{refused:?}"
+    );
     // Without commands no model can know the folder, so the path is one of the tree.
     let config = bed.config(&format!("{DEEP}backend: state\nexecution: none\n"));
     let mut session = bed.session(&["--config", &config]);
@@ -118,24 +152,41 @@ fn the_prompt_says_where_files_are_and_what_commands_see() {
     let work = bed.real("");
     let work = work.trim_end_matches('/');
     let prompt = bed.prompt("backend: filesystem", &[]);
-    assert!(prompt.contains("- Paths are absolute, and / is the work folder."), "{prompt}");
+    assert!(
+        prompt.contains("- Paths are absolute, and / is the work folder."),
+        "{prompt}"
+    );
     assert!(
         prompt.contains("- execute starts in the folder that the other tools call /: their /src/a.py is src/a.py in a command."),
         "{prompt}"
     );
     assert!(!prompt.contains(work), "{prompt}");
     let prompt = bed.prompt("backend: state", &[]);
-    assert!(prompt.contains("- Files below / are not on the disk: commands cannot see them."), "{prompt}");
+    assert!(
+        prompt.contains("- Files below / are not on the disk: commands cannot see them."),
+        "{prompt}"
+    );
     let prompt = bed.prompt("backend: {routes: {/memories: store, /: filesystem}}", &[]);
-    assert!(prompt.contains("Files below /memories are not on the disk"), "{prompt}");
-    assert!(prompt.contains("the other tools call /: their /src/a.py"), "{prompt}");
+    assert!(
+        prompt.contains("Files below /memories are not on the disk"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("the other tools call /: their /src/a.py"),
+        "{prompt}"
+    );
     let prompt = bed.prompt("backend: {kind: filesystem, virtual: false}", &[]);
     assert!(
         prompt.contains(&format!("{work} is the work folder."))
-            && prompt.contains(&format!("- execute starts in {work}; paths mean the same in a command.")),
+            && prompt.contains(&format!(
+                "- execute starts in {work}; paths mean the same in a command."
+            )),
         "{prompt}"
     );
-    for (backend, flags) in [("execution: none", &[][..]), ("backend: state", &["--preset", "readonly"])] {
+    for (backend, flags) in [
+        ("execution: none", &[][..]),
+        ("backend: state", &["--preset", "readonly"]),
+    ] {
         let prompt = bed.prompt(backend, flags);
         assert!(!prompt.contains("execute"), "{prompt}");
     }
@@ -151,23 +202,35 @@ fn a_file_is_deleted_by_the_rules_of_writing() {
     let config = bed.config("tools: {toolset: deepagents, protect: [dir]}\n");
     let mut session = bed.session(&["--config", &config]);
     let mut delete = |path: &str| session.call("delete_file", &json!({ "file_path": path }));
-    assert_eq!(delete("/a.txt").json(), json!({ "status": "success", "path": "/a.txt" }));
+    assert_eq!(
+        delete("/a.txt").json(),
+        json!({ "status": "success", "path": "/a.txt" })
+    );
     let gone = delete("/a.txt");
     assert_eq!(gone.json()["message"], "Error: file not found: /a.txt");
     assert!(!delete("/link").is_error && bed.work("kept.txt").exists());
     let folder = delete("/dir");
     assert!(folder.is_error && bed.work("dir").exists(), "{folder:?}");
     let protected = delete("/dir/b.txt");
-    assert_eq!(protected.json()["message"], "path is in a protected directory: /dir/b.txt");
+    assert_eq!(
+        protected.json()["message"],
+        "path is in a protected directory: /dir/b.txt"
+    );
     assert!(bed.work("dir/b.txt").exists());
     drop(session);
     let flags = ["--config", &config, "--sandbox", "read-only"];
     let refused = bed.call(&flags, "delete_file", &json!({ "file_path": "/kept.txt" }));
-    assert!(refused.is_error && bed.work("kept.txt").exists(), "{refused:?}");
+    assert!(
+        refused.is_error && bed.work("kept.txt").exists(),
+        "{refused:?}"
+    );
     for backend in ["state", "store"] {
         let config = bed.config(&format!("{DEEP}backend: {backend}\n"));
         let mut session = bed.session(&["--config", &config]);
-        session.done("write_file", &json!({ "file_path": "/x.md", "content": "x" }));
+        session.done(
+            "write_file",
+            &json!({ "file_path": "/x.md", "content": "x" }),
+        );
         session.done("delete_file", &json!({ "file_path": "/x.md" }));
         let listed = session.done("ls", &json!({ "path": "/" })).json();
         assert_eq!(listed["entries"], json!([]), "{backend}");
@@ -183,12 +246,18 @@ fn a_command_has_the_time_that_it_asks_for() {
     assert_eq!(ended["output"], "Command timed out after 0.3s\nbegun\n");
     // Nothing and less are the default.
     let quick = json!({ "command": "sleep 0.2; echo done", "timeout": 0 });
-    assert_eq!(bed.deep("filesystem", "execute", &quick).json()["output"], "done\n");
+    assert_eq!(
+        bed.deep("filesystem", "execute", &quick).json()["output"],
+        "done\n"
+    );
     let config = bed.config("tools: {toolset: deepagents, timeout: 1}\n");
     let long = json!({ "command": "sleep 60", "timeout": 50 });
     let ended = bed.call(&["--config", &config], "execute", &long).json();
     assert!(
-        ended["output"].as_str().unwrap().starts_with("Command timed out after"),
+        ended["output"]
+            .as_str()
+            .unwrap()
+            .starts_with("Command timed out after"),
         "{ended}"
     );
 }
@@ -200,11 +269,16 @@ fn advice_names_only_tools_that_the_preset_has() {
     let mut session = bed.session_of(&["--config", &config], "coding");
     let missing = session.call("read", &json!({ "path": "none.txt" }));
     assert!(
-        missing.text.ends_with("Use bash with ls or find to see what is there."),
+        missing
+            .text
+            .ends_with("Use bash with ls or find to see what is there."),
         "{missing:?}"
     );
     let folder = session.call("read", &json!({ "path": "." }));
-    assert!(folder.text.ends_with("Use bash with ls to list it."), "{folder:?}");
+    assert!(
+        folder.text.ends_with("Use bash with ls to list it."),
+        "{folder:?}"
+    );
     let mut session = bed.session_of(&["--config", &config], "readonly");
     let missing = session.call("read", &json!({ "path": "none.txt" }));
     assert!(!missing.text.contains("bash"), "{missing:?}");

@@ -241,7 +241,10 @@ impl Ground {
         }
         let (surroundings, plugins) = self.surroundings(work_dir.clone(), roots)?;
         let (backend, mut scope) = Composite::new(mounts, work_dir);
-        if surroundings.as_ref().is_some_and(|run| run.elsewhere.is_none()) {
+        if surroundings
+            .as_ref()
+            .is_some_and(|run| run.elsewhere.is_none())
+        {
             scope = scope.with_commands();
         }
         Ok(Files {

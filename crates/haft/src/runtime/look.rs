@@ -2,12 +2,12 @@
 
 use super::Runtime;
 use super::closing::Known;
-use crate::toolset::{CommandPlace, Layout};
 use crate::state::State;
+use crate::toolset::{CommandPlace, Layout};
 use crate::{Access, Definition, Effect, Error, Offered, Paths, Tools, prompt};
-use haft_ops::{Backend, FilePath, Scope};
 use haft_ops::exec::Surroundings;
 use haft_ops::spill::Spill;
+use haft_ops::{Backend, FilePath, Scope};
 use std::path::{Path, PathBuf};
 
 impl Runtime {

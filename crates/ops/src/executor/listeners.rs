@@ -1,4 +1,4 @@
-//! Who listens on a TCP port: the command's own tree, or something else.
+//! Finds the listener of a TCP port: the command's own tree, or something else.
 
 use super::tree;
 use std::collections::HashSet;

@@ -160,7 +160,8 @@ impl Mounts {
             let below = path.strip_prefix(folder).ok().filter(|_| is_a_folder)?;
             Some((point, folder, below))
         });
-        let (point, folder, below) = folders.min_by_key(|(.., below)| below.components().count())?;
+        let (point, folder, below) =
+            folders.min_by_key(|(.., below)| below.components().count())?;
         let is_mounted = self
             .route(folder)
             .is_some_and(|(_, mount, _)| mount.at != root);
@@ -177,10 +178,7 @@ impl Mounts {
         let met = met.filter(|point| point.seen == Seen::FromAbove);
         met.map(|point| {
             let folder = point.scope.work_dir().to_owned();
-            (
-                point.at.clone(),
-                point.scope.is_on_disk().then_some(folder),
-            )
+            (point.at.clone(), point.scope.is_on_disk().then_some(folder))
         })
         .collect()
     }
@@ -253,6 +251,58 @@ impl Mounted {
             number: self.number,
             place: at.map_or_else(PathBuf::new, |at| at.join(below)),
         }
+    }
+}
+
+impl Scope {
+    /// Says that commands run in the work folder. Where that is no part of a tree of
+    /// several scopes, a path that begins with it is not taken for one of the tree.
+    #[must_use]
+    pub fn with_commands(self) -> Self {
+        let mounts = self.mounts.as_ref();
+        let is_seen = mounts.is_none_or(|mounts| mounts.seen(&self.work_dir).is_some());
+        let folder = Some(self.work_dir.clone()).filter(|folder| folder != Path::new("/"));
+        Self {
+            commands_only: folder.filter(|_| !is_seen),
+            ..self
+        }
+    }
+
+    /// Whether a path names a folder that commands see and this tree does not have.
+    #[must_use]
+    pub fn is_for_commands_only(&self, path: &Path) -> bool {
+        let folder = self.commands_only.as_ref();
+        folder.is_some_and(|folder| links::lexical(path).starts_with(folder))
+    }
+
+    /// A path as a tree of several scopes has it, if it was written as commands write it:
+    /// from the real path of one of its folders.
+    #[must_use]
+    pub fn from_host(&self, path: &Path) -> Option<PathBuf> {
+        self.mounts.as_ref()?.from_host(path)
+    }
+
+    /// The work folder as paths of this scope name it.
+    #[must_use]
+    pub fn named_work_dir(&self) -> PathBuf {
+        match &self.mounts {
+            None => self.work_dir.clone(),
+            Some(mounts) => {
+                let seen = mounts.seen(&self.work_dir);
+                let seen = seen.unwrap_or_else(|| PathBuf::from("/"));
+                // Without a slash at the end.
+                seen.components().collect()
+            }
+        }
+    }
+
+    /// The parts of a tree of several scopes: the place of each, and its folder if it is
+    /// on the disk.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
+        self.mounts
+            .as_ref()
+            .map_or_else(Vec::new, |mounts| mounts.all())
     }
 }
 

@@ -161,12 +161,13 @@ fn of_answer(error: &HttpError, tools: &Offered) -> &'static str {
         HttpError::Forbidden { .. } => {
             "Only the person can allow that: tools.web.allow_hosts in their own haft.yaml names hosts that may be reached."
         }
-        HttpError::UnknownHost { .. } => {
-            tools.first(&[
-            (&[SEARCH], "Check the spelling, or use web_search to find the address."),
+        HttpError::UnknownHost { .. } => tools.first(&[
+            (
+                &[SEARCH],
+                "Check the spelling, or use web_search to find the address.",
+            ),
             (&[], "Check the spelling."),
-        ])
-        }
+        ]),
         HttpError::NotSecure { .. } => {
             "Its certificate is not trusted. Nothing was sent; tools.web.ca_file names certificates of one's own."
         }
@@ -175,9 +176,12 @@ fn of_answer(error: &HttpError, tools: &Offered) -> &'static str {
         }
         HttpError::TimedOut { .. } | HttpError::Broken { .. } | HttpError::NotConnected { .. } => {
             tools.first(&[
-            (&[SEARCH], "Try again later, or look for another source with web_search."),
-            (&[], "Try again later, or look for another source."),
-        ])
+                (
+                    &[SEARCH],
+                    "Try again later, or look for another source with web_search.",
+                ),
+                (&[], "Try again later, or look for another source."),
+            ])
         }
         HttpError::Redirect { .. } => "Look for the address of the page itself.",
         _ => "",
@@ -195,14 +199,24 @@ fn of_status(status: u16, wait: Option<Duration>, tools: &Offered) -> String {
         (401 | 402 | 407, _) => {
             "It needs an account, which haft does not have. Look for another source.".to_owned()
         }
-        (403, _) => tools.first(&[
-            (&[SEARCH], "The server refuses this. Look for another source with web_search."),
-            (&[], "The server refuses this. Look for another source."),
-        ]).to_owned(),
-        (404 | 410, _) => tools.first(&[
-            (&[SEARCH], "Check the address, or use web_search to find where it went."),
-            (&[], "Check the address."),
-        ]).to_owned(),
+        (403, _) => tools
+            .first(&[
+                (
+                    &[SEARCH],
+                    "The server refuses this. Look for another source with web_search.",
+                ),
+                (&[], "The server refuses this. Look for another source."),
+            ])
+            .to_owned(),
+        (404 | 410, _) => tools
+            .first(&[
+                (
+                    &[SEARCH],
+                    "Check the address, or use web_search to find where it went.",
+                ),
+                (&[], "Check the address."),
+            ])
+            .to_owned(),
         (500.., _) => "The server failed. Try again later.".to_owned(),
         _ => String::new(),
     }

@@ -78,7 +78,10 @@ mod tests {
         let part = |offset, lines| {
             let room = Room { bytes: 100, lines };
             let window = window(text, text.len(), offset, room).expect("a part");
-            (text.get(window.start..window.end).unwrap_or("?"), window.hit)
+            (
+                text.get(window.start..window.end).unwrap_or("?"),
+                window.hit,
+            )
         };
         assert_eq!(part(0, 2), ("1\n2\n", Some(Hit::Lines)));
         assert_eq!(part(4, 2), ("3\n4\n", Some(Hit::Lines)));

@@ -463,10 +463,18 @@ async fn a_page_of_many_lines_is_cut_at_2000_of_them() {
     let (shown, notes) = text.split_once("\n\n[Showing bytes ").expect("a note");
     assert!(shown.lines().count() <= 2000, "{}", shown.lines().count());
     assert!(shown.lines().count() > 1900, "{}", shown.lines().count());
-    assert!(notes.contains("[Output truncated at 2000 lines. "), "{notes}");
+    assert!(
+        notes.contains("[Output truncated at 2000 lines. "),
+        "{notes}"
+    );
     let (_, offset) = notes.split_once("Use offset=").expect("an offset");
     let (offset, _) = offset.split_once(' ').expect("a number");
-    let last: u32 = shown.lines().last().expect("a line").parse().expect("a number");
+    let last: u32 = shown
+        .lines()
+        .last()
+        .expect("a line")
+        .parse()
+        .expect("a number");
     let next = json!({ "url": server.base(), "offset": offset.parse::<u64>().expect("a number") });
     let text = read(&runtime.call("web_fetch", next).await);
     assert_eq!(text.lines().next(), Some((last + 1).to_string().as_str()));

@@ -28,8 +28,9 @@ pub(super) fn show(
             Some((parent, _)) => {
                 format!("no files: a sub-agent's are kept with session {parent}")
             }
-            None => "no files: a session keeps files of its own only with `backend: state`"
-                .to_owned(),
+            None => {
+                "no files: a session keeps files of its own only with `backend: state`".to_owned()
+            }
         });
         return Ok(());
     }
@@ -62,8 +63,9 @@ fn print(files: &[SessionFile], session: &str, path: &str) -> Result<(), Failure
     let wanted = Path::new(path.trim_start_matches('/'));
     let file = files.iter().find(|file| file.path == wanted);
     let bytes = file.and_then(|file| file.bytes.clone()).ok_or_else(|| {
-        Failure::failed(format!("session {session} keeps no file {path}"))
-            .hint(format!("`haft sessions files {session}` lists those it keeps"))
+        Failure::failed(format!("session {session} keeps no file {path}")).hint(format!(
+            "`haft sessions files {session}` lists those it keeps"
+        ))
     })?;
     output::bytes(&*bytes)
 }

@@ -1,4 +1,5 @@
-//! What a model is told about where its files are, and which of them commands see.
+//! The lines of the prompt that tell a model where its files are, and which of them
+//! commands see.
 
 use crate::toolset::{CommandPlace, Layout};
 use haft_ops::text::decode::visible;

@@ -90,7 +90,10 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
                 format!("Error: file too large ({size} bytes, max {limit} bytes): {path}"),
                 tools
                     .first(&[
-                        (&["grep", "execute"], "search it with grep, or look at a part of it with execute"),
+                        (
+                            &["grep", "execute"],
+                            "search it with grep, or look at a part of it with execute",
+                        ),
                         (&["grep"], "search it with grep"),
                         (&["execute"], "look at a part of it with execute"),
                     ])

@@ -77,7 +77,9 @@ fn text(path: &str, shown: Shown, cx: &Context) -> Reply {
             long.shown + 1
         );
         text.push_str(&match (offered.has("bash"), offered.has("grep")) {
-            (true, true) => format!(" For the rest: {command}; or use grep, which shows the text around a match]"),
+            (true, true) => format!(
+                " For the rest: {command}; or use grep, which shows the text around a match]"
+            ),
             (true, false) => format!(" For the rest: {command}]"),
             (false, true) => " Use grep to see the text around a match]".to_owned(),
             (false, false) => "]".to_owned(),
