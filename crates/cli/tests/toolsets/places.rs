@@ -163,6 +163,12 @@ fn the_prompt_says_where_files_are_and_what_commands_see() {
     assert!(!prompt.contains(work), "{prompt}");
     let prompt = bed.prompt("backend: state", &[]);
     assert!(
+        prompt.contains(
+            "- execute starts in a folder of this machine that the other tools do not see."
+        ),
+        "{prompt}"
+    );
+    assert!(
         prompt.contains("- Files below / are not on the disk: commands cannot see them."),
         "{prompt}"
     );

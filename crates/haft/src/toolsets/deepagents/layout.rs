@@ -46,7 +46,10 @@ fn here(layout: &Layout<'_>) -> Vec<String> {
             shown(&place),
             shown(&place.join("src/a.py"))
         )),
-        None => {}
+        None => lines.push(
+            "- execute starts in a folder of this machine that the other tools do not see."
+                .to_owned(),
+        ),
     }
     for (place, folder) in others.iter().filter(|(place, folder)| place != folder) {
         lines.push(format!(
