@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "AGENTS.md";
 
 /// The most bytes of all of them together.
-const MOST: usize = 32 << 10;
+pub(crate) const MOST: usize = 32 << 10;
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,9 +61,10 @@ pub async fn instructions(runtime: &Runtime, work_dir: &Path, own: Option<&Path>
     }
     // So far the nearest is first: that is the order in which they get room.
     let mut left = MOST;
+    let local = Local::new();
     let mut sections = Vec::new();
     for path in &places {
-        let section = section(path, &mut left, &mut found.warnings).await;
+        let section = section(&local, path, &mut left, &mut found.warnings).await;
         sections.push(section.map(|text| (path.real().to_owned(), text)));
     }
     let projects = sections.split_off(is_own);
@@ -155,13 +156,18 @@ fn place(
     None
 }
 
-fn left_out(file: &Path, why: &str) -> String {
+pub(crate) fn left_out(file: &Path, why: &str) -> String {
     visible(&format!("{} is left out: {why}", file.to_string_lossy()))
 }
 
 /// As much of a file as there is room for.
-async fn section(path: &FilePath, left: &mut usize, warnings: &mut Vec<String>) -> Option<String> {
-    let (bytes, size) = match beginning(path, MOST).await {
+pub(crate) async fn section(
+    backend: &dyn Backend,
+    path: &FilePath,
+    left: &mut usize,
+    warnings: &mut Vec<String>,
+) -> Option<String> {
+    let (bytes, size) = match beginning(backend, path, MOST).await {
         Ok(read) => read,
         Err(error) => {
             warnings.push(left_out(path.real(), &error.to_string()));
@@ -203,8 +209,12 @@ async fn section(path: &FilePath, left: &mut usize, warnings: &mut Vec<String>) 
 }
 
 /// The beginning of a file, and how large all of it is.
-async fn beginning(path: &FilePath, most: usize) -> Result<(Vec<u8>, u64), Error> {
-    let content = Local::new().read(path).await?;
+async fn beginning(
+    backend: &dyn Backend,
+    path: &FilePath,
+    most: usize,
+) -> Result<(Vec<u8>, u64), Error> {
+    let content = backend.read(path).await?;
     let given = path.given().to_owned();
     blocking::run(content.weight, move || {
         let mut bytes = Vec::new();

@@ -8,6 +8,7 @@ mod agent;
 mod event;
 mod hooks;
 mod instructions;
+mod memory;
 mod message;
 mod model;
 mod prompt;
@@ -23,6 +24,7 @@ pub use event::{
 };
 pub use hooks::{Hooks, NoHooks};
 pub use instructions::{Instructions, instructions};
+pub use memory::{Memory, MemoryFile, memory};
 pub use message::{Answer, LeftOut, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
 pub use prompt::{Prompt, system_prompt};

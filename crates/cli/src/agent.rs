@@ -4,6 +4,7 @@ mod children;
 pub(crate) mod driver;
 mod headless;
 mod progress;
+pub(crate) mod seed;
 mod told;
 
 pub(crate) use told::skills_of_project;
@@ -93,6 +94,8 @@ pub(crate) fn no_model() -> Failure {
 pub(crate) enum Past {
     /// Nothing.
     New,
+    /// Nothing but files that the session keeps, by their path in the tree.
+    Files(Vec<(String, Vec<u8>)>),
     /// A recorded session.
     Session(Box<(Session, Loaded)>),
 }
@@ -125,12 +128,17 @@ pub(crate) async fn agent(
     approver: Arc<dyn Approver>,
 ) -> Result<Agent, Failure> {
     let limits = settings.model.as_ref().map_err(Failure::clone)?;
+    let mut seeds = Vec::new();
     let (session, loaded) = match past {
         Past::Session(past) => {
             let (session, loaded) = *past;
             (Some(session), Some(loaded))
         }
         Past::New => (None, None),
+        Past::Files(files) => {
+            seeds = files;
+            (None, None)
+        }
     };
     let files = match (&session, sessions) {
         (Some(session), Some(sessions)) => {
@@ -150,6 +158,7 @@ pub(crate) async fn agent(
         files,
     };
     let runtime = session::build_for_agent(settings, approver, going_on)?;
+    seed::seed(&runtime, seeds).await?;
     session::ready(&runtime, settings.quiet).await;
     let told = told::told(settings, limits, &runtime).await;
     let id = model.id();

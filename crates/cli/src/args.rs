@@ -5,6 +5,7 @@ pub(crate) mod mcp;
 pub(crate) mod mcp_servers;
 pub(crate) mod plugin;
 pub(crate) mod sessions;
+pub(crate) mod store;
 
 use crate::{config, log};
 use clap::builder::PossibleValuesParser;
@@ -207,6 +208,18 @@ pub(crate) enum Command {
     Sessions {
         #[command(subcommand)]
         command: sessions::Sessions,
+    },
+    /// List, read, write and delete files of the store.
+    #[command(
+        verbatim_doc_comment,
+        subcommand_required = true,
+        arg_required_else_help = true,
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  haft store list\n  haft store get /notes.md"
+    )]
+    Store {
+        #[command(subcommand)]
+        command: store::Store,
     },
     /// Write a commented haft.yaml into the work folder.
     #[command(

@@ -7,6 +7,7 @@ use haft::ops::backend::Unwritable;
 use haft::ops::scope::Writing;
 use haft::{Backing, Disk, Naming};
 use haft_store::{Database, Store};
+use std::path::PathBuf;
 
 /// Where the files of a session live.
 pub(crate) fn backing(settings: &Settings) -> Result<Backing, Failure> {
@@ -61,14 +62,27 @@ impl Made<'_> {
         if let Some(database) = &self.database {
             return Ok(database.clone());
         }
-        let state = self.settings.folders.state.as_ref();
-        let state =
-            state.ok_or_else(|| Failure::usage("the store needs a state folder: set HOME"))?;
-        let database = Database::open(state.join("store.db"))
+        let database = Database::open(store_file(self.settings)?)
             .map_err(|error| Failure::usage(error.to_string()))?;
         self.database = Some(database.clone());
         Ok(database)
     }
+}
+
+/// The database of the store.
+pub(crate) fn store_file(settings: &Settings) -> Result<PathBuf, Failure> {
+    let state = settings.folders.state.as_ref();
+    let state = state.ok_or_else(|| Failure::usage("the store needs a state folder: set HOME"))?;
+    Ok(state.join("store.db"))
+}
+
+/// A part of the store.
+pub(crate) fn store(settings: &Settings, namespace: &Namespace) -> Result<Store, Failure> {
+    let mut made = Made {
+        settings,
+        database: None,
+    };
+    Ok(Store::new(made.database()?, name(namespace)))
 }
 
 /// The person's namespaces are the same in every folder; a project's are its own,

@@ -15,6 +15,7 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod start;
+pub(crate) mod store;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod why;

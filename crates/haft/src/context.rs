@@ -7,7 +7,7 @@ use crate::runtime::clock::Clock;
 use crate::runtime::closing::Known;
 use crate::runtime::{Answer, Approver, Call, Filled, Narrow, Runtime, Session};
 use crate::state::State;
-use crate::{Access, Content, Effect, Error, Reply, Resource};
+use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, Surroundings};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When, clean_path};
@@ -296,7 +296,8 @@ impl Context {
     /// begins with its own words, or is no plain text.
     pub(crate) fn failure_start(&self) -> String {
         let words = "failed";
-        let text = (self.session.toolset.failure)(&Error::failed(words)).text();
+        let text = (self.session.toolset.failure)(&Error::failed(words), &Offered::default());
+        let text = text.text();
         text.strip_suffix(words).unwrap_or_default().to_owned()
     }
 
@@ -437,6 +438,12 @@ impl Context {
             session: Arc::clone(&self.session),
         };
         runtime.run(call).await
+    }
+
+    /// The tools that a model can call in this session, for advice that names some.
+    #[must_use]
+    pub fn offered(&self) -> Offered {
+        Offered::new(self.session.tools.names())
     }
 
     /// The names of the tools that a model can call in this session.

@@ -26,6 +26,7 @@ pub mod guest;
 mod journal;
 pub mod json;
 mod limit;
+mod offered;
 mod policy;
 mod prompt;
 mod queue;
@@ -50,6 +51,7 @@ pub use haft_ops as ops;
 pub use haft_ops::Access;
 pub use haft_ops::scope::Mode;
 pub use journal::{Intent, Journal, MemoryJournal, Outcome};
+pub use offered::Offered;
 pub use policy::{
     Act, BadRule, By, Decision, Draft, Judgement, Part, Place, Policy, Rule, RuleFile, Subject,
     Verdict, Whose,
@@ -64,7 +66,7 @@ pub use runtime::{
 pub use schema::{Fit, Repair, Shape, parse_arguments};
 pub use state::State;
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
-pub use toolset::{Guidance, Paths, Preset, Reach, Toolset};
+pub use toolset::{CommandPlace, Guidance, Layout, Paths, Preset, Reach, Toolset};
 
 /// The cutting and size functions that the toolsets use, for tools of your own.
 pub mod truncate {

@@ -7,8 +7,9 @@ use crate::{Definition, Toolset};
 const LONGEST: usize = 160;
 
 /// `Tools: a, b.`, a line for each, then the guidance of those that have some,
-/// then that of the toolset, as far as it speaks of tools that are there.
-pub(crate) fn section(definitions: &[Definition], toolset: &Toolset) -> String {
+/// then that of the toolset, as far as it speaks of tools that are there: first the
+/// lines that say where the files are.
+pub(crate) fn section(definitions: &[Definition], toolset: &Toolset, layout: &[String]) -> String {
     if definitions.is_empty() {
         return String::new();
     }
@@ -21,7 +22,7 @@ pub(crate) fn section(definitions: &[Definition], toolset: &Toolset) -> String {
         let description = on_one_line(&definition.description);
         text.push_str(&format!("{}: {description}\n", definition.name));
     }
-    let guidance = guidance(definitions, toolset);
+    let guidance = guidance(definitions, toolset, layout);
     if !guidance.is_empty() {
         text.push_str(&format!("\n{guidance}\n"));
     }
@@ -57,7 +58,7 @@ fn on_one_line(description: &str) -> String {
 }
 
 /// The guidance of the tools that have some, then that of the toolset.
-pub(crate) fn guidance(definitions: &[Definition], toolset: &Toolset) -> String {
+pub(crate) fn guidance(definitions: &[Definition], toolset: &Toolset, layout: &[String]) -> String {
     let mut sections = Vec::new();
     for definition in definitions {
         let guidance = definition.guidance.as_deref().map(str::trim);
@@ -65,7 +66,7 @@ pub(crate) fn guidance(definitions: &[Definition], toolset: &Toolset) -> String 
             sections.push(format!("## {}\n{guidance}", definition.name));
         }
     }
-    let advice = advice(definitions, toolset);
+    let advice = advice(definitions, toolset, layout);
     if !advice.is_empty() {
         sections.push(format!("## {}\n{advice}", toolset.name));
     }
@@ -73,14 +74,15 @@ pub(crate) fn guidance(definitions: &[Definition], toolset: &Toolset) -> String 
 }
 
 /// What a toolset says about its tools together, as far as they are there.
-fn advice(definitions: &[Definition], toolset: &Toolset) -> String {
+fn advice(definitions: &[Definition], toolset: &Toolset, layout: &[String]) -> String {
     let is_there = |tool: &str| definitions.iter().any(|definition| definition.name == tool);
-    let advice: Vec<&str> = toolset
+    let advice = toolset
         .guidance
         .iter()
         .filter(|advice| advice.tools.iter().all(|tool| is_there(tool)))
-        .map(|advice| advice.text.trim())
-        .collect();
+        .map(|advice| advice.text.trim());
+    let layout = layout.iter().map(String::as_str);
+    let advice: Vec<&str> = layout.chain(advice).collect();
     advice.join("\n")
 }
 

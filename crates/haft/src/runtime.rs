@@ -508,7 +508,7 @@ impl Runtime {
             reply.details.extend(details.clone());
             return reply;
         }
-        let mut reply = (self.session.toolset.failure)(error);
+        let mut reply = (self.session.toolset.failure)(error, &self.offered());
         reply.is_error = true;
         reply.is_pending = matches!(error, Error::Waiting { .. });
         reply

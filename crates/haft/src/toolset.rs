@@ -1,8 +1,8 @@
 //! A toolset: the tools of one dialect, and how that dialect writes paths,
 //! failures and cuts.
 
-use crate::{AnyTool, Error, Reply};
-use haft_ops::scope::spelling;
+use crate::{AnyTool, Error, Offered, Reply};
+use haft_ops::scope::spelling::{self, Misspelling};
 use haft_ops::scope::{FileRules, Places, Reading, Writing};
 use haft_ops::spill::Kept;
 use haft_ops::text::limit::{Cut, Keep, Limit};
@@ -26,8 +26,10 @@ pub struct Toolset {
     pub limit: Limit,
     /// What a prompt says about its tools together.
     pub guidance: &'static [Guidance],
+    /// What a prompt says about where the files are, a line each.
+    pub layout: fn(&Layout<'_>) -> Vec<String>,
     /// How it words a failure.
-    pub failure: fn(&Error) -> Reply,
+    pub failure: fn(&Error, &Offered) -> Reply,
     /// How it says that a reply was cut.
     pub cut_note: fn(&Cut<'_>, Keep, Option<&Kept>) -> String,
 }
@@ -78,6 +80,27 @@ pub struct Guidance {
     pub text: &'static str,
 }
 
+/// Where the files of a session are, for the prompt.
+pub struct Layout<'a> {
+    /// The paths of the file tools.
+    pub scope: &'a Scope,
+    /// Where commands run.
+    pub commands: CommandPlace,
+    /// The tools that a model has.
+    pub tools: &'a [&'a str],
+}
+
+/// Where the commands of a session run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandPlace {
+    /// On this machine.
+    Here,
+    /// On another machine.
+    Elsewhere,
+    /// The session runs no commands.
+    Nowhere,
+}
+
 /// How a dialect writes paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paths {
@@ -86,7 +109,9 @@ pub enum Paths {
     Expanding,
     /// Absolute or from the work folder, taken literally.
     Plain,
-    /// Absolute in a tree of its own; `..`, `~` and drive letters are refused.
+    /// Absolute in a tree of its own; `..`, `~` and drive letters are refused. A path
+    /// that begins with the real path of a folder of that tree, as commands print it, is
+    /// translated.
     Virtual,
 }
 
@@ -96,7 +121,11 @@ impl Paths {
     #[must_use]
     pub fn named(self, scope: &Scope, given: &str) -> String {
         match self {
-            Self::Plain | Self::Virtual => given.to_owned(),
+            Self::Plain => given.to_owned(),
+            Self::Virtual => match scope.from_host(Path::new(given)) {
+                Some(path) => path.to_string_lossy().into_owned(),
+                None => given.to_owned(),
+            },
             Self::Expanding if given.contains("~/") || !unescaped(bare(given)).is_empty() => {
                 bare(given).to_owned()
             }
@@ -107,7 +136,11 @@ impl Paths {
     /// A path as this dialect means it, before any link is followed.
     pub(crate) fn meant(self, scope: &Scope, given: &str) -> PathBuf {
         match self {
-            Self::Plain | Self::Virtual => PathBuf::from(given),
+            Self::Plain => PathBuf::from(given),
+            Self::Virtual => {
+                let path = Path::new(given);
+                scope.from_host(path).unwrap_or_else(|| path.to_owned())
+            }
             Self::Expanding => expand(scope, given),
         }
     }
@@ -121,7 +154,10 @@ impl Paths {
             Self::Plain => scope.resolve(given, access),
             Self::Virtual => {
                 spelling::check(given)?;
-                scope.resolve(given, access)
+                if access == Access::Write && scope.is_for_commands_only(Path::new(given)) {
+                    return Err(spelling::misspelt(given, Misspelling::CommandsOnly));
+                }
+                scope.resolve_as(given, &self.meant(scope, given), access)
             }
             Self::Expanding => scope.resolve_as(given, &expand(scope, given), access),
         }

@@ -224,6 +224,12 @@ pub enum Error {
         /// The name as it was given.
         id: String,
     },
+    /// The process runs on another machine, whose ports are not seen from here.
+    #[error("cannot wait for port {port}: the process runs on another machine")]
+    PortElsewhere {
+        /// The port.
+        port: u16,
+    },
     /// No channel has this name.
     #[error("channel not found: {name}")]
     UnknownChannel {
@@ -327,6 +333,7 @@ fn misspelt(how: crate::scope::spelling::Misspelling) -> &'static str {
         M::Traversal => "a path that goes up",
         M::Home => "a path from a home folder",
         M::Drive => "a path from a drive",
+        M::CommandsOnly => "a path of a folder that only commands see",
     }
 }
 

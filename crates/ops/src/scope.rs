@@ -55,6 +55,8 @@ pub struct Scope {
     home: Option<PathBuf>,
     /// Other scopes that decide, each below a path of its own.
     mounts: Option<Arc<Mounts>>,
+    /// The folder of commands, where no path of a tree of several scopes leads.
+    commands_only: Option<PathBuf>,
 }
 
 impl Scope {
@@ -71,6 +73,7 @@ impl Scope {
             work_dir,
             home,
             mounts: None,
+            commands_only: None,
         })
     }
 
@@ -82,6 +85,7 @@ impl Scope {
             work_dir: PathBuf::from("/"),
             home: None,
             mounts: None,
+            commands_only: None,
         }
     }
 

@@ -137,6 +137,7 @@ async fn in_deepagents_files_and_todos_are_shared_and_replies_are_objects() {
             "read_file",
             "write_file",
             "edit_file",
+            "delete_file",
             "glob",
             "grep",
             "write_todos",

@@ -28,13 +28,17 @@ pub(super) struct Told {
     date: String,
     skills: String,
     instructions: String,
+    /// The agent's own: sub-agents are not told it.
+    memory: String,
 }
 
 impl Told {
     /// Returns the system prompt of an agent with the tools that this session has now.
     pub(super) fn system(&self, runtime: &Runtime) -> String {
+        let instructions = [&self.instructions, &self.memory].map(|text| text.trim());
         system_prompt(&Prompt {
             tools: &runtime.prompt_section(),
+            instructions: instructions.join("\n\n").trim(),
             ..self.prompt()
         })
     }
@@ -71,14 +75,17 @@ pub(super) async fn told(settings: &Settings, model: &model::Model, runtime: &Ru
     let config = settings.folders.config.as_deref();
     let wanted = instructions(runtime, &settings.work_dir, config).await;
     note(settings, &wanted.warnings);
+    let memory = haft_agent::memory(runtime, &model.memory).await;
+    note(settings, &memory.warnings);
     let now = haft::ops::text::moment::to_seconds(SystemTime::now());
     Told {
         own: model.system_prompt.clone(),
-        work_dir: settings.work_dir.clone(),
+        work_dir: runtime.work_dir(),
         platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         date: now.split('T').next().unwrap_or_default().to_owned(),
         skills: skills.section(),
         instructions: wanted.text,
+        memory: memory.text,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the commands that ask a model take.
 
 use clap::Args;
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -16,6 +17,9 @@ pub(crate) struct Run {
     /// Go on with this session
     #[arg(long, value_name = "SESSION")]
     pub(crate) resume: Option<String>,
+    /// Start with the files of DIR, where the session keeps files
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["goes_on", "resume"])]
+    pub(crate) files: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Args)]

@@ -69,6 +69,35 @@ pub(crate) enum Sessions {
         #[arg(long, value_name = "SESSION")]
         session: Option<String>,
     },
+    /// List the files that a session keeps, or print one of them.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft sessions files k3f9\n  \
+        haft sessions files k3f9 --json"
+    )]
+    Files {
+        /// The session, or the beginning of its id
+        session: String,
+        /// Print this file, byte for byte
+        #[arg(value_name = "PATH")]
+        path: Option<String>,
+        /// Print a line of JSON for each file
+        #[arg(long, conflicts_with = "path")]
+        json: bool,
+    },
+    /// Show the todo list of a session.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft sessions todos k3f9\n  \
+        haft sessions todos k3f9 --json"
+    )]
+    Todos {
+        /// The session, or the beginning of its id
+        session: String,
+        /// Print a line of JSON for each entry
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete sessions, with their outputs and their sub-agents'.
     #[command(
         verbatim_doc_comment,

@@ -36,6 +36,10 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
                 .hint("haft run \"Fix the failing test\""),
         );
     }
+    let past = match &args.files {
+        None => Past::New,
+        Some(folder) => Past::Files(agent::seed::read(folder)?),
+    };
     let sessions = agent::sessions(&settings)?;
     let manner = Manner {
         json: args.json,
@@ -46,7 +50,7 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         let mut signals = Signals::listen()?;
         let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
         let sessions = sessions.as_ref();
-        let agent = agent::agent(&settings, model, Past::New, sessions, approver).await?;
+        let agent = agent::agent(&settings, model, past, sessions, approver).await?;
         work(&agent, Task::Prompt(prompt), manner, &mut signals).await
     })
 }

@@ -2,12 +2,14 @@
 
 mod delete;
 mod export;
+mod files;
 mod html;
 mod list;
 mod markdown;
 mod outputs;
 mod page;
 mod pieces;
+mod todos;
 
 use crate::args::Shared;
 use crate::args::sessions::Sessions as Command;
@@ -50,6 +52,12 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
             let places = (state, settings.work_dir.as_path());
             outputs::show(&sessions, places, call, session.as_deref())?;
         }
+        Command::Files {
+            session,
+            path,
+            json,
+        } => files::show(&sessions, session, path.as_deref(), *json)?,
+        Command::Todos { session, json } => todos::show(&sessions, session, *json)?,
         Command::Delete {
             sessions: given,
             yes,

@@ -245,6 +245,12 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     used("skills", Kind::Texts, "[]", "folders of skills"),
     used(
+        "memory",
+        Kind::Texts,
+        "[]",
+        "files in the prompt that the model keeps up to date",
+    ),
+    used(
         "tools.interrupt_on",
         Kind::Map,
         "{}",

@@ -9,6 +9,7 @@ use crate::exit::Failure;
 use crate::trust::{Item, Pin};
 use haft::ops::text::brief;
 use haft::ops::text::decode::visible;
+use haft_agent::MemoryFile;
 use haft_agent::provider::Secret;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -43,6 +44,8 @@ pub(crate) struct Model {
     /// Those that the project's file names, and how they are written there. They need
     /// trust, and must be in the project.
     pub(crate) skills_of_project: Vec<(PathBuf, String)>,
+    /// Files whose text is part of the prompt, and which the model keeps up to date.
+    pub(crate) memory: Vec<MemoryFile>,
 }
 
 /// Keys that say where everything that is said goes.
@@ -336,6 +339,33 @@ fn lists(
         shown.push(Shown {
             key: "skills",
             value: paths.into(),
+            from: joined(&from),
+        });
+    }
+    memory(sources, model, shown)
+}
+
+/// The files of memory. They are named as the tools name files, so that the model can
+/// change them under the same name.
+fn memory(sources: &Sources<'_>, model: &mut Model, shown: &mut Vec<Shown>) -> Result<(), Failure> {
+    let (mut from, mut written) = (Vec::new(), Vec::new());
+    for (listed, _) in sources.items("memory") {
+        let value = listed.value?;
+        let path = value.as_str().unwrap_or_default();
+        if path.is_empty() || model.memory.iter().any(|file| file.path == path) {
+            continue;
+        }
+        from.push(listed.from);
+        written.push(listed.written);
+        model.memory.push(MemoryFile {
+            path: path.to_owned(),
+            by_project: listed.is_project,
+        });
+    }
+    if !from.is_empty() {
+        shown.push(Shown {
+            key: "memory",
+            value: written.into(),
             from: joined(&from),
         });
     }

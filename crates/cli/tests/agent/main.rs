@@ -17,6 +17,7 @@ mod held;
 mod interrupts;
 mod kills;
 mod limits;
+mod memory;
 mod projects;
 mod providers;
 mod replayed;

@@ -32,7 +32,14 @@ const COMMANDS: &[&[&str]] = &[
     &["sessions", "fork"],
     &["sessions", "export"],
     &["sessions", "output"],
+    &["sessions", "files"],
+    &["sessions", "todos"],
     &["sessions", "delete"],
+    &["store"],
+    &["store", "list"],
+    &["store", "get"],
+    &["store", "put"],
+    &["store", "delete"],
     &["trust"],
     &["completions"],
     &["demo"],
@@ -103,6 +110,7 @@ fn every_example_works() {
         std::fs::create_dir_all(&logs).unwrap();
         std::fs::write(logs.join("weather.log"), "started\n").unwrap();
         sessions_in(&scratch);
+        store_in(&scratch);
         // Who answers where a model is asked.
         let server = scratch.home("docs.py");
         std::fs::write(&server, SERVER).unwrap();
@@ -166,6 +174,16 @@ const RECORDING: &str = concat!(
     r#"{"type":"message","id":1,"parent":null,"message":{"role":"assistant","parts":[{"type":"text","text":"Done."}],"stop":"end"}}"#,
     "\n"
 );
+
+/// The files of the store that examples name.
+fn store_in(scratch: &Scratch) {
+    scratch.file("notes.md", "notes\n");
+    for (path, namespace) in [("/notes.md", ""), ("/a.md", "notes"), ("/b.md", "notes")] {
+        let args = ["store", "put", path, "notes.md", "--namespace", namespace];
+        let ended = scratch.haft(&args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+}
 
 /// The sessions that examples name.
 fn sessions_in(scratch: &Scratch) {

@@ -240,6 +240,45 @@ async fn waiting_for_a_line() {
     assert!(matches!(bad, Err(Error::InvalidPattern { .. })));
 }
 
+/// A script that listens on a free port, in a process that it starts, and writes the
+/// number to `port` once it does.
+const LISTENS: &str = "setsid python3 -c 'import os, socket, time
+s = socket.socket()
+s.bind((\"127.0.0.1\", 0))
+s.listen()
+open(\"port.new\", \"w\").write(str(s.getsockname()[1]))
+os.rename(\"port.new\", \"port\")
+time.sleep(300)' & wait";
+
+#[tokio::test]
+async fn a_port_counts_only_if_the_process_listens_on_it() {
+    let table = table();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().port();
+    let id = table.start(LISTENS).await;
+    let short = Duration::from_millis(200);
+    let waited = table.wait(&id, Until::Port(taken), short).await;
+    assert_eq!((waited.met, waited.port_taken), (Met::NotYet, true));
+    let begun = Instant::now();
+    let port: u16 = loop {
+        let written = std::fs::read_to_string(table.stage.path("port"));
+        if let Ok(port) = written.unwrap_or_default().parse() {
+            break port;
+        }
+        assert!(begun.elapsed() < LONG, "it never listened");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let waited = table.wait(&id, Until::Port(port), LONG).await;
+    assert_eq!((waited.met, waited.port_taken), (Met::Yes, false));
+    table.processes.kill(&id).await.unwrap();
+    // One that ended, perhaps because the port was taken, is told so too.
+    let waited = table.wait(&id, Until::Port(taken), LONG).await;
+    assert_eq!((waited.met, waited.port_taken), (Met::Never, true));
+    drop(other);
+    let waited = table.wait(&id, Until::Port(taken), LONG).await;
+    assert_eq!((waited.met, waited.port_taken), (Met::Never, false));
+}
+
 #[tokio::test]
 async fn waiting_for_a_port_and_for_silence() {
     let table = table();
@@ -254,8 +293,6 @@ async fn waiting_for_a_port_and_for_silence() {
         table.wait(&id, Until::Port(port), short).await.met,
         Met::NotYet
     );
-    let _server = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
-    assert_eq!(table.wait(&id, Until::Port(port), LONG).await.met, Met::Yes);
     let quiet = Until::Idle(Duration::from_millis(300));
     assert_eq!(table.wait(&id, quiet.clone(), LONG).await.met, Met::Yes);
     assert_eq!(

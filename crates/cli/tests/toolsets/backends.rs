@@ -313,3 +313,119 @@ fn kept_outputs_are_read_by_their_own_names_and_by_nobody_else() {
     );
     assert!(written.is_error, "{}", written.text);
 }
+
+/// Files of the store from the command line, as the tools of a session see them.
+#[test]
+fn the_store_is_managed_by_hand() {
+    let bed = Bed::new();
+    let ended = |args: &[&str], stdin: &[u8]| {
+        use std::io::Write;
+        let mut child = bed
+            .command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(stdin).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let done = |args: &[&str], stdin: &[u8]| {
+        let output = ended(args, stdin);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        output.stdout
+    };
+    let refused = |args: &[&str], code: i32, wanted: &str| {
+        let output = ended(args, b"");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(wanted), "{args:?}: {said}");
+    };
+    // Nobody has written anything: that is no error, and makes no database.
+    assert_eq!(done(&["store", "list"], b""), b"");
+    refused(&["store", "get", "/x.md"], 1, "haft store list");
+    assert!(!bed.store().exists());
+
+    let binary = [0, 255, 10, 13, 27];
+    done(&["store", "put", "/bin/data"], &binary);
+    bed.file("local.md", "from a file\n");
+    done(&["store", "put", "notes.md", "local.md"], b"");
+    assert_eq!(done(&["store", "get", "/bin/data"], b""), binary);
+    done(&["store", "put", "/notes.md"], b"replaced\n");
+    assert_eq!(done(&["store", "get", "/notes.md"], b""), b"replaced\n");
+    let listed = String::from_utf8(done(&["store", "list"], b"")).unwrap();
+    let names: Vec<_> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().last())
+        .collect();
+    assert_eq!(names, ["/bin/data", "/notes.md"], "{listed}");
+    let line = done(&["store", "list", "/bin", "--json"], b"");
+    let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(
+        (&line["path"], &line["bytes"]),
+        (&json!("/bin/data"), &json!(5))
+    );
+
+    // It is the same store that a session works in, below its route.
+    let config = bed.config(&format!(
+        "{DEEP}backend: {{routes: {{/memories: store}}}}\n"
+    ));
+    let with = |args: &[&'static str]| {
+        let config: &'static str = Box::leak(config.clone().into_boxed_str());
+        [&["--config", config], args].concat()
+    };
+    let read = bed.call(
+        &["--config", &config],
+        "read_file",
+        &json!({ "file_path": "/memories/notes.md" }),
+    );
+    assert_eq!(read.json()["content"], "     1\treplaced");
+    refused(
+        &with(&["store", "get", "/memories/notes.md"]),
+        1,
+        "leave it out of the path",
+    );
+
+    refused(&["store", "get", "/bin"], 1, "haft store list /bin");
+    refused(&["store", "delete", "/notes.md", "/none"], 1, "not found");
+    assert_eq!(
+        done(&["store", "get", "/notes.md"], b""),
+        b"replaced\n",
+        "nothing was deleted"
+    );
+    refused(&["store", "get", "/../x"], 2, "without ..");
+    done(&["store", "delete", "/notes.md", "/bin/data"], b"");
+    assert_eq!(done(&["store", "list", "--json"], b""), b"");
+
+    let config = bed.config(&format!(
+        "{DEEP}backend: {{routes: {{/a: {{kind: store, namespace: a}}, /b: {{kind: store, namespace: b}}}}}}\n"
+    ));
+    refused(
+        &["--config", &config, "store", "list"],
+        2,
+        "pass --namespace with one of: a, b",
+    );
+    done(
+        &[
+            "--config",
+            &config,
+            "store",
+            "put",
+            "/x",
+            "--namespace",
+            "a",
+        ],
+        b"in a",
+    );
+    let read = bed.call(
+        &["--config", &config],
+        "read_file",
+        &json!({ "file_path": "/a/x" }),
+    );
+    assert_eq!(read.json()["content"], "     1\tin a");
+    assert_eq!(
+        done(&["store", "get", "x", "--namespace", "a"], b""),
+        b"in a"
+    );
+    refused(&["store", "get", "x"], 1, "not found");
+}

@@ -11,6 +11,7 @@
 mod backends;
 mod channels;
 mod equal;
+mod places;
 mod projects;
 mod reload;
 mod session;

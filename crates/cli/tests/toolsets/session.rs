@@ -102,8 +102,13 @@ impl Bed {
 
     /// A session over MCP.
     pub(crate) fn session(&self, flags: &[&str]) -> Session {
+        self.session_of(flags, "all")
+    }
+
+    /// A session over MCP with the tools of a preset.
+    pub(crate) fn session_of(&self, flags: &[&str], preset: &str) -> Session {
         let mut child = self
-            .command(&[flags, &["mcp", "--preset", "all"]].concat())
+            .command(&[flags, &["mcp", "--preset", preset]].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

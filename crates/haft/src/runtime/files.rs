@@ -240,7 +240,13 @@ impl Ground {
             mounts.push(kept(outputs).map_err(BuildError::Scope)?);
         }
         let (surroundings, plugins) = self.surroundings(work_dir.clone(), roots)?;
-        let (backend, scope) = Composite::new(mounts, work_dir);
+        let (backend, mut scope) = Composite::new(mounts, work_dir);
+        if surroundings
+            .as_ref()
+            .is_some_and(|run| run.elsewhere.is_none())
+        {
+            scope = scope.with_commands();
+        }
         Ok(Files {
             backend: Arc::new(backend),
             held: HeldFiles::default(),

@@ -1,7 +1,8 @@
 //! The files that a session holds in memory, for whoever keeps them with it.
 
 use super::Runtime;
-use haft_ops::backend::{Kept, Memory};
+use crate::{Access, Error};
+use haft_ops::backend::{Expect, Kept, Memory};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -76,5 +77,35 @@ impl Runtime {
     #[must_use]
     pub fn held_files(&self) -> &HeldFiles {
         &self.session.held
+    }
+
+    /// Writes new files into the memory of the session, as if a tool had: they are recorded
+    /// with the session. A path is one of the tree.
+    ///
+    /// # Errors
+    /// When a path does not lead into the memory, something is there already, or there is
+    /// no room for it.
+    pub async fn seed_files(&self, files: Vec<(String, Vec<u8>)>) -> Result<(), Error> {
+        let session = &self.session;
+        for (given, bytes) in files {
+            let path = session
+                .paths
+                .resolve(&session.scope, &given, Access::Write)?;
+            let parts = session.scope.parts().into_iter();
+            let fitting = parts.filter(|(at, _)| path.place().starts_with(at));
+            let part = fitting.max_by_key(|(at, _)| at.components().count());
+            let is_held = part.is_some_and(|(at, _)| {
+                let at = below(&at);
+                session.held.places.iter().any(|(place, _)| *place == at)
+            });
+            if !is_held {
+                return Err(Error::failed(format!(
+                    "{given} is not among the files that the session keeps"
+                )));
+            }
+            let written = session.backend.write(&path, bytes, Expect::Absent);
+            written.await?;
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! said in them of ends and failures.
 
 use crate::truncate::{Cut, Keep, format_size};
-use crate::{Context, Error, Invalid, Problem};
+use crate::{Context, Error, Invalid, Offered, Problem};
 use haft_ops::executor::Exit;
 use haft_ops::scope::closing::LeftOut;
 use haft_ops::spill::Kept;
@@ -13,6 +13,15 @@ pub(super) fn add(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Value::Object(fields) = object {
         fields.insert(name.to_owned(), value.into());
     }
+}
+
+/// Adds a hint, below the one that is there already.
+pub(super) fn add_hint(answer: &mut Value, hint: &str) {
+    let hint = match answer.get("hint").and_then(Value::as_str) {
+        Some(before) => format!("{before}\n{hint}"),
+        None => hint.to_owned(),
+    };
+    add(answer, "hint", hint);
 }
 
 /// A parameter that this use of a tool needs and that is not there.
@@ -120,11 +129,12 @@ pub(super) fn taught(lesson: &haft_ops::Lesson, new: &str) -> String {
 /// What happened and what to do about it; `operation` has the toolset's own words.
 pub(super) fn said_of(
     error: &Error,
-    operation: fn(&haft_ops::Error) -> (String, String),
+    tools: &Offered,
+    operation: fn(&haft_ops::Error, &Offered) -> (String, String),
 ) -> (String, String) {
     match error {
-        Error::Operation(error) => operation(error),
-        Error::Refused(inner) => said_of(inner, operation),
+        Error::Operation(error) => operation(error, tools),
+        Error::Refused(inner) => said_of(inner, tools, operation),
         Error::UnknownTool { similar, known, .. } => {
             let meant = similar
                 .first()

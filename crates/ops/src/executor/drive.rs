@@ -114,6 +114,11 @@ impl Drive {
         }
     }
 
+    /// The process number of the supervisor.
+    pub(super) fn supervisor(&self) -> u32 {
+        self.job.supervisor()
+    }
+
     /// Waits until the command runs, and answers with its number.
     pub(super) async fn started(&mut self) -> Result<u32> {
         match self.job.line.report().await {

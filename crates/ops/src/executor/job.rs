@@ -129,6 +129,11 @@ impl Job {
         self.confined
     }
 
+    /// The process number of the supervisor, the outer one where there are two.
+    pub(super) fn supervisor(&self) -> u32 {
+        self.supervisor
+    }
+
     /// Whose children the command's processes are.
     pub(super) fn root(&self) -> u32 {
         let inner = || tree::children(self.supervisor).first().copied();

@@ -180,6 +180,7 @@ impl Local {
     /// Follows a command that has begun, beside the caller.
     async fn follow(&self, mut drive: Drive, launch: Launch) -> Result<Running> {
         let pid = drive.started().await?;
+        let supervisor = drive.supervisor();
         let (output, error) = drive.logs();
         let pulse = watch::Sender::new(Pulse {
             bytes: 0,
@@ -190,6 +191,7 @@ impl Local {
         let held = self.held.part();
         let running = Running {
             pid,
+            supervisor: Some(supervisor),
             held: held.clone(),
             output,
             error,

@@ -2,6 +2,7 @@
 
 use super::disk::Log;
 use super::job::Held;
+use super::listeners::{self, Listener};
 use super::{Finished, Stream};
 use crate::Result;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use tokio::sync::{mpsc, watch};
 #[derive(Debug)]
 pub struct Running {
     pub(super) pid: u32,
+    /// The supervisor of its tree, where that is on this machine.
+    pub(super) supervisor: Option<u32>,
     pub(super) output: Option<Arc<Log>>,
     pub(super) error: Option<Arc<Log>>,
     pub(super) pulse: watch::Receiver<Pulse>,
@@ -46,6 +49,13 @@ impl Running {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Returns who listens on a TCP port, as the command sees the network. `None` if it
+    /// runs on another machine. Reads the process table, so it may block.
+    pub(crate) fn listener(&self) -> Option<impl Fn(u16) -> Listener + Send + 'static> {
+        let supervisor = self.supervisor?;
+        Some(move |port| listeners::listener(supervisor, port))
     }
 
     /// Its output on the disk, which can be read while it grows. Nothing if none

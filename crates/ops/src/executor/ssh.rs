@@ -357,6 +357,7 @@ impl Executor for Ssh {
         let (stop, mut stopped) = mpsc::unbounded_channel();
         let running = Running {
             pid: now.pid,
+            supervisor: None,
             held: inner.held.clone(),
             output: inner.output.clone(),
             error: inner.error.clone(),

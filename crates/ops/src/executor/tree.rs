@@ -1,7 +1,9 @@
 //! Who descends from whom, as `/proc` tells it.
 
 use super::Survivor;
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// One process.
@@ -216,6 +218,28 @@ fn leads_to_person(pid: u32, fd: u64) -> bool {
     }
     // Consoles and the ends of pseudo terminals at which programs are.
     kind.is_char_device() && matches!(rustix::fs::major(stat.st_rdev), 4 | 5 | 136..=143)
+}
+
+/// Where a link in the folder of a process leads.
+pub(super) fn link(pid: u32, name: &str) -> Option<PathBuf> {
+    let target = rustix::fs::readlink(format!("/proc/{pid}/{name}"), Vec::new()).ok()?;
+    Some(PathBuf::from(OsStr::from_bytes(target.to_bytes())))
+}
+
+/// The inodes of the sockets that a process has open.
+pub(super) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
+    let descriptors = numbers(Path::new(&format!("/proc/{pid}/fd")));
+    descriptors.into_iter().filter_map(move |descriptor| {
+        let target = link(pid, &format!("fd/{descriptor}"))?;
+        let inode = target.to_str()?.strip_prefix("socket:[")?;
+        inode.strip_suffix(']')?.parse().ok()
+    })
+}
+
+/// A table of the network that a process uses, such as `tcp`.
+pub(super) fn network_table(pid: u32, name: &str) -> Option<String> {
+    let table = contents(format!("/proc/{pid}/net/{name}"))?;
+    Some(String::from_utf8_lossy(&table).into_owned())
 }
 
 #[expect(

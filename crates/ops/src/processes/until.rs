@@ -1,17 +1,16 @@
 //! What a process can be waited for.
 
 use super::{Entry, Processes, Status};
-use crate::executor::{Log, Stream};
-use crate::{Error, Result};
+use crate::executor::{Listener, Log, Stream};
+use crate::{Error, Result, blocking};
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-/// How often a port is tried.
-const KNOCK: Duration = Duration::from_millis(50);
+/// How often a port or a log is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The most of a log that is searched at a time. A line longer than this may be
 /// missed.
@@ -22,7 +21,7 @@ const WINDOW: usize = 1 << 20;
 pub enum Until {
     /// Its end.
     Exit,
-    /// Somebody answers on this port of this machine.
+    /// It, or a process that it started, listens on this TCP port.
     Port(u16),
     /// A line of its output matches this pattern.
     Log(String),
@@ -39,6 +38,8 @@ pub struct Waited {
     pub met: Met,
     /// How long it took.
     pub waited: Duration,
+    /// Whether only processes outside its tree listen on the port that was waited for.
+    pub port_taken: bool,
 }
 
 /// Whether something waited for came.
@@ -57,7 +58,8 @@ impl Processes {
     /// wait.
     ///
     /// # Errors
-    /// [`Error::NoProcess`], [`Error::InvalidPattern`], or [`Error::Cancelled`].
+    /// [`Error::NoProcess`], [`Error::InvalidPattern`], [`Error::PortElsewhere`], or
+    /// [`Error::Cancelled`].
     pub async fn wait(
         &self,
         id: &str,
@@ -73,10 +75,16 @@ impl Processes {
             met = entry.reach(until) => met?,
             () = tokio::time::sleep(limit) => Met::NotYet,
         };
+        let waited = begun.elapsed();
+        let port_taken = match until {
+            Until::Port(port) if met != Met::Yes => entry.is_taken(*port).await?,
+            _ => false,
+        };
         Ok(Waited {
             status: entry.status(),
             met,
-            waited: begun.elapsed(),
+            waited,
+            port_taken,
         })
     }
 }
@@ -89,10 +97,10 @@ impl Entry {
                 ended.await;
                 Ok(Met::Yes)
             }
-            Until::Port(port) => Ok(tokio::select! {
-                () = knock(*port) => Met::Yes,
-                () = ended => Met::Never,
-            }),
+            Until::Port(port) => tokio::select! {
+                listens = self.listens(*port) => listens.map(|()| Met::Yes),
+                () = ended => Ok(Met::Never),
+            },
             Until::Idle(quiet) => Ok(tokio::select! {
                 () = self.idle(*quiet) => Met::Yes,
                 () = ended => Met::Never,
@@ -112,6 +120,25 @@ impl Entry {
                 }
             }
         }
+    }
+
+    /// Returns when its tree listens on the port.
+    async fn listens(&self, port: u16) -> Result<()> {
+        while self.listener(port).await? != Listener::Own {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Whether something else listens on the port, and its tree does not.
+    async fn is_taken(&self, port: u16) -> Result<bool> {
+        Ok(self.listener(port).await? == Listener::Other)
+    }
+
+    async fn listener(&self, port: u16) -> Result<Listener> {
+        let find = self.running.listener();
+        let find = find.ok_or(Error::PortElsewhere { port })?;
+        blocking::run(blocking::Weight::Heavy, move || Ok(find(port))).await
     }
 
     async fn idle(&self, quiet: Duration) {
@@ -137,7 +164,7 @@ impl Entry {
                 changed = pulse.changed() => if changed.is_err() {
                     std::future::pending::<()>().await;
                 },
-                () = tokio::time::sleep(KNOCK) => {}
+                () = tokio::time::sleep(LOOK) => {}
             }
         }
     }
@@ -211,17 +238,4 @@ fn look(matcher: &RegexMatcher, searches: &mut [Search; 2]) -> Result<bool> {
         }
     }
     Ok(false)
-}
-
-/// Returns when somebody answers.
-async fn knock(port: u16) {
-    loop {
-        for host in ["127.0.0.1", "::1"] {
-            let tried = tokio::time::timeout(KNOCK * 20, TcpStream::connect((host, port))).await;
-            if matches!(tried, Ok(Ok(_))) {
-                return;
-            }
-        }
-        tokio::time::sleep(KNOCK).await;
-    }
 }

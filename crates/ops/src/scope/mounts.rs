@@ -147,6 +147,42 @@ impl Mounts {
             .collect()
     }
 
+    /// Translates a path that begins with the real path of a folder of this tree, as
+    /// commands print it, to the path that it has in the tree. Returns `None` where the
+    /// path has a meaning of its own: a folder of that name is in the tree, or something
+    /// is mounted there.
+    pub(super) fn from_host(self: &Arc<Self>, path: &Path) -> Option<PathBuf> {
+        let path = links::lexical(path);
+        let root = Path::new("/");
+        let folders = self.points.iter().filter_map(|point| {
+            let folder = point.scope.work_dir();
+            let is_a_folder = point.scope.is_on_disk() && folder != root;
+            let below = path.strip_prefix(folder).ok().filter(|_| is_a_folder)?;
+            Some((point, folder, below))
+        });
+        let (point, folder, below) =
+            folders.min_by_key(|(.., below)| below.components().count())?;
+        let is_mounted = self
+            .route(folder)
+            .is_some_and(|(_, mount, _)| mount.at != root);
+        let literal = self.resolve(&folder.to_string_lossy(), folder, Access::Read);
+        if is_mounted || literal.is_ok_and(|literal| literal.is_there()) {
+            return None;
+        }
+        Some(point.at.join(below))
+    }
+
+    /// The mounts that are met from above, each with its folder if it is on the disk.
+    pub(super) fn all(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
+        let met = self.points.iter();
+        let met = met.filter(|point| point.seen == Seen::FromAbove);
+        met.map(|point| {
+            let folder = point.scope.work_dir().to_owned();
+            (point.at.clone(), point.scope.is_on_disk().then_some(folder))
+        })
+        .collect()
+    }
+
     /// A real path on the disk as a path of this tree.
     pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
         let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());
@@ -215,6 +251,58 @@ impl Mounted {
             number: self.number,
             place: at.map_or_else(PathBuf::new, |at| at.join(below)),
         }
+    }
+}
+
+impl Scope {
+    /// Says that commands run in the work folder. Where that is no part of a tree of
+    /// several scopes, a path that begins with it is not taken for one of the tree.
+    #[must_use]
+    pub fn with_commands(self) -> Self {
+        let mounts = self.mounts.as_ref();
+        let is_seen = mounts.is_none_or(|mounts| mounts.seen(&self.work_dir).is_some());
+        let folder = Some(self.work_dir.clone()).filter(|folder| folder != Path::new("/"));
+        Self {
+            commands_only: folder.filter(|_| !is_seen),
+            ..self
+        }
+    }
+
+    /// Whether a path names a folder that commands see and this tree does not have.
+    #[must_use]
+    pub fn is_for_commands_only(&self, path: &Path) -> bool {
+        let folder = self.commands_only.as_ref();
+        folder.is_some_and(|folder| links::lexical(path).starts_with(folder))
+    }
+
+    /// A path as a tree of several scopes has it, if it was written as commands write it:
+    /// from the real path of one of its folders.
+    #[must_use]
+    pub fn from_host(&self, path: &Path) -> Option<PathBuf> {
+        self.mounts.as_ref()?.from_host(path)
+    }
+
+    /// The work folder as paths of this scope name it.
+    #[must_use]
+    pub fn named_work_dir(&self) -> PathBuf {
+        match &self.mounts {
+            None => self.work_dir.clone(),
+            Some(mounts) => {
+                let seen = mounts.seen(&self.work_dir);
+                let seen = seen.unwrap_or_else(|| PathBuf::from("/"));
+                // Without a slash at the end.
+                seen.components().collect()
+            }
+        }
+    }
+
+    /// The parts of a tree of several scopes: the place of each, and its folder if it is
+    /// on the disk.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
+        self.mounts
+            .as_ref()
+            .map_or_else(Vec::new, |mounts| mounts.all())
     }
 }
 

@@ -14,6 +14,17 @@ pub enum Misspelling {
     Home,
     /// It begins with a drive letter.
     Drive,
+    /// It begins with the folder of commands, which the tree does not have.
+    CommandsOnly,
+}
+
+/// The error for a path that is written like this.
+#[must_use]
+pub fn misspelt(given: &str, how: Misspelling) -> Error {
+    Error::Misspelt {
+        path: given.chars().take(200).collect(),
+        how,
+    }
 }
 
 /// Refuses a path that is not absolute, or says `..`, `~` or `C:`.
@@ -37,10 +48,7 @@ pub fn check(given: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::Misspelt {
-        path: given.chars().take(200).collect(),
-        how,
-    })
+    Err(misspelt(given, how))
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub fn read(given: &str) -> Result<Url, Trouble> {
             url.scheme().chars().take(20).collect::<String>()
         );
         let next = match url.scheme() {
-            "file" => "Use read for files.",
+            "file" => "A file is read with a file tool, by its path.",
             _ => "",
         };
         return Err(wrong(reason, next));

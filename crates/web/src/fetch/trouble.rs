@@ -4,12 +4,16 @@
 use super::address::brief;
 use crate::client::{HttpError, words};
 use crate::guard::DENIED;
+use haft::Offered;
 use haft_ops::text::size::size;
 use std::time::Duration;
 use url::Url;
 
 /// How much of an address is told that can be fetched next.
 const LONGEST_NEXT: usize = 2000;
+
+/// The tool that finds other pages.
+const SEARCH: &str = "web_search";
 
 /// Why there is no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,15 +123,21 @@ impl Trouble {
 
     /// What to try next, in a sentence; empty where there is nothing.
     #[must_use]
-    pub fn advice(&self) -> String {
+    pub fn advice(&self, tools: &Offered) -> String {
         let words = match self {
             Self::Address { next, .. } => return next.clone(),
-            Self::NoAnswer(error) => of_answer(error),
+            Self::NoAnswer(error) => of_answer(error, tools),
             Self::Blocked { .. } => {
-                "Trying again will not help. Look for another source with web_search, or for an API or feed of the same site."
+                tools.first(&[
+            (&[SEARCH], "Trying again will not help. Look for another source with web_search, or for an API or feed of the same site."),
+            (&[], "Trying again will not help. Look for another source, or for an API or feed of the same site."),
+        ])
             }
             Self::NeedsJavaScript { .. } => {
-                "Look for an API, a feed or a plain version of the page, or for another source with web_search."
+                tools.first(&[
+            (&[SEARCH], "Look for an API, a feed or a plain version of the page, or for another source with web_search."),
+            (&[], "Look for an API, a feed or a plain version of the page, or for another source."),
+        ])
             }
             Self::Elsewhere { .. } => "Fetch that address if it is what you want.",
             Self::NotText { what, .. } if what.contains("PDF") => {
@@ -137,13 +147,13 @@ impl Trouble {
                 "Only text is read. Look for a page about it, or download it with a command where those have the network."
             }
             Self::Empty { .. } => "There is nothing to read. Check the address.",
-            Self::Status { status, wait, .. } => return of_status(*status, *wait),
+            Self::Status { status, wait, .. } => return of_status(*status, *wait, tools),
         };
         words.to_owned()
     }
 }
 
-fn of_answer(error: &HttpError) -> &'static str {
+fn of_answer(error: &HttpError, tools: &Offered) -> &'static str {
     match error {
         HttpError::Forbidden { kind, .. } if *kind == DENIED => {
             "tools.web.deny_hosts of the person's configuration names it. Look for another source."
@@ -151,9 +161,13 @@ fn of_answer(error: &HttpError) -> &'static str {
         HttpError::Forbidden { .. } => {
             "Only the person can allow that: tools.web.allow_hosts in their own haft.yaml names hosts that may be reached."
         }
-        HttpError::UnknownHost { .. } => {
-            "Check the spelling, or use web_search to find the address."
-        }
+        HttpError::UnknownHost { .. } => tools.first(&[
+            (
+                &[SEARCH],
+                "Check the spelling, or use web_search to find the address.",
+            ),
+            (&[], "Check the spelling."),
+        ]),
         HttpError::NotSecure { .. } => {
             "Its certificate is not trusted. Nothing was sent; tools.web.ca_file names certificates of one's own."
         }
@@ -161,14 +175,20 @@ fn of_answer(error: &HttpError) -> &'static str {
             "Nothing was sent. If a page without encryption is meant, write http:// for https://."
         }
         HttpError::TimedOut { .. } | HttpError::Broken { .. } | HttpError::NotConnected { .. } => {
-            "Try again later, or look for another source with web_search."
+            tools.first(&[
+                (
+                    &[SEARCH],
+                    "Try again later, or look for another source with web_search.",
+                ),
+                (&[], "Try again later, or look for another source."),
+            ])
         }
         HttpError::Redirect { .. } => "Look for the address of the page itself.",
         _ => "",
     }
 }
 
-fn of_status(status: u16, wait: Option<Duration>) -> String {
+fn of_status(status: u16, wait: Option<Duration>, tools: &Offered) -> String {
     match (status, wait) {
         (429 | 503, Some(wait)) => {
             format!("The server asks to be left alone for {}.", words(wait))
@@ -179,8 +199,24 @@ fn of_status(status: u16, wait: Option<Duration>) -> String {
         (401 | 402 | 407, _) => {
             "It needs an account, which haft does not have. Look for another source.".to_owned()
         }
-        (403, _) => "The server refuses this. Look for another source with web_search.".to_owned(),
-        (404 | 410, _) => "Check the address, or use web_search to find where it went.".to_owned(),
+        (403, _) => tools
+            .first(&[
+                (
+                    &[SEARCH],
+                    "The server refuses this. Look for another source with web_search.",
+                ),
+                (&[], "The server refuses this. Look for another source."),
+            ])
+            .to_owned(),
+        (404 | 410, _) => tools
+            .first(&[
+                (
+                    &[SEARCH],
+                    "Check the address, or use web_search to find where it went.",
+                ),
+                (&[], "Check the address."),
+            ])
+            .to_owned(),
         (500.., _) => "The server failed. Try again later.".to_owned(),
         _ => String::new(),
     }

@@ -1,15 +1,16 @@
 //! `web_fetch`: a page of the web as text.
 
 use super::LONGEST_ADDRESS;
-use super::window::window;
+use super::window::{Room, window};
 use crate::fetch::{self, Ask, Fetched, Fetcher, Trouble, brief};
 use haft::prelude::*;
-use haft::truncate::{Keep, Limit, format_size};
+use haft::truncate::{Hit, Keep, Limit, MAX_LINES, format_size};
 use std::time::Duration;
 
 /// Fetch a page and return it as readable text: HTML becomes Markdown-like text
 /// (headings, lists, tables, code, links), JSON is indented, other text is passed on.
-/// What the page is about comes first; a note says how to read on.
+/// What the page is about comes first. At most 2000 lines are returned at a time; a note
+/// says how to read on.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Address to fetch, with http:// or https://.
@@ -52,23 +53,28 @@ impl Tool for WebFetch {
             reads_on: args.offset > 0,
             may_reach: &may_reach,
         };
+        let failed = |trouble| failed(&trouble, cx);
         let url = fetch::address(&args.url).map_err(failed)?;
         let fetched = self.0.fetch(&url, ask).await.map_err(failed)?;
         reply(&fetched, &args, cx)
     }
 }
 
-fn failed(trouble: Trouble) -> Error {
+fn failed(trouble: &Trouble, cx: &Context) -> Error {
     let error = Error::Failed {
         text: trouble.to_string(),
-        hint: Some(trouble.advice()).filter(|advice| !advice.is_empty()),
+        hint: Some(trouble.advice(&cx.offered())).filter(|advice| !advice.is_empty()),
     };
     error.detail("outcome", trouble.name())
 }
 
 fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
     let whole = fetched.text.as_str();
-    let Some(window) = window(whole, fetched.main, args.offset, args.max_bytes) else {
+    let room = Room {
+        bytes: args.max_bytes,
+        lines: MAX_LINES,
+    };
+    let Some(window) = window(whole, fetched.main, args.offset, room) else {
         return Err(Error::Failed {
             text: format!(
                 "offset {} is past the end: the text has {} bytes",
@@ -92,7 +98,7 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
         notes.push("[The page is too large: only its beginning was read. Look for a page about a part of it]".to_owned());
     }
     let mut path = None;
-    if window.is_cut {
+    if let Some(hit) = window.hit {
         path = cx.keep_text(whole);
         notes.push(format!(
             "[Showing bytes {}-{} of {}. Use offset={} to continue.]",
@@ -101,7 +107,10 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
             whole.len(),
             window.end
         ));
-        let limit = format_size(args.max_bytes as u64);
+        let limit = match hit {
+            Hit::Bytes => format_size(args.max_bytes as u64),
+            Hit::Lines => format!("{MAX_LINES} lines"),
+        };
         notes.push(match &path {
             Some(path) => {
                 format!("[Output truncated at {limit}. Full output saved to: {path}]")
@@ -122,7 +131,7 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
     let outcome = if fetched.is_cut { "too_large" } else { "ok" };
     let limit = Limit {
         bytes: args.max_bytes,
-        lines: usize::MAX,
+        lines: MAX_LINES,
         keep: Keep::Head,
     };
     let reply = Reply::from(text).limited(limit).already_cut();

@@ -454,6 +454,33 @@ async fn long_pages_are_read_in_parts() {
 }
 
 #[tokio::test]
+async fn a_page_of_many_lines_is_cut_at_2000_of_them() {
+    let lines: Vec<String> = (1..=4500).map(|n| n.to_string()).collect();
+    let body = format!("<pre>{}</pre>", lines.join("\n"));
+    let server = Server::new((0..3).map(|_| html(&body))).await;
+    let runtime = reaching(&server);
+    let text = read(&fetch(&runtime, &server.base()).await);
+    let (shown, notes) = text.split_once("\n\n[Showing bytes ").expect("a note");
+    assert!(shown.lines().count() <= 2000, "{}", shown.lines().count());
+    assert!(shown.lines().count() > 1900, "{}", shown.lines().count());
+    assert!(
+        notes.contains("[Output truncated at 2000 lines. "),
+        "{notes}"
+    );
+    let (_, offset) = notes.split_once("Use offset=").expect("an offset");
+    let (offset, _) = offset.split_once(' ').expect("a number");
+    let last: u32 = shown
+        .lines()
+        .last()
+        .expect("a line")
+        .parse()
+        .expect("a number");
+    let next = json!({ "url": server.base(), "offset": offset.parse::<u64>().expect("a number") });
+    let text = read(&runtime.call("web_fetch", next).await);
+    assert_eq!(text.lines().next(), Some((last + 1).to_string().as_str()));
+}
+
+#[tokio::test]
 async fn a_redirect_may_be_written_with_letters_beyond_ascii() {
     let moved = answer("302 Found", &[("location", "/grün")], "");
     let server = Server::new([moved, html("<p>here")]).await;

@@ -159,7 +159,7 @@ async fn what_speaks_no_tls_is_told_from_what_is_not_trusted() {
     };
     let refused = client.send(request).await.err().expect("no TLS there");
     assert!(matches!(refused, HttpError::NotTls { .. }), "{refused}");
-    let advice = Trouble::from(refused).advice();
+    let advice = Trouble::from(refused).advice(&haft::Offered::default());
     assert!(
         advice.contains("http://") && !advice.contains("trusted"),
         "{advice}"

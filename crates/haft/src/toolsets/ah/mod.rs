@@ -8,7 +8,7 @@ mod reply;
 mod write;
 
 use crate::erase;
-use crate::toolset::{Paths, Preset, Reach, Toolset};
+use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
 use crate::truncate::{Keep, Limit};
 
 /// What a model gets of a command's output.
@@ -64,8 +64,12 @@ pub fn toolset() -> Toolset {
             lines: usize::MAX,
             ..OUTPUT
         },
-        // Each tool has its own.
-        guidance: &[],
+        // Each tool has its own; this is about two of them.
+        guidance: &[Guidance {
+            tools: &["write", "edit"],
+            text: "- Change part of a file with edit rather than write.",
+        }],
+        layout: |_| Vec::new(),
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -5,16 +5,16 @@ use crate::toolsets::advice::{
     PRIVATE_TEMP, did_not_start, in_temp, on_lines, other_tools, sentence,
 };
 use crate::truncate::{Cut, Keep, format_size};
-use crate::{Error, Reply};
+use crate::{Error, Offered, Reply};
 use haft_ops::spill::Kept;
 
 /// A failure, in text.
-pub(super) fn failure(error: &Error) -> Reply {
+pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
     let (what, next) = match error {
         // It says `validation error: ` itself.
         Error::Invalid(_) => return Reply::error(error.to_string()),
-        Error::Refused(inner) => return failure(inner),
-        Error::Operation(error) => operation(error),
+        Error::Refused(inner) => return failure(inner, tools),
+        Error::Operation(error) => operation(error, tools),
         Error::UnknownTool { similar, known, .. } => {
             (error.to_string(), other_tools(similar, known))
         }
@@ -32,7 +32,7 @@ pub(super) fn failure(error: &Error) -> Reply {
     }
 }
 
-fn operation(error: &haft_ops::Error) -> (String, String) {
+fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     use haft_ops::Error as E;
     let what = error.to_string();
     let and = |next: &str| (what.clone(), next.to_owned());
@@ -45,22 +45,25 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::Protected { .. } => and("It is never changed, whatever the mode."),
         E::NotFound { path, .. } if in_temp(path) => and(PRIVATE_TEMP),
         E::NotFound { similar, .. } if similar.is_empty() => {
-            and("Use bash with ls or find to see what is there.")
+            and(tools.first(&[(&["bash"], "Use bash with ls or find to see what is there.")]))
         }
         E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
         E::CannotStart {
             refusal, detail, ..
         } => did_not_start(what, *refusal, detail),
-        E::IsDirectory { .. } => and("Use bash with ls to list it."),
+        E::IsDirectory { .. } => {
+            and(tools.first(&[(&["bash"], "Use bash with ls to list it.")]))
+        },
         E::NotADirectory { .. } => and("A part of the path is a file."),
         E::NotRegular { .. } => and("Only regular files can be read and written."),
         E::Binary { path, size, .. } => (
             format!("{path} appears to be a binary file ({size} bytes)"),
             "Only text and JPEG, PNG, GIF and WebP images can be shown.".to_owned(),
         ),
-        E::Encoding { .. } => and(
-            "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file.",
-        ),
+        E::Encoding { .. } => and(tools.first(&[
+            (&["write"], "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file."),
+            (&[], "Only text in an encoding that extends ASCII can be edited in place."),
+        ])),
         E::TextNotFound { lesson, .. } => {
             let mut next = String::new();
             if let Some(line) = lesson.already.first() {
@@ -88,7 +91,12 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         ),
         E::EmptyOld => (
             "old_string is empty".to_owned(),
-            "Give the text to replace, or use write to replace the whole file.".to_owned(),
+            tools
+                .first(&[
+                    (&["write"], "Give the text to replace, or use write to replace the whole file."),
+                    (&[], "Give the text to replace."),
+                ])
+                .to_owned(),
         ),
         E::Contended { .. } | E::Locked { .. } => and("Another program is writing it. Try again."),
         _ => (what, String::new()),

@@ -27,7 +27,7 @@ impl Tool for Write {
     }
 
     fn guidance(&self) -> Option<&str> {
-        Some("For new files and for whole rewrites. Change part of a file with edit.")
+        Some("For new files and for whole rewrites.")
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {

@@ -44,7 +44,7 @@ impl Tool for EditFile {
         };
         let edited = edit::replace(cx.backend(), request).await?;
         let mut answer = reply::success(json!({
-            "path": args.file_path, "occurrences": edited.replacements,
+            "path": cx.named(&args.file_path), "occurrences": edited.replacements,
         }));
         reply::broken_links(&mut answer, edited.links_broken);
         Ok(Reply::json(&answer)

@@ -8,19 +8,25 @@ use haft_ops::exec::{Done, Exec};
 use haft_ops::executor::{Ended, Input, Program, Prompts, Streams};
 use std::time::Duration;
 
-/// How long a command may take.
-const TIME: Duration = Duration::from_secs(120);
+/// Time limit of a command that asks for none.
+const DEFAULT: Duration = Duration::from_secs(120);
+
+/// The longest time limit, in seconds: a day.
+const LONGEST: u32 = 86_400;
 
 /// What is kept of the end of a long output, for what is said of it.
 const END: usize = 64 << 10;
 
 /// Execute a shell command (`bash -c`) in the work folder and return its output,
 /// stdout and stderr together, and its exit code. There is no terminal and no input.
-/// It may take 120 seconds.
+/// It may take 120 seconds unless `timeout` says otherwise.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Shell command to execute.
     command: String,
+    /// Seconds it may take; 120 if not given.
+    #[schemars(range(max = 86_400))]
+    timeout: Option<f64>,
 }
 
 pub(super) struct Execute;
@@ -35,12 +41,18 @@ impl Tool for Execute {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        Some(TIME + Duration::from_secs(30))
+        // Its own is an argument.
+        Some(Duration::from_secs(LONGEST.into()) + DEFAULT)
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         line::check(&args.command)?;
-        let limit = cx.time_left(TIME);
+        let asked = args.timeout.filter(|asked| *asked > 0.0);
+        let own = asked.map_or(DEFAULT, |asked| {
+            // The reply gives tenths of a second, and 0.0 would not be true.
+            Duration::from_secs_f64(asked.clamp(0.1, LONGEST.into()))
+        });
+        let limit = cx.time_left(own);
         let request = Exec {
             program: Program::Shell {
                 shell: "bash".into(),

@@ -68,8 +68,12 @@ pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context
             1 => ("line is", "it"),
             _ => ("lines are", "them"),
         };
+        let whole = match cx.offered().has("read_file") {
+            true => format!("; read_file shows {them} whole"),
+            false => String::new(),
+        };
         hints.push(format!(
-            "{long} long {lines} cut around the match, where … is; read_file shows {them} whole"
+            "{long} long {lines} cut around the match, where … is{whole}"
         ));
     }
     reply::add(&mut answer, "searched", looked_at(searched));

@@ -53,7 +53,7 @@ impl Tool for Glob {
         let request = glob::Glob {
             path,
             matching: Matching::Glob {
-                pattern: from_start(&args.pattern, start.place()),
+                pattern: from_start(&cx.named(&args.pattern), start.place()),
                 anchored: Anchored::ToPath,
             },
             dots: Dots::ExplicitOnly,
@@ -108,7 +108,7 @@ impl Tool for Glob {
 
 /// A pattern that begins with `/` and names the start is one from the root of the
 /// tree; another is taken from the start, as if the slash were not there.
-fn from_start(pattern: &str, start: &Path) -> String {
+pub(super) fn from_start(pattern: &str, start: &Path) -> String {
     let Some(rooted) = pattern.strip_prefix('/') else {
         return pattern.to_owned();
     };

@@ -1,8 +1,10 @@
 //! `grep`: files that hold a text, the lines it is on, or how many there are.
 
 use super::found;
+use super::glob::from_start;
 use crate::prelude::*;
 use haft_ops::search::{self, Case, Collect, Pattern};
+use std::path::Path;
 use std::time::Duration;
 
 /// Search for a text within files. The pattern is literal text, not a regular
@@ -59,7 +61,7 @@ impl Tool for Grep {
             path,
             pattern: Pattern::Literal(args.pattern),
             case: Case::Sensitive,
-            glob: args.glob,
+            glob: args.glob.map(|glob| filter(glob, &place, cx)),
             collect: match args.output_mode {
                 Mode::Content => Collect::Lines,
                 Mode::FilesWithMatches | Mode::Count => Collect::Counts,
@@ -78,6 +80,15 @@ impl Tool for Grep {
         };
         let searched = search::files(cx.backend(), request, &watch).await?;
         Ok(found::answer(&searched, &place, args.output_mode, cx))
+    }
+}
+
+/// A filter that begins with the real path of the work folder, from where the search
+/// begins.
+fn filter(glob: String, start: &Path, cx: &Context) -> String {
+    match cx.named(&glob) {
+        named if named == glob => glob,
+        named => from_start(&named, start),
     }
 }
 

@@ -1,13 +1,15 @@
-//! `deepagents`: ls, read_file, write_file, edit_file, glob, grep, todos and execute
+//! `deepagents`: ls, read_file, write_file, edit_file, delete_file, glob, grep, todos and execute
 //! over a tree of absolute paths that may be on the disk, in memory, in a store or
 //! all of them. Every reply is one JSON object.
 
+mod delete_file;
 mod edit_file;
 mod entry;
 mod execute;
 mod found;
 mod glob;
 mod grep;
+mod layout;
 mod ls;
 mod read_file;
 mod read_todos;
@@ -36,6 +38,7 @@ pub fn toolset() -> Toolset {
             erase(read_file::ReadFile),
             erase(write_file::WriteFile),
             erase(edit_file::EditFile),
+            erase(delete_file::DeleteFile),
             erase(glob::Glob),
             erase(grep::Grep),
             erase(write_todos::WriteTodos),
@@ -50,6 +53,7 @@ pub fn toolset() -> Toolset {
                     "read_file",
                     "write_file",
                     "edit_file",
+                    "delete_file",
                     "glob",
                     "grep",
                     "write_todos",
@@ -75,10 +79,6 @@ pub fn toolset() -> Toolset {
         },
         guidance: &[
             Guidance {
-                tools: &[],
-                text: "- Paths are absolute and begin with /. There is no `..` and no `~`.",
-            },
-            Guidance {
                 tools: &["ls", "glob", "grep", "read_file"],
                 text: "- Find a file with ls, glob or grep, and read it with read_file before you change it.",
             },
@@ -92,9 +92,10 @@ pub fn toolset() -> Toolset {
             },
             Guidance {
                 tools: &["execute"],
-                text: "- execute runs to the end of the command, within 120 seconds, without input. Start what goes on longer in the background with its output in a file.",
+                text: "- execute runs to the end of the command, within 120 seconds or its `timeout`, without input. Start what goes on longer in the background with its output in a file.",
             },
         ],
+        layout: layout::lines,
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

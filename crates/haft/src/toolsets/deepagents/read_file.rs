@@ -55,7 +55,7 @@ impl Tool for ReadFile {
             cancel: cx.cancel().clone(),
         };
         match read::file(cx.backend(), request).await {
-            Ok(Found::Text(shown)) => Ok(text(&shown)),
+            Ok(Found::Text(shown)) => Ok(text(&shown, cx)),
             Ok(Found::Picture(bytes, media_type)) => image(bytes, media_type, args.file_path).await,
             Err(haft_ops::Error::PastEnd { lines, .. }) => Ok(said(format!(
                 "No content at offset {} (file has {lines} lines)",
@@ -78,7 +78,7 @@ async fn image(bytes: Vec<u8>, media_type: &'static str, path: String) -> Result
     Ok(Reply::json(&answer).and_image(&picture.bytes, picture.media_type))
 }
 
-fn text(shown: &Shown) -> Reply {
+fn text(shown: &Shown, cx: &Context) -> Reply {
     if shown.total_lines == 0 {
         return said("System reminder: File exists but has empty contents".to_owned());
     }
@@ -101,8 +101,10 @@ fn text(shown: &Shown) -> Reply {
         last += 1;
     }
     if let Some(long) = shown.long_line {
+        let offered = cx.offered();
+        let next = offered.first(&[(&["grep"], ". Use grep to see the text around a match")]);
         content.push_str(&format!(
-            "\n\n... (line {} has {} bytes; its first {} are shown. Use grep to see the text around a match)",
+            "\n\n... (line {} has {} bytes; its first {} are shown{next})",
             long.number, long.bytes, long.shown
         ));
     }

@@ -4,7 +4,7 @@
 use crate::toolsets::advice::{cannot_start, on_lines};
 use crate::toolsets::document::{self, taught};
 use crate::truncate::format_size;
-use crate::{Error, Reply};
+use crate::{Error, Offered, Reply};
 use serde_json::{Value, json};
 
 pub(super) use crate::toolsets::document::{
@@ -23,15 +23,21 @@ pub(super) fn success(fields: Value) -> Value {
 }
 
 /// A failure.
-pub(super) fn failure(error: &Error) -> Reply {
-    let said = document::said_of(error, operation);
+pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
+    let said = document::said_of(error, tools, operation);
     let answer = document::failure(json!({ "status": "error" }), "message", said);
     let mut reply = Reply::json(&answer);
     reply.is_error = true;
     reply
 }
 
-fn operation(error: &haft_ops::Error) -> (String, String) {
+/// Says that a new file cannot be made, as something is there.
+pub(super) fn already_exists(path: &str, tools: &Offered) -> String {
+    let next = tools.first(&[(&["edit_file"], ". Use edit_file to modify.")]);
+    format!("File already exists: {path}{next}")
+}
+
+fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     use haft_ops::Error as E;
     use haft_ops::scope::spelling::Misspelling;
     let what = error.to_string();
@@ -52,21 +58,30 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
                     "write the path without ..".to_owned(),
                 ),
                 Misspelling::Home => ("Home directory expansion not allowed", outside),
+                Misspelling::CommandsOnly => (
+                    "Path is outside the file tools' tree",
+                    "that folder is on the disk, where commands run; the files of the other tools are not there: their paths start from /, and commands do not see them".to_owned(),
+                ),
                 Misspelling::Drive => ("Windows absolute paths not allowed", outside),
             };
             return (format!("{what}: {path}"), next);
         }
         E::NotFound { similar, .. } => {
             let next = if similar.is_empty() {
-                "use ls or glob to see what is there".to_owned()
+                let next = tools.first(&[
+                    (&["ls", "glob"], "use ls or glob to see what is there"),
+                    (&["ls"], "use ls to see what is there"),
+                    (&["glob"], "use glob to see what is there"),
+                ]);
+                next.to_owned()
             } else {
                 format!("did you mean: {}?", similar.join(", "))
             };
             return (format!("Error: {what}"), next);
         }
         E::IsDirectory { .. } => {
-            let next = "use ls to see what is in it".to_owned();
-            return (format!("Error: {what}"), next);
+            let next = tools.first(&[(&["ls"], "use ls to see what is in it")]);
+            return (format!("Error: {what}"), next.to_owned());
         }
         E::NotADirectory { .. } => {
             return (
@@ -77,7 +92,16 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::TooLarge { path, size, limit } => {
             return (
                 format!("Error: file too large ({size} bytes, max {limit} bytes): {path}"),
-                "search it with grep, or look at a part of it with execute".to_owned(),
+                tools
+                    .first(&[
+                        (
+                            &["grep", "execute"],
+                            "search it with grep, or look at a part of it with execute",
+                        ),
+                        (&["grep"], "search it with grep"),
+                        (&["execute"], "look at a part of it with execute"),
+                    ])
+                    .to_owned(),
             );
         }
         E::Binary { size, kind, .. } => {
@@ -90,8 +114,7 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         }
         E::NotRegular { .. } => "only regular files can be read and written".to_owned(),
         E::AlreadyExists { path } => {
-            let what = format!("File already exists: {path}. Use edit_file to modify.");
-            return (what, String::new());
+            return (already_exists(path, tools), String::new());
         }
         E::Encoding { .. } => {
             "only text in an encoding that extends ASCII can be edited in place".to_owned()

@@ -36,13 +36,13 @@ impl Tool for WriteFile {
             // A folder is there as well.
             Err(haft_ops::Error::IsDirectory { path }) => {
                 return Err(Error::Failed {
-                    text: format!("File already exists: {path}. Use edit_file to modify."),
+                    text: reply::already_exists(&path, &cx.offered()),
                     hint: Some("it is a directory".to_owned()),
                 });
             }
             Err(error) => return Err(error.into()),
         }
-        let answer = reply::success(json!({ "path": args.file_path }));
+        let answer = reply::success(json!({ "path": cx.named(&args.file_path) }));
         Ok(Reply::json(&answer).detail("created", true))
     }
 }

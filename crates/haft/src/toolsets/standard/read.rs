@@ -45,7 +45,7 @@ impl Tool for Read {
             cancel: cx.cancel().clone(),
         };
         match read::file(cx.backend(), request).await? {
-            Found::Text(shown) => Ok(text(&args.path, shown)),
+            Found::Text(shown) => Ok(text(&args.path, shown, cx)),
             Found::Picture(bytes, media_type) => {
                 let path = args.path;
                 let picture = blocking::run(blocking::Weight::Heavy, move || {
@@ -58,7 +58,7 @@ impl Tool for Read {
     }
 }
 
-fn text(path: &str, shown: Shown) -> Reply {
+fn text(path: &str, shown: Shown, cx: &Context) -> Reply {
     if shown.total_lines == 0 {
         return Reply::from(format!("({path} is empty)"));
     }
@@ -66,13 +66,24 @@ fn text(path: &str, shown: Shown) -> Reply {
     let mut text = shown.text;
     if let Some(long) = shown.long_line {
         text.push_str(&format!(
-            "\n\n[Line {0} is {1} bytes long; its first {2} bytes are shown. For the rest: sed -n '{0}p' {3} | tail -c +{4}; or use grep, which shows the text around a match]",
+            "\n\n[Line {} is {} bytes long; its first {} bytes are shown.",
+            long.number, long.bytes, long.shown,
+        ));
+        let offered = cx.offered();
+        let command = format!(
+            "sed -n '{}p' {} | tail -c +{}",
             long.number,
-            long.bytes,
-            long.shown,
             quoted(path),
             long.shown + 1
-        ));
+        );
+        text.push_str(&match (offered.has("bash"), offered.has("grep")) {
+            (true, true) => format!(
+                " For the rest: {command}; or use grep, which shows the text around a match]"
+            ),
+            (true, false) => format!(" For the rest: {command}]"),
+            (false, true) => " Use grep to see the text around a match]".to_owned(),
+            (false, false) => "]".to_owned(),
+        });
     }
     if last < shown.total_lines {
         let blank = if shown.long_line.is_some() {

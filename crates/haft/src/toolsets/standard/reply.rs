@@ -5,14 +5,14 @@ use crate::toolsets::advice::{
     PRIVATE_TEMP, did_not_start, in_temp, on_lines, other_tools, sentence,
 };
 use crate::truncate::{Cut, Hit, Keep, format_size};
-use crate::{Error, Reply};
+use crate::{Error, Offered, Reply};
 use haft_ops::spill::Kept;
 
 /// A failure, in text.
-pub(super) fn failure(error: &Error) -> Reply {
+pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
     let (what, next) = match error {
-        Error::Operation(error) => operation(error),
-        Error::Refused(inner) => return failure(inner),
+        Error::Operation(error) => operation(error, tools),
+        Error::Refused(inner) => return failure(inner, tools),
         Error::UnknownTool { similar, known, .. } => {
             (error.to_string(), other_tools(similar, known))
         }
@@ -26,27 +26,53 @@ pub(super) fn failure(error: &Error) -> Reply {
     })
 }
 
-fn operation(error: &haft_ops::Error) -> (String, String) {
+fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     use haft_ops::Error as E;
     let what = error.to_string();
     match error {
         E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
         E::Protected { reason: Some(reason), .. } => (what, sentence(reason)),
         E::Protected { .. } => (what, "It is never changed, whatever the mode.".to_owned()),
-        E::NotFound { path, .. } if in_temp(path) => {
-            (what, PRIVATE_TEMP.to_owned())
+        E::NotFound { path, .. } if in_temp(path) => (what, PRIVATE_TEMP.to_owned()),
+        E::CannotStart {
+            refusal, detail, ..
+        } => did_not_start(what, *refusal, detail),
+        E::NotFound { similar, .. } if similar.is_empty() => {
+            let next = tools.first(&[
+                (&["find", "ls"], "Use find or ls to see what is there."),
+                (&["ls"], "Use ls to see what is there."),
+                (&["find"], "Use find to see what is there."),
+                (&["bash"], "Use bash with ls or find to see what is there."),
+            ]);
+            (what, next.to_owned())
         }
-        E::CannotStart { refusal, detail, .. } => did_not_start(what, *refusal, detail),
-        E::NotFound { similar, .. } if similar.is_empty() => (what, "Use find or ls to see what is there.".to_owned()),
         E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
-        E::IsDirectory { .. } => (what, "Use ls to list it.".to_owned()),
+        E::IsDirectory { .. } => {
+            let next = tools.first(&[
+                (&["ls"], "Use ls to list it."),
+                (&["bash"], "Use bash with ls to list it."),
+            ]);
+            (what, next.to_owned())
+        }
         E::NotADirectory { .. } => (what, "A part of the path is a file.".to_owned()),
-        E::NotRegular { .. } => (what, "Only regular files can be read and written.".to_owned()),
+        E::NotRegular { .. } => (
+            what,
+            "Only regular files can be read and written.".to_owned(),
+        ),
         E::Binary { path, size, kind } => {
             let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
-            (format!("binary file: {path} ({}{kind})", format_size(*size)), "Only text and PNG, JPEG, GIF and WebP images can be shown.".to_owned())
+            (
+                format!("binary file: {path} ({}{kind})", format_size(*size)),
+                "Only text and PNG, JPEG, GIF and WebP images can be shown.".to_owned(),
+            )
         }
-        E::Encoding { .. } => (what, "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file.".to_owned()),
+        E::Encoding { .. } => {
+            let next = tools.first(&[
+                (&["write"], "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file."),
+                (&[], "Only text in an encoding that extends ASCII can be edited in place."),
+            ]);
+            (what, next.to_owned())
+        }
         E::PastEnd { .. } => (what, "Use a smaller offset.".to_owned()),
         E::TextNotFound { path, lesson } => {
             let mut next = String::new();
@@ -60,18 +86,38 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             }
             (format!("old_text not found in {path}"), next)
         }
-        E::Ambiguous { path, count, lines } => {
-            (
-                format!("old_text found {count} times in {path} ({})", on_lines(lines, *count)),
-                "Add surrounding lines to old_text until it is in one place only.".to_owned(),
-            )
+        E::Ambiguous { path, count, lines } => (
+            format!(
+                "old_text found {count} times in {path} ({})",
+                on_lines(lines, *count)
+            ),
+            "Add surrounding lines to old_text until it is in one place only.".to_owned(),
+        ),
+        E::NoChange { .. } => (
+            "old_text and new_text are identical".to_owned(),
+            "Nothing was changed.".to_owned(),
+        ),
+        E::EmptyOld => {
+            let next = tools.first(&[
+                (
+                    &["write"],
+                    "Give the text to replace, or use write to replace the whole file.",
+                ),
+                (&[], "Give the text to replace."),
+            ]);
+            ("old_text is empty".to_owned(), next.to_owned())
         }
-        E::NoChange { .. } => ("old_text and new_text are identical".to_owned(), "Nothing was changed.".to_owned()),
-        E::EmptyOld => ("old_text is empty".to_owned(), "Give the text to replace, or use write to replace the whole file.".to_owned()),
-        E::Contended { .. } | E::Locked { .. } => (what, "Another program is writing it. Try again.".to_owned()),
-        E::TooLarge { path, size, limit } => {
-            (format!("file too large: {path} ({}, at most {})", format_size(*size), format_size(*limit)), String::new())
+        E::Contended { .. } | E::Locked { .. } => {
+            (what, "Another program is writing it. Try again.".to_owned())
         }
+        E::TooLarge { path, size, limit } => (
+            format!(
+                "file too large: {path} ({}, at most {})",
+                format_size(*size),
+                format_size(*limit)
+            ),
+            String::new(),
+        ),
         _ => (what, String::new()),
     }
 }

@@ -82,7 +82,7 @@ pub fn toolset() -> Toolset {
                 text: "- Use exec for short commands, process for what goes on running.",
             },
             Guidance {
-                tools: &["list", "read", "edit", "exec"],
+                tools: &["list", "read", "edit", "write", "exec"],
                 text: "- To change code: list to find the files, read them, edit (or write), then exec the tests or the build.",
             },
             Guidance {
@@ -94,6 +94,7 @@ pub fn toolset() -> Toolset {
                 text: "- Use message to send a summary when somebody is waiting for it.",
             },
         ],
+        layout: |_| Vec::new(),
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -1,12 +1,12 @@
 //! `process`: what goes on running beside the calls, by name.
 
 use super::command::{self, Command};
-use super::until::Until;
+use super::until::{self, Until};
 use super::{exec, log, reply, status};
 use crate::prelude::*;
 use haft_ops::exec::Exec;
 use haft_ops::executor::{Input, Prompts, Streams};
-use haft_ops::processes::{self, Met};
+use haft_ops::processes;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -105,9 +105,7 @@ impl Tool for Process {
                 let limit = cx.time_left(command::limit(args.timeout, WAIT, exec::LONGEST));
                 let waited = table.wait(&id, &until, limit, cx.cancel()).await?;
                 let mut answer = status::described(&waited.status, cx);
-                let millis = u64::try_from(waited.waited.as_millis()).unwrap_or(u64::MAX);
-                reply::add(&mut answer, "met", waited.met == Met::Yes);
-                reply::add(&mut answer, "waited_ms", millis);
+                until::add(&mut answer, &waited);
                 answer
             }
         };

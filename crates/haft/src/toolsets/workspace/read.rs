@@ -43,7 +43,7 @@ impl Tool for Read {
             cancel: cx.cancel().clone(),
         };
         match read::file(cx.backend(), request).await? {
-            Found::Text(shown) => Ok(text(&args.path, shown)),
+            Found::Text(shown) => Ok(text(&args.path, shown, cx)),
             Found::Picture(bytes, media_type) => Err(haft_ops::Error::Binary {
                 path: args.path,
                 size: bytes.len() as u64,
@@ -54,7 +54,7 @@ impl Tool for Read {
     }
 }
 
-fn text(path: &str, shown: Shown) -> Reply {
+fn text(path: &str, shown: Shown, cx: &Context) -> Reply {
     let last = shown.first + shown.lines.saturating_sub(1);
     let is_last = last >= shown.total_lines;
     let mut content = shown.text;
@@ -83,12 +83,18 @@ fn text(path: &str, shown: Shown) -> Reply {
     }
     if let Some(long) = shown.long_line {
         let hint = format!(
-            "line {} is {} bytes long and its first {} bytes are shown; for the rest use exec: sed -n '{0}p' FILE | tail -c +{}",
+            "line {} is {} bytes long and its first {} bytes are shown",
+            long.number, long.bytes, long.shown,
+        );
+        let rest = format!(
+            "; for the rest use exec: sed -n '{}p' FILE | tail -c +{}",
             long.number,
-            long.bytes,
-            long.shown,
             long.shown + 1
         );
+        let hint = match cx.offered().has("exec") {
+            true => hint + &rest,
+            false => hint,
+        };
         reply::add(&mut answer, "hint", hint);
     }
     if is_open {

@@ -2,13 +2,13 @@
 //! `error` and what to do about it in `hint`.
 
 pub(super) use crate::toolsets::document::{
-    add, add_entries, add_left_out, broken_links, cut_note, exit_code, missing, plain,
+    add, add_entries, add_hint, add_left_out, broken_links, cut_note, exit_code, missing, plain,
 };
 
 use crate::toolsets::advice::cannot_start;
 use crate::toolsets::document::{self, taught};
 use crate::truncate::format_size;
-use crate::{Error, Reply};
+use crate::{Error, Offered, Reply};
 use haft_ops::executor::Refusal;
 use serde_json::{Value, json};
 
@@ -19,15 +19,15 @@ pub(super) fn add_size(answer: &mut Value, stream: &str, bytes: u64, lines: u64)
 }
 
 /// A failure.
-pub(super) fn failure(error: &Error) -> Reply {
-    let said = document::said_of(error, operation);
+pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
+    let said = document::said_of(error, tools, operation);
     let answer = document::failure(json!({ "success": false }), "error", said);
     let mut reply = Reply::json(&answer);
     reply.is_error = true;
     reply
 }
 
-fn operation(error: &haft_ops::Error) -> (String, String) {
+fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     use haft_ops::Error as E;
     let what = error.to_string();
     let next = match error {
@@ -35,17 +35,32 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::Protected { reason: Some(reason), .. } => reason.clone(),
         E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
         E::NotFound { similar, .. } if similar.is_empty() => {
-            "use list to see what is there".to_owned()
+            tools
+                .first(&[
+                    (&["list"], "use list to see what is there"),
+                    (&["exec"], "use exec with ls to see what is there"),
+                ])
+                .to_owned()
         }
         E::NotFound { similar, .. } => format!("did you mean: {}?", similar.join(", ")),
-        E::IsDirectory { .. } => "use list to see what is in it; only single files are read, written and deleted".to_owned(),
+        E::IsDirectory { .. } => tools
+            .first(&[
+                (&["list"], "use list to see what is in it; only single files are read, written and deleted"),
+                (&[], "only single files are read, written and deleted"),
+            ])
+            .to_owned(),
         E::NotADirectory { .. } => "a part of the path is a file".to_owned(),
         E::NotRegular { .. } => "only regular files can be read and written".to_owned(),
         E::Binary { size, kind, .. } => {
             let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
             format!("it has {}{kind}; only text can be shown", format_size(*size))
         }
-        E::Encoding { .. } => "only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file".to_owned(),
+        E::Encoding { .. } => tools
+            .first(&[
+                (&["write"], "only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file"),
+                (&[], "only text in an encoding that extends ASCII can be edited in place"),
+            ])
+            .to_owned(),
         E::PastEnd { .. } => "use a smaller offset".to_owned(),
         E::TextNotFound { lesson, .. } => {
             return ("old_text not found in file".to_owned(), taught(lesson, "new_text"));
@@ -55,8 +70,11 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
             return ("edit made no changes".to_owned(), next);
         }
         E::EmptyOld => {
-            let next = "leave it out to replace a range of lines, or use write to replace the whole file".to_owned();
-            return ("old_text must not be empty when provided".to_owned(), next);
+            let next = tools.first(&[
+                (&["write"], "leave it out to replace a range of lines, or use write to replace the whole file"),
+                (&[], "leave it out to replace a range of lines"),
+            ]);
+            return ("old_text must not be empty when provided".to_owned(), next.to_owned());
         }
         E::LineRange { lines: 1 } => "the file has one line".to_owned(),
         E::LineRange { lines } => format!("the file has {lines} lines"),
@@ -69,6 +87,9 @@ fn operation(error: &haft_ops::Error) -> (String, String) {
         E::UnknownChannel { known, .. } => format!("there are: {}", known.join(", ")),
         E::NotSent { uncertain: true, .. } => {
             "check whether it arrived before sending it again".to_owned()
+        }
+        E::PortElsewhere { .. } => {
+            "wait for a line of its output instead: until=log with a pattern".to_owned()
         }
         E::NoProcess { .. } => "use the action list to see which there are".to_owned(),
         E::CannotStart { refusal: Refusal::Missing, .. } => {

@@ -40,7 +40,7 @@ pub(super) fn described(status: &Status, cx: &Context) -> Value {
     let touched = commands::touched(&status.touched, cx);
     notes.extend(touched.iter().map(|note| reply::plain(note).to_owned()));
     if !notes.is_empty() {
-        reply::add(&mut described, "hint", notes.join("\n"));
+        reply::add_hint(&mut described, &notes.join("\n"));
     }
     described
 }

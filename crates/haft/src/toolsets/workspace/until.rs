@@ -2,7 +2,8 @@
 
 use super::{command, exec, reply};
 use crate::prelude::*;
-use haft_ops::processes;
+use haft_ops::processes::{self, Met, Waited};
+use serde_json::Value;
 
 #[derive(Deserialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +38,17 @@ impl Until {
             }
         })
     }
+}
+
+/// Adds how a wait ended.
+pub(super) fn add(answer: &mut Value, waited: &Waited) {
+    if waited.port_taken {
+        let hint = "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it";
+        reply::add_hint(answer, hint);
+    }
+    let millis = u64::try_from(waited.waited.as_millis()).unwrap_or(u64::MAX);
+    reply::add(answer, "met", waited.met == Met::Yes);
+    reply::add(answer, "waited_ms", millis);
 }
 
 /// Another number than the one asked for would be another port.

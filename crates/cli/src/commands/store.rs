@@ -1,0 +1,285 @@
+//! `haft store`: the files that outlive sessions, with `backend: store`.
+
+use crate::args::Shared;
+use crate::args::store::Store as Command;
+use crate::config::Settings;
+use crate::config::files::{Backend as Configured, Namespace};
+use crate::exit::{Exit, Failure};
+use crate::{backing, output, session, signals, text};
+use haft::ops::backend::{Expect, Kind};
+use haft::ops::text::decode::visible;
+use haft::ops::text::moment;
+use haft::ops::{Access, Backend, Error, FilePath, Scope};
+use haft::truncate::format_size;
+use haft_store::{MAX_FILE, Store};
+use serde_json::json;
+use std::io::Read;
+use std::path::Path;
+
+/// Does one of them.
+pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
+    let settings = session::settings(shared)?;
+    let part = match command {
+        Command::List { part, .. }
+        | Command::Get { part, .. }
+        | Command::Put { part, .. }
+        | Command::Delete { part, .. } => part,
+    };
+    let opened = Opened {
+        namespace: namespace(&settings, part.namespace.as_deref())?,
+        settings: &settings,
+    };
+    signals::block_on(async {
+        match command {
+            Command::List { folder, json, .. } => opened.list(folder.as_deref(), *json).await,
+            Command::Get { path, .. } => opened.get(path).await,
+            Command::Put { path, file, .. } => opened.put(path, file.as_deref()).await,
+            Command::Delete { paths, .. } => opened.delete(paths).await,
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+/// The part of the store that is meant: the one that is named, or the only one that the
+/// settings name, or the person's own without a name.
+fn namespace(settings: &Settings, given: Option<&str>) -> Result<Namespace, Failure> {
+    let mut known = Vec::new();
+    match &settings.files.backend {
+        Configured::Store(namespace) => known.push(namespace.clone()),
+        Configured::Routes(routes) => {
+            for (_, backend) in routes {
+                if let Configured::Store(namespace) = backend
+                    && !known.contains(namespace)
+                {
+                    known.push(namespace.clone());
+                }
+            }
+        }
+        Configured::Filesystem { .. } | Configured::State => {}
+    }
+    let own = |name: &str| Namespace {
+        name: name.to_owned(),
+        project: None,
+    };
+    match (given, known.as_slice()) {
+        (Some(name), _) => {
+            let known = known.iter().find(|known| known.name == name);
+            Ok(known.cloned().unwrap_or_else(|| own(name)))
+        }
+        (None, []) => Ok(own("")),
+        (None, [only]) => Ok(only.clone()),
+        (None, several) => {
+            let names: Vec<_> = several.iter().map(|one| visible(&one.name)).collect();
+            Err(Failure::usage(format!(
+                "{} names several parts of the store",
+                settings.files.from
+            ))
+            .hint(format!(
+                "pass --namespace with one of: {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+struct Opened<'a> {
+    settings: &'a Settings,
+    namespace: Namespace,
+}
+
+impl Opened<'_> {
+    /// Opens the store. `None` if it was never written to.
+    fn existing(&self) -> Result<Option<Store>, Failure> {
+        let is_there = backing::store_file(self.settings)?.exists();
+        is_there.then(|| self.store()).transpose()
+    }
+
+    fn store(&self) -> Result<Store, Failure> {
+        backing::store(self.settings, &self.namespace)
+    }
+
+    async fn list(&self, folder: Option<&str>, as_json: bool) -> Result<(), Failure> {
+        let folder = folder.unwrap_or("/");
+        let mut files = Vec::new();
+        if let Some(store) = self.existing()? {
+            let start = resolved(folder, Access::Read)?;
+            match store.stat(&start).await {
+                Ok(stat) if stat.kind == Kind::Directory => {
+                    files = walked(&store, start).await?;
+                }
+                Ok(stat) => files.push((start, stat)),
+                Err(Error::NotFound { .. }) if folder == "/" => {}
+                Err(error) => return Err(self.told(folder, &error)),
+            }
+        }
+        if files.is_empty() && !as_json {
+            output::note("no files in this part of the store");
+            return Ok(());
+        }
+        let mut rows = Vec::new();
+        for (path, stat) in files {
+            let path = path.real().to_string_lossy().into_owned();
+            let modified = stat.modified.map(moment::to_seconds);
+            if as_json {
+                output::json(&json!({ "path": path, "bytes": stat.size, "modified": modified }))?;
+            } else {
+                let path = visible(&path).replace('\n', "\\n");
+                let modified = modified.unwrap_or_default();
+                rows.push(vec![format_size(stat.size), modified, path]);
+            }
+        }
+        match as_json {
+            true => Ok(()),
+            false => output::text(&text::table(&rows, None)),
+        }
+    }
+
+    async fn get(&self, path: &str) -> Result<(), Failure> {
+        let file = resolved(path, Access::Read)?;
+        let Some(store) = self.existing()? else {
+            return Err(self.missing(path));
+        };
+        let content = store.read(&file).await;
+        let content = content.map_err(|error| self.told(path, &error))?;
+        output::bytes(content.reader)
+    }
+
+    async fn put(&self, path: &str, from: Option<&Path>) -> Result<(), Failure> {
+        let file = resolved(path, Access::Write)?;
+        let bytes = content(from)?;
+        let written = self.store()?.write(&file, bytes, Expect::Anything).await;
+        written.map_err(|error| self.told(path, &error))?;
+        Ok(())
+    }
+
+    async fn delete(&self, paths: &[String]) -> Result<(), Failure> {
+        let store = self.existing()?;
+        let mut files = Vec::new();
+        // All are looked at before the first one is deleted.
+        for path in paths {
+            let file = resolved(path, Access::Unlink)?;
+            let Some(store) = &store else {
+                return Err(self.missing(path));
+            };
+            match store.stat(&file).await {
+                Ok(stat) if stat.kind == Kind::Directory => {
+                    let path = path.clone();
+                    return Err(self.told(&path, &Error::IsDirectory { path: path.clone() }));
+                }
+                Ok(_) => files.push((path, file)),
+                Err(error) => return Err(self.told(path, &error)),
+            }
+        }
+        for (path, file) in files {
+            if let Some(store) = &store {
+                let removed = store.remove(&file).await;
+                removed.map_err(|error| self.told(path, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, path: &str) -> Failure {
+        let similar = Vec::new();
+        let path = path.to_owned();
+        self.told(&path.clone(), &Error::NotFound { path, similar })
+    }
+
+    /// Turns an error of the store into the failure of the command.
+    fn told(&self, path: &str, error: &Error) -> Failure {
+        let failure = Failure::failed(visible(&error.to_string()));
+        match error {
+            Error::NotFound { .. } => {
+                let mut failure = failure.hint("`haft store list` lists what there is");
+                if let Configured::Routes(routes) = &self.settings.files.backend {
+                    let stores = routes.iter().filter(|(at, backend)| {
+                        let at = at.trim_end_matches('/');
+                        let is_store = matches!(backend, Configured::Store(_));
+                        is_store && !at.is_empty() && Path::new(path).starts_with(at)
+                    });
+                    for (at, _) in stores {
+                        let note = "is where tools see the store; leave it out of the path";
+                        failure = failure.hint(format!("{at} {note}"));
+                    }
+                }
+                failure
+            }
+            Error::IsDirectory { .. } => {
+                let path = visible(path);
+                failure.hint(format!("`haft store list {path}` lists what is in it"))
+            }
+            _ => failure,
+        }
+    }
+}
+
+/// A path of the store, with or without a slash at its beginning.
+fn resolved(path: &str, access: Access) -> Result<FilePath, Failure> {
+    let has_parent = path.split('/').any(|part| part == "..");
+    if has_parent {
+        return Err(Failure::usage(format!("not a path of the store: {path}"))
+            .hint("write the path without .."));
+    }
+    let rooted = format!("/{}", path.trim_start_matches('/'));
+    Scope::detached()
+        .resolve(&rooted, access)
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Every file below a folder, in the order of their paths.
+async fn walked(
+    store: &Store,
+    start: FilePath,
+) -> Result<Vec<(FilePath, haft::ops::backend::Stat)>, Failure> {
+    let (mut open, mut files) = (vec![start], Vec::new());
+    while let Some(folder) = open.pop() {
+        let entries = match store.list(&folder).await {
+            Ok(entries) => entries,
+            // It was deleted meanwhile.
+            Err(Error::NotFound { .. }) => continue,
+            Err(error) => return Err(Failure::failed(visible(&error.to_string()))),
+        };
+        for entry in entries {
+            let Some(path) = folder.child(&entry.name) else {
+                continue;
+            };
+            match entry.stat.kind {
+                Kind::Directory => open.push(path),
+                _ => files.push((path, entry.stat)),
+            }
+        }
+    }
+    files.sort_by(|(one, _), (other, _)| one.real().cmp(other.real()));
+    Ok(files)
+}
+
+/// Reads the content to write, from a file or from stdin.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the person names a file of theirs to be read"
+)]
+fn content(from: Option<&Path>) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let (read, name) = match from {
+        None => {
+            let stdin = std::io::stdin().lock();
+            (
+                stdin.take(MAX_FILE + 1).read_to_end(&mut bytes),
+                "stdin".to_owned(),
+            )
+        }
+        Some(path) => {
+            let file = std::fs::File::open(path);
+            let read = file.and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
+            (read, visible(&path.to_string_lossy()))
+        }
+    };
+    read.map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
+    if bytes.len() as u64 > MAX_FILE {
+        let most = format_size(MAX_FILE);
+        return Err(Failure::failed(format!(
+            "{name} is larger than the store takes ({most})"
+        )));
+    }
+    Ok(bytes)
+}
