@@ -119,6 +119,10 @@ impl Agent {
             false => loaded.last_seq + GAP,
         };
         self.shared.continue_after(seq);
+        let state = loaded.state.as_deref();
+        if let Some(state) = state.and_then(|state| serde_json::from_str(state).ok()) {
+            self.shared.runtime.state().restore(state);
+        }
         {
             let mut conversation = self.shared.lock();
             conversation.history = Arc::new(history);

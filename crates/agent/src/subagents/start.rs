@@ -61,7 +61,7 @@ impl Desk {
             (cx.call_id(), asks.collect())
         });
         let id = task.agent.session();
-        tasks::remember(cx.state(), &self.session, id, &task.kind, waits);
+        tasks::remember(cx.state().outermost(), &self.session, id, &task.kind, waits);
         let name = self.team.member(&task.kind).map(|member| &*member.name);
         reply::of(followed, name.unwrap_or(&task.kind), id, cx)
     }
@@ -86,7 +86,7 @@ impl Desk {
     async fn begin(&self, wanted: &Wanted, cx: &Context) -> Result<(Arc<Task>, Events), Error> {
         // This very call has waited for a person. Who has not answered is asked again, for
         // the same work: it does not begin anew.
-        if let Some(found) = tasks::waiting(cx.state(), &self.session, cx.call_id()) {
+        if let Some(found) = tasks::waiting(cx.state().outermost(), &self.session, cx.call_id()) {
             let answer = cx.answer();
             let task = self.found(&found, cx)?;
             let open = waiting(&task.agent);
@@ -165,8 +165,8 @@ impl Desk {
     }
 
     fn known(&self, id: &str, cx: &Context) -> Result<Remembered, Error> {
-        tasks::remembered(cx.state(), &self.session, id).ok_or_else(|| {
-            let known = tasks::known(cx.state(), &self.session);
+        tasks::remembered(cx.state().outermost(), &self.session, id).ok_or_else(|| {
+            let known = tasks::known(cx.state().outermost(), &self.session);
             let known = match known.is_empty() {
                 true => "there is none yet".to_owned(),
                 false => format!("there are: {}", known.join(", ")),

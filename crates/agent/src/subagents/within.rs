@@ -52,7 +52,8 @@ impl Agent {
     }
 
     pub(crate) fn questions_of(shared: &Shared) -> Vec<Waits> {
-        let (state, session) = (shared.runtime.state(), shared.runtime.session());
+        let state = shared.runtime.state().outermost();
+        let session = shared.runtime.session();
         let mut all = Vec::new();
         for call in shared.waiting() {
             let first = all.len();

@@ -1,7 +1,9 @@
-//! A session within a session: the same files, rules and person, with fewer tools.
+//! A session within a session: the same files, rules and person, with fewer tools and
+//! its own memory.
 
 use super::{Runtime, Session};
 use crate::Tools;
+use crate::state::State;
 use haft_ops::spill::Spill;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,7 +56,7 @@ impl Runtime {
             toolset: Arc::clone(&outer.toolset),
             journal: outer.journal.clone(),
             spill,
-            state: Arc::clone(&outer.state),
+            state: Arc::new(State::within(&outer.state)),
             messenger: Arc::clone(&outer.messenger),
             queue: outer.queue.clone(),
             timeout: outer.timeout,
