@@ -2,6 +2,7 @@
 
 use super::keeper::Keeper;
 use super::record::Record;
+use crate::subagents::Background;
 use crate::{Event, Model, Said, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     /// The keys of all models it had: nobody is shown them.
     hidden: RwLock<Arc<Redactor>>,
     conversation: Mutex<Conversation>,
+    /// Sub-agents that work while it does something else, or nothing.
+    pub(crate) background: Arc<Background>,
     steering: Mutex<VecDeque<String>>,
     /// The work that goes on now.
     work: Mutex<Option<Work>>,
@@ -140,6 +143,7 @@ impl Shared {
             model: RwLock::new(Arc::clone(&model)),
             hidden: RwLock::default(),
             conversation: Mutex::default(),
+            background: Arc::default(),
             steering: Mutex::default(),
             work: Mutex::default(),
             seq: AtomicU64::new(0),
@@ -327,6 +331,16 @@ impl Handle {
     /// The key of a model that works for it is shown to nobody either.
     pub(crate) fn hide(&self, model: &dyn Model) {
         self.shared.hide(model);
+    }
+
+    /// The sub-agents that it has in the background.
+    pub(crate) fn background(&self) -> Arc<Background> {
+        Arc::clone(&self.shared.background)
+    }
+
+    /// The session of tools it works with.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.shared.runtime
     }
 
     /// The model it asks.

@@ -142,8 +142,11 @@ impl Agent {
     /// that is to come, or calls without results.
     #[must_use]
     pub fn has_work(&self) -> bool {
+        let (background, runtime) = (&self.shared.background, &self.shared.runtime);
+        let waits = background.has_questions(runtime);
         let conversation = self.shared.lock();
-        conversation.open.is_some()
+        waits
+            || conversation.open.is_some()
             || conversation
                 .history
                 .last()

@@ -9,7 +9,10 @@ use serde_json::json;
 /// The reply to a call that had a sub-agent at work.
 pub(super) fn of(followed: Followed, name: &str, id: &str, cx: &Context) -> Result<Reply, Error> {
     match followed {
-        Followed::Done(text) => Ok(answered(&text, id, cx)),
+        Followed::Done { text, response } => Ok(match response {
+            None => answered(&text, id, cx),
+            Some(value) => answered(&value.to_string(), id, cx).detail("response", value),
+        }),
         Followed::Stopped { text, why } => {
             let message = format!("sub-agent {name} had to stop before it was done: {why}");
             let more = vec![("task_id", json!(id))];

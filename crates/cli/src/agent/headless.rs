@@ -32,6 +32,8 @@ pub(crate) struct Manner {
     pub(crate) quiet: bool,
     /// Whether somebody can go on with it another day.
     pub(crate) is_recorded: bool,
+    /// Whether the answer has to satisfy a format: then nothing else goes to stdout.
+    pub(crate) has_format: bool,
 }
 
 /// Works on it to its end.
@@ -70,8 +72,18 @@ pub(crate) async fn work(
         }
         progress.show(&event);
         if event.parent.is_none()
-            && let EventKind::Agent(AgentEvent::AgentEnd { reason, text, .. }) = event.kind
+            && let EventKind::Agent(AgentEvent::AgentEnd {
+                reason,
+                text,
+                response,
+                ..
+            }) = event.kind
         {
+            let response = response.map(|value| value.to_string());
+            let text = match manner.has_format {
+                true => response.unwrap_or_default(),
+                false => text,
+            };
             ended = Some((reason, text));
         }
     }

@@ -1,6 +1,7 @@
 //! What the commands that ask a model take.
 
 use clap::Args;
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -16,6 +17,9 @@ pub(crate) struct Run {
     /// Go on with this session
     #[arg(long, value_name = "SESSION")]
     pub(crate) resume: Option<String>,
+    /// JSON Schema that the final answer must satisfy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) response_format: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -32,6 +36,9 @@ pub(crate) struct Resume {
     /// Print one event per line
     #[arg(long)]
     pub(crate) json: bool,
+    /// JSON Schema that the final answer must satisfy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) response_format: Option<PathBuf>,
 }
 
 /// What `haft` alone takes.

@@ -208,6 +208,12 @@ pub(crate) static KEYS: &[Key] = &[
         "what the model is told first",
     ),
     used(
+        "response_format",
+        Kind::Anything,
+        "schema.json",
+        "a JSON Schema for the final answer of a run",
+    ),
+    used(
         "max_turns",
         Kind::Whole(1, u64::MAX),
         "50",

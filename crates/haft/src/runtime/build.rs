@@ -434,7 +434,7 @@ impl Builder {
             None => toolsets::by_name(&self.toolset)
                 .ok_or(BuildError::UnknownToolset { name: self.toolset })?,
         };
-        let tools = Tools::default();
+        let (tools, reserve) = (Tools::default(), Tools::default());
         let listed = match &self.preset {
             Selection::Every => None,
             Selection::Default => Some(toolset.preset(None)?.tools),
@@ -454,12 +454,16 @@ impl Builder {
             });
             if is_listed {
                 tools.insert(Arc::clone(tool), Ranges::Clamp)?;
+            } else if runs || tool.effect() != Effect::Execute {
+                reserve.insert(Arc::clone(tool), Ranges::Clamp)?;
             }
         }
         for (tool, offered) in self.brought {
             let name = tool.definition().name.as_str();
-            if offered == Listed::Always || listed.is_none_or(|listed| listed.contains(&name)) {
-                tools.insert(tool, Ranges::Clamp)?;
+            let is_listed = listed.is_none_or(|listed| listed.contains(&name));
+            match offered == Listed::Always || is_listed {
+                true => tools.insert(tool, Ranges::Clamp)?,
+                false => reserve.insert(tool, Ranges::Clamp)?,
             }
         }
         for tool in self.added {
@@ -552,6 +556,7 @@ impl Builder {
             messenger: self.messenger.unwrap_or_else(|| Arc::new(NoChannels)),
             id,
             tools,
+            reserve,
             backend,
             held,
             scope,
