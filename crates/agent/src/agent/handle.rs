@@ -66,6 +66,8 @@ struct Work {
     spent: Usage,
     /// What all work before it took.
     before: Usage,
+    /// The last event is on its way: nothing is told behind it.
+    is_over: bool,
 }
 
 /// What was said and what it took.
@@ -234,6 +236,7 @@ impl Shared {
             events,
             spent: Usage::default(),
             before,
+            is_over: false,
         });
         Ok(stop)
     }
@@ -243,6 +246,13 @@ impl Shared {
         let mut work = lock(&self.work);
         let spent = work.as_mut().map(|work| std::mem::take(&mut work.spent));
         spent.unwrap_or_default()
+    }
+
+    /// What others do is not told any more.
+    pub(super) fn is_ending(&self) {
+        if let Some(work) = &mut *lock(&self.work) {
+            work.is_over = true;
+        }
     }
 
     pub(super) fn end(&self) {
@@ -287,7 +297,8 @@ impl Handle {
 
     /// Tells those who watch it what an agent that works for it does.
     pub fn pass_on(&self, event: Event) {
-        if let Some(work) = &*lock(&self.shared.work) {
+        let work = lock(&self.shared.work);
+        if let Some(work) = work.as_ref().filter(|work| !work.is_over) {
             let _ = work.events.send(event);
         }
     }

@@ -316,6 +316,7 @@ impl Run {
     }
 
     pub(super) fn agent_end(&self, reason: &'static str) -> AgentEvent {
+        self.shared.is_ending();
         self.shared.lock().text.clone_from(&self.text);
         let format = self.settings.format.as_ref();
         let format = format.filter(|_| reason == "done");

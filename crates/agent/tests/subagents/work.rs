@@ -37,8 +37,15 @@ async fn it_works_on_its_own_and_its_last_text_is_the_reply() {
     let names = agent.tools().names();
     assert!(names.contains(&"bash".to_owned()));
     assert_eq!(
-        names[names.len() - 3..],
-        ["general_purpose", "researcher", "task"]
+        names[names.len() - 6..],
+        [
+            "general_purpose",
+            "researcher",
+            "task",
+            "check_task",
+            "message_task",
+            "cancel_task"
+        ]
     );
     let events = run(&agent, "Find out.").await;
 
@@ -378,6 +385,38 @@ async fn one_that_a_limit_stopped_does_not_report_success() {
         assert_eq!(reply["result"], "");
         assert!(reply["task_id"].is_string());
     }
+}
+
+#[tokio::test]
+async fn its_answer_has_the_format_that_it_is_given() {
+    let bed = Bed::new();
+    let spec = |schema| SubagentSpec {
+        response_format: Some(schema),
+        ..worker("worker")
+    };
+    let schema = json!({ "type": "array", "items": { "type": "integer" } });
+    let child = Scripted::new([text("One and two."), text("[1,\n 2]")]);
+    let parent = Scripted::new([asks("worker", "Count"), text("Ok, in words.")]);
+    let subagents = team([spec(schema.clone())], [("worker", child.clone())]);
+    let agent = bed.agent(&parent, subagents).await;
+    let events = run(&agent, "Go").await;
+    // The format is the sub-agent's alone.
+    assert_eq!(end(&events)["text"], "Ok, in words.");
+    assert!(told(&parent).0.starts_with("[1,2]\n\n[task_id: "));
+    let ends = of(&events, "tool_end", Some(agent.session()));
+    assert_eq!(ends[0]["details"]["response"], json!([1, 2]));
+    assert_eq!(child.requests(), 2);
+
+    child.also((0..4).map(|_| text("No.")));
+    parent.also([asks("worker", "Count"), text("Ok.")]);
+    run(&agent, "Again").await;
+    let (reply, is_error) = told(&parent);
+    assert!(is_error && reply.contains("does not satisfy response_format"), "{reply}");
+
+    let agent = Agent::new(parent, bed.runtime(|builder| builder));
+    let bad = team([spec(json!({ "type": 7 }))], []);
+    let error = agent.subagents(bad).await.err().unwrap().to_string();
+    assert!(error.starts_with("sub-agent \"worker\": response_format: "), "{error}");
 }
 
 #[tokio::test]
