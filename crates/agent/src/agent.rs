@@ -259,6 +259,12 @@ impl Agent {
         &self.shared.runtime
     }
 
+    /// The `task_id`s of its sub-agents that work in the background.
+    #[must_use]
+    pub fn background_tasks(&self) -> Vec<String> {
+        self.shared.background.live_ids()
+    }
+
     /// The session's id.
     #[must_use]
     pub fn session(&self) -> &str {

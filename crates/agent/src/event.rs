@@ -109,7 +109,7 @@ pub enum AgentEvent {
         /// What.
         text: String,
     },
-    /// A sub-agent in the background has ended, or waits for a person. The model is told.
+    /// A sub-agent in the background has ended, or waits for a person.
     BackgroundTask {
         /// Its `task_id`, which is its session too.
         task_id: String,

@@ -47,7 +47,10 @@ impl Run {
                 () = background.all_ended() => return,
             }
         }
-        background.interrupt();
+        let stopped = background.interrupt();
         let _ = tokio::time::timeout(GRACE, background.all_ended()).await;
+        for event in stopped {
+            self.tell(event);
+        }
     }
 }

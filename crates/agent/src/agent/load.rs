@@ -139,13 +139,14 @@ impl Agent {
     }
 
     /// Whether there is something to go on with when nothing new is said: an answer
-    /// that is to come, or calls without results.
+    /// that is to come, calls without results, or a sub-agent in the background that waits
+    /// for a person or has ended without the model knowing.
     #[must_use]
     pub fn has_work(&self) -> bool {
         let (background, runtime) = (&self.shared.background, &self.shared.runtime);
-        let waits = background.has_questions(runtime);
+        let has_tasks = background.has_questions(runtime) || background.is_busy(runtime);
         let conversation = self.shared.lock();
-        waits
+        has_tasks
             || conversation.open.is_some()
             || conversation
                 .history

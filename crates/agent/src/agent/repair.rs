@@ -127,7 +127,9 @@ impl Run {
             let here = here.and_then(|rest| rest.strip_prefix('/'));
             let found = questions.iter().find(|one| one.is_called(name));
             // A task in the background stands for all of its calls.
-            let of_task = questions.iter().filter(|one| one.own == *name && !own(name));
+            let of_task = questions
+                .iter()
+                .filter(|one| one.own == *name && !own(name));
             let of_task = of_task.map(|one| (one.long(), answer.clone()));
             conversation.answers_within.extend(of_task);
             match (here.unwrap_or(name), found) {

@@ -171,6 +171,11 @@ impl Run {
                 return self.had_ended().await;
             }
         };
+        if !self.settings.waits_for_background {
+            // The person is here: what they did not answer they are asked again.
+            let (background, runtime) = (&self.shared.background, &self.shared.runtime);
+            background.resume_waiting(runtime, &[]);
+        }
         // Nobody is told that it began before what it was asked is on the disk.
         let settled = self.settle().await;
         let said = match settled {
@@ -188,7 +193,8 @@ impl Run {
             return Ok(None);
         };
         self.text = text;
-        if self.waits_for_tasks().await {
+        let has_news = self.shared.background.has_news(&self.shared.runtime);
+        if self.waits_for_tasks().await || has_news {
             return Ok(None);
         }
         match self.misfit(&self.text) {
@@ -261,7 +267,9 @@ impl Run {
         if news.is_empty() && said.is_empty() {
             return Ok(());
         }
-        let notes = news.iter().map(|one| Message::user(one.note(), Origin::Note));
+        let notes = news
+            .iter()
+            .map(|one| Message::user(one.note(), Origin::Note));
         let heard = said
             .iter()
             .map(|text| Message::user(text.clone(), Origin::Steering));

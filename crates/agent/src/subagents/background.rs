@@ -208,11 +208,17 @@ impl Background {
             .await;
     }
 
-    /// Stops all of them.
-    pub(crate) fn interrupt(&self) {
-        for job in self.live() {
+    /// Stops all of them; what those who watch are told about it.
+    pub(crate) fn interrupt(&self) -> Vec<AgentEvent> {
+        let stop = |job: &Arc<Job>| {
             job.cancel("interrupted");
-        }
+            AgentEvent::BackgroundTask {
+                task_id: job.id().to_owned(),
+                agent: job.task.kind.clone(),
+                status: "interrupted",
+            }
+        };
+        self.live().iter().map(stop).collect()
     }
 
     /// Whether some are under way, or have ended without the model knowing.
@@ -226,13 +232,13 @@ impl Background {
         listed.iter().any(|one| one.status == "waiting")
     }
 
-    fn has_news(&self, runtime: &Runtime) -> bool {
+    /// Whether the model does not know yet what became of one.
+    pub(crate) fn has_news(&self, runtime: &Runtime) -> bool {
         let listed = tasks::background(runtime.state().outermost(), runtime.session());
         listed.iter().any(|one| self.is_news(one))
     }
 
-    /// Whether the model does not know yet what became of one. One that works, by its
-    /// record, and is not here was ended with the process that it was in.
+    /// Whether this is something that the model does not know. One that works, by its record, and is not here was ended with the process that it was in.
     fn is_news(&self, one: &tasks::Listed) -> bool {
         let is_lost = || self.job(&one.id).is_none_or(|job| !job.is_live());
         !one.is_told && (!matches!(one.status, "queued" | "running") || is_lost())

@@ -165,8 +165,8 @@ impl Control {
                 Some(Progress::Running(line)) => Some(line),
                 _ => None,
             };
-            let is_lost = matches!(one.status, "queued" | "running")
-                && !job.is_some_and(|job| job.is_live());
+            let is_lost =
+                matches!(one.status, "queued" | "running") && !job.is_some_and(|job| job.is_live());
             let status = if is_lost { "interrupted" } else { one.status };
             (one.id, one.kind, status, progress)
         });
@@ -235,9 +235,12 @@ impl Control {
                             let text = format!("task {id} ({name}) waits for a person: {question}");
                             Ok(said(&text, id, status, cx))
                         }
-                        Followed::Cancelled => {
-                            Ok(said(&format!("task {id} ({name}) was {status}"), id, status, cx))
-                        }
+                        Followed::Cancelled => Ok(said(
+                            &format!("task {id} ({name}) was {status}"),
+                            id,
+                            status,
+                            cx,
+                        )),
                         followed => reply::of(followed, &name, id, cx),
                     }
                 }
@@ -249,7 +252,10 @@ impl Control {
             None => {
                 return Err(Error::Failed {
                     text: format!("task {id} is not a background task"),
-                    hint: Some("its reply came when it ended; task with its task_id goes on with it".to_owned()),
+                    hint: Some(
+                        "its reply came when it ended; task with its task_id goes on with it"
+                            .to_owned(),
+                    ),
                 });
             }
             Some("queued" | "running") => "interrupted",
@@ -261,7 +267,12 @@ impl Control {
             let (text, response) = (task.agent.last_text(), None);
             return reply::of(Followed::Done { text, response }, &name, id, cx);
         }
-        Ok(said(&format!("task {id} ({name}) is {status}"), id, status, cx))
+        Ok(said(
+            &format!("task {id} ({name}) is {status}"),
+            id,
+            status,
+            cx,
+        ))
     }
 
     fn message(&self, id: &str, message: String, cx: &Context) -> Result<Reply, Error> {
@@ -286,7 +297,12 @@ impl Control {
         let found = self.desk.known(id, cx)?;
         let name = self.desk.name_of(&found.kind);
         let Some(job) = self.job(id).filter(|job| job.is_live()) else {
-            return Ok(said(&format!("task {id} ({name}) is not at work"), id, "ended", cx));
+            return Ok(said(
+                &format!("task {id} ({name}) is not at work"),
+                id,
+                "ended",
+                cx,
+            ));
         };
         job.cancel("cancelled");
         let background = self.desk.background()?;

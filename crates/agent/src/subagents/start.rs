@@ -111,7 +111,12 @@ impl Desk {
     }
 
     /// Goes on with one in the background.
-    pub(super) fn go_on(&self, found: &Remembered, prompt: String, cx: &Context) -> Result<(), Error> {
+    pub(super) fn go_on(
+        &self,
+        found: &Remembered,
+        prompt: String,
+        cx: &Context,
+    ) -> Result<(), Error> {
         let task = self.found(found, cx.call_id())?;
         self.launch(task, Begin::Prompt(prompt))
     }
@@ -370,13 +375,21 @@ impl Desk {
 /// The session that a sub-agent works in.
 fn within(outer: &Runtime, member: &Member, id: String, tools: &[String], team: &Team) -> Runtime {
     // Those of sub-agents belong to one agent each.
-    let tools: Vec<_> = tools.iter().filter(|name| !team.has_tool(name)).cloned().collect();
+    let tools: Vec<_> = tools
+        .iter()
+        .filter(|name| !team.has_tool(name))
+        .cloned()
+        .collect();
     let (interrupt_on, granted) = match &member.how {
         How::Built(_) => Default::default(),
         How::Spec { spec, .. } => {
             let waits = spec.interrupt_on.iter().filter(|(_, waits)| **waits);
             let waits = waits.map(|(name, _)| name.clone()).collect();
-            let granted = if spec.may_exceed { tools.clone() } else { Vec::new() };
+            let granted = if spec.may_exceed {
+                tools.clone()
+            } else {
+                Vec::new()
+            };
             (waits, granted)
         }
     };

@@ -52,7 +52,10 @@ async fn agent(bed: &Bed, parent: &Arc<Scripted>, child: Arc<dyn Model>) -> Agen
 async fn until(agent: &Agent, status: &str) {
     let is_there = || {
         let all = agent.runtime().state().get("haft.subagents");
-        all.is_some_and(|all| all.to_string().contains(&format!("\"background\":\"{status}\"")))
+        all.is_some_and(|all| {
+            all.to_string()
+                .contains(&format!("\"background\":\"{status}\""))
+        })
     };
     let waits = async {
         while !is_there() {
@@ -94,7 +97,11 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
     run(&agent, "Look").await;
     let looked = results(&parent.last());
     let said = |n: usize| looked[n].content[0].as_text().unwrap().to_owned();
-    assert!(said(0).starts_with(&format!("{id}  worker  running")), "{}", said(0));
+    assert!(
+        said(0).starts_with(&format!("{id}  worker  running")),
+        "{}",
+        said(0)
+    );
     assert!(said(1).contains("is at work"), "{}", said(1));
 
     let before = agent.usage();
@@ -113,11 +120,17 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
     assert_eq!(told_of[0]["task_id"], id.as_str());
     let said = notes(&parent.last());
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains(&id) && said[0].contains("is done"), "{said:?}");
+    assert!(
+        said[0].contains(&id) && said[0].contains("is done"),
+        "{said:?}"
+    );
     // What it said comes as the result of a call, not as words of the person.
     assert!(!said[0].contains("Answer to"), "{said:?}");
     let (reply, is_error) = told(&parent);
-    assert!(!is_error && reply.starts_with("Answer to Go on."), "{reply}");
+    assert!(
+        !is_error && reply.starts_with("Answer to Go on."),
+        "{reply}"
+    );
     run(&agent, "And now?").await;
     assert_eq!(notes(&parent.last()).len(), 1);
 }
@@ -126,11 +139,7 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
 async fn a_run_may_wait_for_them() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(0));
-    let parent = Scripted::new([
-        calls([start("t")]),
-        text("Started."),
-        text("It has ended."),
-    ]);
+    let parent = Scripted::new([calls([start("t")]), text("Started."), text("It has ended.")]);
     let agent = agent(&bed, &parent, gated(&gate)).await;
     let agent = agent.waits_for_background(true);
     let mut events = agent.prompt("Go").await.unwrap();
@@ -197,15 +206,27 @@ async fn messages_reach_one_at_work_and_wake_one_that_has_ended() {
     };
     parent.also([say("Also this."), text("Ok.")]);
     run(&agent, "Say").await;
-    assert!(told(&parent).0.starts_with("delivered"), "{:?}", told(&parent));
+    assert!(
+        told(&parent).0.starts_with("delivered"),
+        "{:?}",
+        told(&parent)
+    );
     gate.add_permits(2);
     parent.also([check(), text("Ok.")]);
     run(&agent, "Look").await;
-    assert!(told(&parent).0.starts_with("Answer to Also this."), "{:?}", told(&parent));
+    assert!(
+        told(&parent).0.starts_with("Answer to Also this."),
+        "{:?}",
+        told(&parent)
+    );
     parent.also([say("More."), check(), text("Ok.")]);
     gate.add_permits(1);
     run(&agent, "More").await;
-    assert!(told(&parent).0.starts_with("Answer to More."), "{:?}", told(&parent));
+    assert!(
+        told(&parent).0.starts_with("Answer to More."),
+        "{:?}",
+        told(&parent)
+    );
     // Nothing to hear.
     parent.also([say(" "), text("Ok.")]);
     run(&agent, "Say").await;
@@ -223,17 +244,28 @@ async fn one_is_cancelled_and_others_are_unknown() {
     let of_task = |tool: &str, id: &str| calls([("c", tool, json!({ "task_id": id }))]);
     parent.also([of_task("cancel_task", &id), text("Ok.")]);
     run(&agent, "Stop").await;
-    assert!(told(&parent).0.starts_with("cancelled: task"), "{:?}", told(&parent));
+    assert!(
+        told(&parent).0.starts_with("cancelled: task"),
+        "{:?}",
+        told(&parent)
+    );
     parent.also([of_task("check_task", &id), text("Ok.")]);
     run(&agent, "Look").await;
-    assert!(told(&parent).0.contains("was cancelled"), "{:?}", told(&parent));
+    assert!(
+        told(&parent).0.contains("was cancelled"),
+        "{:?}",
+        told(&parent)
+    );
     // It did it itself, and needs no word about it.
     assert!(notes(&parent.last()).is_empty());
     for tool in ["check_task", "cancel_task"] {
         parent.also([of_task(tool, "0123456789ab"), text("Ok.")]);
         run(&agent, "Look").await;
         let (reply, is_error) = told(&parent);
-        assert!(is_error && reply.contains("no task has the task_id"), "{reply}");
+        assert!(
+            is_error && reply.contains("no task has the task_id"),
+            "{reply}"
+        );
     }
 }
 
@@ -268,7 +300,10 @@ async fn only_so_many_work_and_only_so_many_wait() {
     let refused: Vec<_> = replies.iter().filter(|one| one.is_error).collect();
     assert_eq!(refused.len(), 1);
     let words = refused[0].content[0].as_text().unwrap();
-    assert!(words.contains("too many background tasks (16/16)"), "{words}");
+    assert!(
+        words.contains("too many background tasks (16/16)"),
+        "{words}"
+    );
     gate.add_permits(16);
     let agent = agent.waits_for_background(true);
     parent.also((0..20).map(|_| text("Ok.")));
@@ -303,14 +338,19 @@ async fn it_ends_with_the_agent_and_is_never_lost() {
     run(&first, "Go").await;
     let id = started(&told(&parent).0);
     until(&first, "running").await;
-    let (state, session) = (first.runtime().state().snapshot(), first.session().to_owned());
+    let (state, session) = (
+        first.runtime().state().snapshot(),
+        first.session().to_owned(),
+    );
     drop(first);
     let gone = async {
         while dropped.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), gone)
+        .await
+        .unwrap();
 
     // Another process goes on with the session.
     let runtime = bed.runtime(|builder| builder.session(session).remembering(state));
@@ -321,10 +361,20 @@ async fn it_ends_with_the_agent_and_is_never_lost() {
         text("Ok."),
     ]);
     let events = run(&again, "On").await;
-    assert_eq!(of(&events, "background_task", None)[0]["status"], "interrupted");
+    assert_eq!(
+        of(&events, "background_task", None)[0]["status"],
+        "interrupted"
+    );
     let said = notes(&parent.last());
-    assert!(said[0].contains(&id) && said[0].contains("was interrupted"), "{said:?}");
-    assert!(told(&parent).0.contains("is interrupted"), "{:?}", told(&parent));
+    assert!(
+        said[0].contains(&id) && said[0].contains("was interrupted"),
+        "{said:?}"
+    );
+    assert!(
+        told(&parent).0.contains("is interrupted"),
+        "{:?}",
+        told(&parent)
+    );
 }
 
 /// Nobody is there now.

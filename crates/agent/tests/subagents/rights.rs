@@ -292,10 +292,17 @@ async fn it_has_more_tools_than_the_agent_only_where_the_user_says_so() {
     let readonly = |builder: haft::Builder| builder.preset("readonly");
     let parent = Scripted::new([]);
     let agent = Agent::new(parent.clone(), bed.runtime(readonly));
-    let error = agent.subagents(team([spec(false)], [])).await.err().unwrap();
+    let error = agent
+        .subagents(team([spec(false)], []))
+        .await
+        .err()
+        .unwrap();
     assert!(matches!(error, SubagentError::NotGranted { .. }));
     let error = error.to_string();
-    assert!(error.contains("does not have these tools: write; only"), "{error}");
+    assert!(
+        error.contains("does not have these tools: write; only"),
+        "{error}"
+    );
 
     // The same rules and the same person, all the same.
     for (waits, is_written) in [(true, false), (false, true)] {

@@ -151,7 +151,9 @@ async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() 
     );
     let heard = model.heard.lock().unwrap();
     // It starts without any, and leaves those of the agent alone.
-    let seen = results(&heard[3])[0].content[0].as_text().map(str::to_owned);
+    let seen = results(&heard[3])[0].content[0]
+        .as_text()
+        .map(str::to_owned);
     assert_eq!(seen.unwrap(), r#"{"todos":[]}"#);
     let reply = &results(&heard[5])[0];
     let words = reply.content[0].as_text().unwrap();
@@ -358,12 +360,20 @@ async fn a_failure_says_what_failed_and_a_limit_keeps_the_text() {
 #[tokio::test]
 async fn one_that_a_limit_stopped_does_not_report_success() {
     for (toolset, read, expected) in [
-        ("deepagents", "read_file", ("status", json!("error"), "message")),
+        (
+            "deepagents",
+            "read_file",
+            ("status", json!("error"), "message"),
+        ),
         ("workspace", "read", ("success", json!(false), "error")),
     ] {
         let bed = Bed::new();
         let path = if toolset == "workspace" { "a" } else { "/a" };
-        let argument = if toolset == "workspace" { "path" } else { "file_path" };
+        let argument = if toolset == "workspace" {
+            "path"
+        } else {
+            "file_path"
+        };
         let child = Scripted::new([1, 2].map(|n| {
             let mut arguments = json!({ "limit": n });
             arguments[argument] = path.into();
@@ -411,12 +421,18 @@ async fn its_answer_has_the_format_that_it_is_given() {
     parent.also([asks("worker", "Count"), text("Ok.")]);
     run(&agent, "Again").await;
     let (reply, is_error) = told(&parent);
-    assert!(is_error && reply.contains("does not satisfy response_format"), "{reply}");
+    assert!(
+        is_error && reply.contains("does not satisfy response_format"),
+        "{reply}"
+    );
 
     let agent = Agent::new(parent, bed.runtime(|builder| builder));
     let bad = team([spec(json!({ "type": 7 }))], []);
     let error = agent.subagents(bad).await.err().unwrap().to_string();
-    assert!(error.starts_with("sub-agent \"worker\": response_format: "), "{error}");
+    assert!(
+        error.starts_with("sub-agent \"worker\": response_format: "),
+        "{error}"
+    );
 }
 
 #[tokio::test]

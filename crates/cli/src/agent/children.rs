@@ -25,10 +25,11 @@ pub(super) async fn with_children(
     }
     let mut agents = Vec::new();
     for described in &model.subagents {
-        let spec: SubagentSpec = serde_json::from_value(described.spec.clone()).map_err(|error| {
-            let from = &described.from;
-            Failure::usage(format!("{from}: subagents: {error}"))
-        })?;
+        let spec: SubagentSpec =
+            serde_json::from_value(described.spec.clone()).map_err(|error| {
+                let from = &described.from;
+                Failure::usage(format!("{from}: subagents: {error}"))
+            })?;
         agents.push(Subagent::Spec(SubagentSpec {
             // Rights come from the user, never from a project, trusted or not.
             may_exceed: !described.is_project,

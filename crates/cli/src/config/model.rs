@@ -2,8 +2,8 @@
 //! what the person has, and tighten limits; it does not say where what is said goes, not
 //! even to this machine, unless the person trusts it.
 
-use super::provider::{self, GivenFor, Levels};
 use super::layer::Role;
+use super::provider::{self, GivenFor, Levels};
 use super::sources::{Given, Origin, Sources};
 use super::{Shown, format, joined, redact, text, value};
 use crate::exit::Failure;
