@@ -259,6 +259,12 @@ impl Agent {
         &self.shared.runtime
     }
 
+    /// Whether its final answer must satisfy a format.
+    #[must_use]
+    pub fn has_response_format(&self) -> bool {
+        self.settings.format.is_some()
+    }
+
     /// The `task_id`s of its sub-agents that work in the background.
     #[must_use]
     pub fn background_tasks(&self) -> Vec<String> {

@@ -77,7 +77,7 @@ pub(super) struct Member {
 /// How one is made.
 pub(super) enum How {
     Spec {
-        spec: SubagentSpec,
+        spec: Box<SubagentSpec>,
         tools: Vec<String>,
         skills: Skills,
         format: Option<Arc<ResponseFormat>>,
@@ -316,7 +316,7 @@ async fn from_spec(
         description: spec.description.clone(),
         effect,
         how: How::Spec {
-            spec,
+            spec: Box::new(spec),
             tools,
             skills,
             format,

@@ -149,7 +149,7 @@ async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() 
             "read_todos"
         ]
     );
-    let heard = model.heard.lock().unwrap();
+    let heard = model.heard.lock().unwrap().clone();
     // It starts without any, and leaves those of the agent alone.
     let seen = results(&heard[3])[0].content[0]
         .as_text()
@@ -175,7 +175,6 @@ async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() 
         text("Still there."),
         text("Done."),
     ]);
-    drop(heard);
     run(&agent, "On").await;
     let heard = model.heard.lock().unwrap();
     let seen = format!("{:?}", results(&heard[heard.len() - 2]));

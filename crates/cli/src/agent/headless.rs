@@ -32,8 +32,6 @@ pub(crate) struct Manner {
     pub(crate) quiet: bool,
     /// Whether somebody can go on with it another day.
     pub(crate) is_recorded: bool,
-    /// Whether the answer has to satisfy a format: then nothing else goes to stdout.
-    pub(crate) has_format: bool,
 }
 
 /// Works on it to its end.
@@ -80,7 +78,8 @@ pub(crate) async fn work(
             }) = event.kind
         {
             let response = response.map(|value| value.to_string());
-            let text = match manner.has_format {
+            let text = match agent.has_response_format() {
+                // Nothing else goes to stdout.
                 true => response.unwrap_or_default(),
                 false => text,
             };

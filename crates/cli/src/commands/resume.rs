@@ -46,7 +46,6 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
         json: args.json,
         quiet: settings.quiet,
         is_recorded: true,
-        has_format: format.is_some(),
     };
     signals::block_on(async {
         let mut signals = Signals::listen()?;

@@ -43,7 +43,6 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         json: args.json,
         quiet: settings.quiet,
         is_recorded: sessions.is_some(),
-        has_format: format.is_some(),
     };
     signals::block_on(async {
         let mut signals = Signals::listen()?;
