@@ -210,7 +210,7 @@ pub(crate) static KEYS: &[Key] = &[
     used(
         "response_format",
         Kind::Anything,
-        "schema.json",
+        "{}",
         "a JSON Schema for the final answer of a run",
     ),
     used(
