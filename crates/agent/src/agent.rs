@@ -1,6 +1,7 @@
 //! The agent: a model, tools, and what was said between them.
 
 mod ask;
+mod background;
 mod calls;
 mod compact;
 mod handle;
@@ -21,11 +22,12 @@ pub use load::{Asked, LoadError};
 pub use repair::Resumed;
 
 use crate::hooks::{Hooks, NoHooks};
-use crate::{Event, EventKind, Message, Model, Said, Usage};
+use crate::{Event, EventKind, Message, Model, ResponseFormat, Said, Usage};
 use haft::{Runtime, Tools};
 use haft_store::sessions::Session;
 pub(crate) use handle::Shared;
 use record::Record;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +45,22 @@ pub(crate) struct Settings {
     pub(crate) context: u64,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) parent: Option<String>,
+    pub(crate) format: Option<Arc<ResponseFormat>>,
+    /// A run goes on until its background sub-agents have ended.
+    pub(crate) waits_for_background: bool,
+}
+
+impl Settings {
+    /// What the model is told first.
+    pub(crate) fn told(&self) -> Cow<'_, str> {
+        match &self.format {
+            None => Cow::Borrowed(&self.system),
+            Some(format) => {
+                let parts = [self.system.trim(), &format.instructions()];
+                Cow::Owned(parts.join("\n\n").trim().to_owned())
+            }
+        }
+    }
 }
 
 /// A model that works with tools. One prompt at a time; what is said meanwhile
@@ -81,6 +99,8 @@ impl Agent {
                 context: 128_000,
                 hooks: Arc::new(NoHooks),
                 parent: None,
+                format: None,
+                waits_for_background: false,
             },
             shared: Arc::new(Shared::new(model, runtime)),
         }
@@ -140,6 +160,23 @@ impl Agent {
     #[must_use]
     pub fn context(mut self, tokens: u64) -> Self {
         self.settings.context = tokens;
+        self
+    }
+
+    /// A format that the final answer must satisfy. An answer that does not goes back to
+    /// the model with the problems, up to three times; then the run fails.
+    #[must_use]
+    pub fn response_format(mut self, format: Option<ResponseFormat>) -> Self {
+        self.settings.format = format.map(Arc::new);
+        self
+    }
+
+    /// Whether a run goes on until the sub-agents that it has started in the background
+    /// have ended. Otherwise they keep working between runs, for as long as the agent
+    /// lives.
+    #[must_use]
+    pub fn waits_for_background(mut self, waits: bool) -> Self {
+        self.settings.waits_for_background = waits;
         self
     }
 
@@ -220,6 +257,18 @@ impl Agent {
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.shared.runtime
+    }
+
+    /// Whether its final answer must satisfy a format.
+    #[must_use]
+    pub fn has_response_format(&self) -> bool {
+        self.settings.format.is_some()
+    }
+
+    /// The `task_id`s of its sub-agents that work in the background.
+    #[must_use]
+    pub fn background_tasks(&self) -> Vec<String> {
+        self.shared.background.live_ids()
     }
 
     /// The session's id.

@@ -109,6 +109,20 @@ pub enum AgentEvent {
         /// What.
         text: String,
     },
+    /// A sub-agent in the background has ended, or waits for a person.
+    BackgroundTask {
+        /// Its `task_id`, which is its session too.
+        task_id: String,
+        /// Which sub-agent it is, by the name of its tool.
+        agent: String,
+        /// `done stopped failed cancelled interrupted waiting`.
+        status: &'static str,
+    },
+    /// The run has nothing to do but to wait for sub-agents in the background.
+    BackgroundWait {
+        /// Their `task_id`s.
+        tasks: Vec<String>,
+    },
     /// It has to stop.
     TurnLimitReached {
         /// Why.
@@ -129,6 +143,9 @@ pub enum AgentEvent {
         reason: &'static str,
         /// The text of the last answer.
         text: String,
+        /// The last answer as JSON, where the run has a `response_format` and is done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        response: Option<serde_json::Value>,
         /// What the run took.
         usage: Usage,
         /// What it cost in USD, where the price is known.

@@ -6,6 +6,7 @@
 
 mod agent;
 mod event;
+mod format;
 mod hooks;
 mod instructions;
 mod memory;
@@ -22,6 +23,7 @@ pub use agent::{Agent, Asked, Busy, Events, Handle, LoadError, Resumed};
 pub use event::{
     AgentEvent, Event, EventKind, Limit, VERSION as EVENTS_VERSION, schema as events_schema,
 };
+pub use format::ResponseFormat;
 pub use hooks::{Hooks, NoHooks};
 pub use instructions::{Instructions, instructions};
 pub use memory::{Memory, MemoryFile, memory};

@@ -3,10 +3,10 @@
 
 use haft::ops::text::decode::prefix;
 use haft::truncate::format_size;
-use haft::{Content, Reply};
+use haft::{Content, Context, Reply};
 use serde_json::{Map, Value, json};
 
-/// The most bytes of a text in an object, which nobody can cut afterwards.
+/// Maximum length of a text within an object: the runtime does not truncate JSON.
 const MOST: usize = 100_000;
 
 /// Whether a dialect answers in objects.
@@ -14,18 +14,78 @@ pub(crate) fn is_object(toolset: &str) -> bool {
     matches!(toolset, "deepagents" | "workspace")
 }
 
-/// A reply that is an object: a text by the name `field`, and more beside it.
-pub(crate) fn object(toolset: &str, field: &str, text: &str, more: Vec<(&str, Value)>) -> Reply {
-    let mut object = Map::new();
-    let (name, value) = match toolset {
+/// A reply that is an object: a text by the name `field`, and more beside it. A text that
+/// is too long for it is kept whole, and `output_path` says where.
+pub(crate) fn object(cx: &Context, field: &str, text: &str, more: Vec<(&str, Value)>) -> Reply {
+    let status = match cx.runtime().toolset() {
         "workspace" => ("success", json!(true)),
         _ => ("status", json!("success")),
     };
-    object.insert(name.to_owned(), value);
-    object.insert(field.to_owned(), json!(shortened(text)));
-    let more = more.into_iter();
-    object.extend(more.map(|(name, value)| (name.to_owned(), value)));
-    Reply::json(&Value::Object(object))
+    fields(cx, vec![status], field, text, more)
+}
+
+/// A failure that still has a text to show. Objects have it by the name `field`; in
+/// other toolsets it follows the message.
+pub(crate) fn failure(
+    cx: &Context,
+    message: &str,
+    field: &str,
+    text: &str,
+    more: Vec<(&str, Value)>,
+) -> Reply {
+    let runtime = cx.runtime();
+    let reply = match runtime.toolset() {
+        "workspace" => {
+            let head = vec![("success", json!(false)), ("error", json!(message))];
+            fields(cx, head, field, text, more)
+        }
+        "deepagents" => {
+            let head = vec![("status", json!("error")), ("message", json!(message))];
+            fields(cx, head, field, text, more)
+        }
+        toolset => {
+            let start = if toolset == "ah" { "error: " } else { "" };
+            let text = match text.is_empty() {
+                true => String::new(),
+                false => format!("\n\n{text}"),
+            };
+            let more = more.iter().map(|(name, value)| match value {
+                Value::String(text) => format!("{name}: {text}"),
+                other => format!("{name}: {other}"),
+            });
+            let more: Vec<_> = more.collect();
+            let reply = Reply::from(format!("{start}{message}{text}"));
+            match more.is_empty() {
+                true => reply,
+                false => reply.footer(format!("[{}]", more.join("; "))),
+            }
+        }
+    };
+    reply.as_error()
+}
+
+fn fields(
+    cx: &Context,
+    head: Vec<(&str, Value)>,
+    field: &str,
+    text: &str,
+    more: Vec<(&str, Value)>,
+) -> Reply {
+    let mut object = Map::new();
+    let is_cut = text.len() > MOST;
+    let kept = is_cut.then(|| cx.keep_text(text)).flatten();
+    let text = [(field, json!(shortened(text)))];
+    let path = kept.iter().map(|path| ("output_path", json!(path)));
+    let all = head.into_iter().chain(text).chain(path).chain(more);
+    object.extend(all.map(|(name, value)| (name.to_owned(), value)));
+    let mut reply = Reply::json(&Value::Object(object));
+    if is_cut {
+        reply = reply.detail("truncated", true);
+    }
+    match kept {
+        Some(path) => reply.detail("output_path", path),
+        None => reply,
+    }
 }
 
 /// Adds a remark to a reply: a field where it is an object, else a text of its own.

@@ -1,10 +1,14 @@
 //! Agents that work for an agent, each a tool of it. One starts with nothing but what
 //! it is asked, works on its own, and its last text is the reply.
 //!
-//! A sub-agent can do at most what the agent can that asked it: it works in a session
-//! within that one's ([`haft::Runtime::narrowed`]), under the same rules and the same
-//! person, with the tools it was given among those.
+//! A sub-agent works in a session within that of the agent that asked it
+//! ([`haft::Runtime::narrowed`]), under the same rules and the same person. It has the
+//! tools it was given among those of that agent, and more only where the user says so
+//! ([`SubagentSpec::may_exceed`]).
 
+mod background;
+mod control;
+mod drive;
 mod follow;
 mod names;
 mod reply;
@@ -14,6 +18,7 @@ mod team;
 mod tool;
 mod within;
 
+pub(crate) use background::{Background, News};
 pub use names::{GENERAL_PURPOSE, tool_name};
 pub use team::SubagentError;
 pub use within::Waits;
@@ -44,6 +49,13 @@ pub struct SubagentSpec {
     /// todo tools of the toolset.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
+    /// Whether `tools` may also name tools that the preset keeps from the agent itself.
+    /// That is for the user to decide, so the text of a configuration cannot set it.
+    #[serde(skip)]
+    pub may_exceed: bool,
+    /// A JSON Schema that its last message must satisfy.
+    #[serde(default)]
+    pub response_format: Option<serde_json::Value>,
     /// Folders of skills of its own.
     #[serde(default)]
     pub skills: Vec<PathBuf>,
@@ -103,7 +115,8 @@ pub struct Subagents {
     pub surroundings: String,
     /// How deeply they may ask each other: at 1, sub-agents have none of their own.
     pub max_depth: usize,
-    /// How many of one depth work at once; the others wait for their turn.
+    /// How many of one depth work at once; the others wait for their turn. As many more
+    /// may work in the background.
     pub max_at_once: usize,
 }
 
@@ -155,8 +168,8 @@ pub trait Records: Send + Sync {
 }
 
 impl Agent {
-    /// Gives it sub-agents: a tool for each, and `task`, which starts one or goes on
-    /// with one. They work as this agent is set up now, so say this last. The texts are
+    /// Gives it sub-agents: a tool for each, `task`, which starts one or goes on with one,
+    /// and the tools for those in the background. They work as this agent is set up now, so say this last. The texts are
     /// warnings about their skills.
     ///
     /// # Errors

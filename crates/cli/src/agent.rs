@@ -12,15 +12,16 @@ pub(crate) use told::skills_of_project;
 pub(crate) use headless::{Away, Manner, Task, work};
 
 use crate::config::provider::{key_of, prefix, usual_model};
-use crate::config::{Settings, model};
+use crate::config::{Settings, format, model};
 use crate::exit::Failure;
 use crate::output;
 use crate::record;
 use crate::session;
 use haft::Approver;
 use haft_agent::provider::{self, Provider, Recording};
-use haft_agent::{Agent, Model};
+use haft_agent::{Agent, Model, ResponseFormat};
 use haft_store::sessions::{Kind, Loaded, New, Session, Sessions, new_id};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The model that answers; nothing if nobody has said which.
@@ -80,6 +81,23 @@ pub(crate) fn model_of(
 fn named(name: &str) -> Result<Provider, Failure> {
     name.parse::<Provider>()
         .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The format of the final answer: as the command line says, or the configuration.
+pub(crate) fn response_format(
+    settings: &Settings,
+    file: Option<&Path>,
+) -> Result<Option<ResponseFormat>, Failure> {
+    let schema = match file {
+        Some(file) => Some(format::read(file)?),
+        None => {
+            let model = settings.model.as_ref().map_err(Failure::clone)?;
+            model.response_format.clone()
+        }
+    };
+    let place = file.map_or("haft.yaml".into(), Path::to_string_lossy);
+    let format = schema.map(|schema| format::compile(&schema, &place));
+    format.transpose()
 }
 
 /// What to do where there is no model.

@@ -5,6 +5,7 @@ mod channels;
 pub(crate) mod commands;
 mod file;
 pub(crate) mod files;
+pub(crate) mod format;
 mod keys;
 mod layer;
 pub(crate) mod mcp;

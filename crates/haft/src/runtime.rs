@@ -85,6 +85,8 @@ pub struct Runtime {
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) tools: Tools,
+    /// Tools that the preset leaves out; a session within this one may be granted some.
+    reserve: Tools,
     pub(crate) backend: Arc<dyn Backend>,
     /// The files that are in memory.
     held: HeldFiles,

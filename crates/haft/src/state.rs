@@ -2,21 +2,23 @@
 
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The memory of a session. Tools share it: give a value a name that says whose
-/// it is.
+/// it is. A session within another one, as sub-agents have it, has its own.
 #[derive(Debug, Default)]
 pub struct State {
     values: Mutex<Map<String, Value>>,
     changes: AtomicU64,
+    /// Memory of the enclosing session.
+    outer: Option<Arc<State>>,
 }
 
 impl From<Map<String, Value>> for State {
     fn from(values: Map<String, Value>) -> Self {
         Self {
             values: Mutex::new(values),
-            changes: AtomicU64::new(0),
+            ..Self::default()
         }
     }
 }
@@ -24,6 +26,33 @@ impl From<Map<String, Value>> for State {
 impl State {
     fn values(&self) -> MutexGuard<'_, Map<String, Value>> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns empty memory for a session within the one that `outer` belongs to.
+    pub(crate) fn within(outer: &Arc<Self>) -> Self {
+        Self {
+            outer: Some(Arc::clone(outer)),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the memory of the outermost session, which is itself unless the session
+    /// runs within another one.
+    #[must_use]
+    pub fn outermost(&self) -> &Self {
+        let mut state = self;
+        while let Some(outer) = &state.outer {
+            state = outer;
+        }
+        state
+    }
+
+    /// Loads recorded values, unless tools have stored something already.
+    pub fn restore(&self, recorded: Map<String, Value>) {
+        let mut values = self.values();
+        if values.is_empty() {
+            *values = recorded;
+        }
     }
 
     /// The value of that name.
@@ -91,5 +120,24 @@ mod tests {
         assert_eq!(state.snapshot().len(), 1);
         assert_eq!(state.remove("count"), Some(json!("many")));
         assert_eq!(state.get("count"), None);
+    }
+
+    #[test]
+    fn an_inner_session_has_its_own_memory_and_reaches_the_outermost() {
+        let outer = Arc::new(State::default());
+        outer.set("todos", "outer");
+        let inner = Arc::new(State::within(&outer));
+        let innermost = State::within(&inner);
+        assert_eq!(innermost.get("todos"), None);
+        innermost.set("todos", "innermost");
+        innermost.outermost().set("tasks", 1);
+        assert_eq!(inner.snapshot().len(), 0);
+        assert_eq!(outer.get("todos"), Some(json!("outer")));
+        assert_eq!(outer.get("tasks"), Some(json!(1)));
+        let recorded = |text: &str| Map::from_iter([("todos".to_owned(), json!(text))]);
+        inner.restore(recorded("recorded"));
+        innermost.restore(recorded("recorded"));
+        assert_eq!(inner.get("todos"), Some(json!("recorded")));
+        assert_eq!(innermost.get("todos"), Some(json!("innermost")));
     }
 }

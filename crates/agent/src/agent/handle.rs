@@ -2,6 +2,7 @@
 
 use super::keeper::Keeper;
 use super::record::Record;
+use crate::subagents::Background;
 use crate::{Event, Model, Said, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     /// The keys of all models it had: nobody is shown them.
     hidden: RwLock<Arc<Redactor>>,
     conversation: Mutex<Conversation>,
+    /// Sub-agents that work while it does something else, or nothing.
+    pub(crate) background: Arc<Background>,
     steering: Mutex<VecDeque<String>>,
     /// The work that goes on now.
     work: Mutex<Option<Work>>,
@@ -63,6 +66,8 @@ struct Work {
     spent: Usage,
     /// What all work before it took.
     before: Usage,
+    /// The last event is on its way: nothing is told behind it.
+    is_over: bool,
 }
 
 /// What was said and what it took.
@@ -140,6 +145,7 @@ impl Shared {
             model: RwLock::new(Arc::clone(&model)),
             hidden: RwLock::default(),
             conversation: Mutex::default(),
+            background: Arc::default(),
             steering: Mutex::default(),
             work: Mutex::default(),
             seq: AtomicU64::new(0),
@@ -230,6 +236,7 @@ impl Shared {
             events,
             spent: Usage::default(),
             before,
+            is_over: false,
         });
         Ok(stop)
     }
@@ -239,6 +246,13 @@ impl Shared {
         let mut work = lock(&self.work);
         let spent = work.as_mut().map(|work| std::mem::take(&mut work.spent));
         spent.unwrap_or_default()
+    }
+
+    /// What others do is not told any more.
+    pub(super) fn is_ending(&self) {
+        if let Some(work) = &mut *lock(&self.work) {
+            work.is_over = true;
+        }
     }
 
     pub(super) fn end(&self) {
@@ -283,7 +297,8 @@ impl Handle {
 
     /// Tells those who watch it what an agent that works for it does.
     pub fn pass_on(&self, event: Event) {
-        if let Some(work) = &*lock(&self.shared.work) {
+        let work = lock(&self.shared.work);
+        if let Some(work) = work.as_ref().filter(|work| !work.is_over) {
             let _ = work.events.send(event);
         }
     }
@@ -327,6 +342,16 @@ impl Handle {
     /// The key of a model that works for it is shown to nobody either.
     pub(crate) fn hide(&self, model: &dyn Model) {
         self.shared.hide(model);
+    }
+
+    /// The sub-agents that it has in the background.
+    pub(crate) fn background(&self) -> Arc<Background> {
+        Arc::clone(&self.shared.background)
+    }
+
+    /// The session of tools it works with.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.shared.runtime
     }
 
     /// The model it asks.

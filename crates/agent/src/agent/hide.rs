@@ -25,14 +25,22 @@ pub(super) fn from(kind: &mut EventKind, hidden: &Redactor) {
 
 fn from_agent(event: &mut AgentEvent, keys: Clean<'_>, all: Clean<'_>) {
     match event {
-        AgentEvent::MessageUpdate { delta: text, .. }
-        | AgentEvent::Steering { text }
-        | AgentEvent::AgentEnd { text, .. } => from_text(text, keys),
+        AgentEvent::MessageUpdate { delta: text, .. } | AgentEvent::Steering { text } => {
+            from_text(text, keys)
+        }
+        AgentEvent::AgentEnd { text, response, .. } => {
+            from_text(text, keys);
+            response
+                .iter_mut()
+                .for_each(|value| from_value(value, keys));
+        }
         AgentEvent::Retry { reason: text, .. }
         | AgentEvent::PictureLeftOut { reason: text, .. }
         | AgentEvent::Error { message: text } => from_text(text, all),
         AgentEvent::AgentStart { .. }
         | AgentEvent::TurnStart { .. }
+        | AgentEvent::BackgroundTask { .. }
+        | AgentEvent::BackgroundWait { .. }
         | AgentEvent::Compaction { .. }
         | AgentEvent::TurnLimitReached { .. }
         | AgentEvent::TurnEnd { .. } => {}

@@ -119,6 +119,10 @@ impl Agent {
             false => loaded.last_seq + GAP,
         };
         self.shared.continue_after(seq);
+        let state = loaded.state.as_deref();
+        if let Some(state) = state.and_then(|state| serde_json::from_str(state).ok()) {
+            self.shared.runtime.state().restore(state);
+        }
         {
             let mut conversation = self.shared.lock();
             conversation.history = Arc::new(history);
@@ -135,11 +139,15 @@ impl Agent {
     }
 
     /// Whether there is something to go on with when nothing new is said: an answer
-    /// that is to come, or calls without results.
+    /// that is to come, calls without results, or a sub-agent in the background that waits
+    /// for a person or has ended without the model knowing.
     #[must_use]
     pub fn has_work(&self) -> bool {
+        let (background, runtime) = (&self.shared.background, &self.shared.runtime);
+        let has_tasks = background.has_questions(runtime) || background.is_busy(runtime);
         let conversation = self.shared.lock();
-        conversation.open.is_some()
+        has_tasks
+            || conversation.open.is_some()
             || conversation
                 .history
                 .last()

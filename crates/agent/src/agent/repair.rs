@@ -57,7 +57,11 @@ impl Run {
     /// is nothing to go on with.
     pub(super) async fn take_up(&mut self, resumed: &Resumed) -> Result<Option<End>, End> {
         let resumed = &self.sorted(resumed);
+        let answers = self.shared.lock().answers_within.clone();
+        let (background, runtime) = (&self.shared.background, &self.shared.runtime);
+        background.resume_waiting(runtime, &answers);
         let Some(open) = self.shared.lock().open.take() else {
+            self.shared.lock().answers_within.clear();
             return Ok(None);
         };
         if let Err(error) = self.record_answers(&open, resumed).await {
@@ -122,6 +126,12 @@ impl Run {
             let here = name.strip_prefix(session);
             let here = here.and_then(|rest| rest.strip_prefix('/'));
             let found = questions.iter().find(|one| one.is_called(name));
+            // A task in the background stands for all of its calls.
+            let of_task = questions
+                .iter()
+                .filter(|one| one.own == *name && !own(name));
+            let of_task = of_task.map(|one| (one.long(), answer.clone()));
+            conversation.answers_within.extend(of_task);
             match (here.unwrap_or(name), found) {
                 // What was said of one call comes before what was said of all.
                 (id, _) if answers.iter().any(|(known, _)| known == id) => {}

@@ -7,6 +7,7 @@ use super::limits::{self, Circle};
 use super::record::NotRecorded;
 use super::repair::Resumed;
 use super::tell::Teller;
+use crate::subagents::News;
 use crate::{AgentEvent, Answer, Event, EventKind, Limit, Message, Origin, Said, Usage};
 use futures::FutureExt;
 use haft_store::sessions::{Batch, NewMessage, Redactor};
@@ -43,6 +44,8 @@ pub(super) struct Run {
     pub(super) text: String,
     /// A turn has begun that has not ended.
     pub(super) is_in_turn: bool,
+    /// How often an answer went back that did not fit the response format.
+    pub(super) repairs: u32,
 }
 
 /// How a run ended.
@@ -94,6 +97,7 @@ pub(super) fn begin(
         circle: Circle::default(),
         text: String::new(),
         is_in_turn: false,
+        repairs: 0,
     };
     let working = Working(Arc::clone(shared));
     tokio::spawn(async move {
@@ -164,14 +168,14 @@ impl Run {
                     return Ok(None);
                 }
                 // It had come to its end, and perhaps nobody heard of it.
-                let last = self.shared.lock().last_answer();
-                if let Some(text) = last {
-                    self.text = text;
-                    return Ok(Some(End::Done));
-                }
-                return Ok(None);
+                return self.had_ended().await;
             }
         };
+        if !self.settings.waits_for_background {
+            // The person is here: what they did not answer they are asked again.
+            let (background, runtime) = (&self.shared.background, &self.shared.runtime);
+            background.resume_waiting(runtime, &[]);
+        }
         // Nobody is told that it began before what it was asked is on the disk.
         let settled = self.settle().await;
         let said = match settled {
@@ -181,6 +185,49 @@ impl Run {
         self.teller.send(start);
         said?;
         Ok(None)
+    }
+
+    /// Ends the run if the last answer is there already and nothing else is under way.
+    async fn had_ended(&mut self) -> Result<Option<End>, End> {
+        let Some(text) = self.shared.lock().last_answer() else {
+            return Ok(None);
+        };
+        self.text = text;
+        let has_news = self.shared.background.has_news(&self.shared.runtime);
+        if self.waits_for_tasks().await || has_news {
+            return Ok(None);
+        }
+        match self.misfit(&self.text) {
+            None if self.has_questions() => Ok(Some(End::Approval)),
+            None => Ok(Some(End::Done)),
+            Some(note) => {
+                self.say(vec![note]).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the model is told of an answer that does not fit the response format.
+    pub(super) fn misfit(&self, text: &str) -> Option<Message> {
+        let problems = self.settings.format.as_ref()?.read(text).err()?;
+        let note = format!(
+            "[haft: your last message does not satisfy the response format, so it was not \
+             accepted:\n{problems}\nSend the whole answer again as one JSON value that satisfies \
+             the schema, and nothing else.]"
+        );
+        Some(Message::user(note, Origin::Note))
+    }
+
+    /// The end of a run whose answers do not fit the response format.
+    pub(super) fn unfit(&self, text: &str) -> End {
+        let format = self.settings.format.as_ref();
+        let problems = format.and_then(|format| format.read(text).err());
+        let problems = problems.unwrap_or_default().replace('\n', "; ");
+        let times = self.repairs + 1;
+        End::Failed(format!(
+            "the final answer does not satisfy response_format after {times} attempts: {problems}; \
+             simplify the schema, or try another model"
+        ))
     }
 
     async fn prompted(&mut self, mut prompt: String) -> Result<(), End> {
@@ -215,21 +262,27 @@ impl Run {
 
     /// Takes in what was said meanwhile.
     pub(super) async fn hear(&mut self) -> Result<(), End> {
+        let news = self.shared.background.news(&self.shared.runtime);
         let said = self.shared.steered();
-        if said.is_empty() {
+        if news.is_empty() && said.is_empty() {
             return Ok(());
         }
-        let messages = said
+        let notes = news
+            .iter()
+            .map(|one| Message::user(one.note(), Origin::Note));
+        let heard = said
             .iter()
             .map(|text| Message::user(text.clone(), Origin::Steering));
-        let told: Vec<_> = said
+        let messages: Vec<_> = notes.chain(heard).collect();
+        let events = news.iter().map(News::event);
+        let heard = said
             .iter()
-            .map(|text| {
-                self.teller
-                    .prepared(AgentEvent::Steering { text: text.clone() })
-            })
+            .map(|text| AgentEvent::Steering { text: text.clone() });
+        let told: Vec<_> = events
+            .chain(heard)
+            .map(|event| self.teller.prepared(event))
             .collect();
-        self.say(messages.collect()).await?;
+        self.say(messages).await?;
         for event in told {
             self.teller.send(event);
         }
@@ -241,6 +294,9 @@ impl Run {
         let mut told = Vec::new();
         if self.is_in_turn {
             told.push(self.turn_end(&Usage::default()));
+        }
+        if !matches!(end, End::Told) {
+            self.end_tasks(matches!(end, End::Approval)).await;
         }
         self.usage.add(&self.shared.spent());
         let reason = match end {
@@ -268,10 +324,14 @@ impl Run {
     }
 
     pub(super) fn agent_end(&self, reason: &'static str) -> AgentEvent {
+        self.shared.is_ending();
         self.shared.lock().text.clone_from(&self.text);
+        let format = self.settings.format.as_ref();
+        let format = format.filter(|_| reason == "done");
         AgentEvent::AgentEnd {
             reason,
             text: self.text.clone(),
+            response: format.and_then(|format| format.read(&self.text).ok()),
             usage: self.usage,
             cost: self.usage.cost,
         }

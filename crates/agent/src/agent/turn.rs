@@ -7,6 +7,7 @@ use super::limits::Round;
 use super::pictures::Trial;
 use super::record::NotRecorded;
 use super::run::{End, Next, Run, Unsaid, fell_over, not_recorded, recorded};
+use crate::format::REPAIRS;
 use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
 use futures::FutureExt;
 use haft::{Effect, Reply};
@@ -67,6 +68,8 @@ impl Run {
     async fn answer(&mut self) -> Result<Answer, End> {
         let mut has_shortened = false;
         let mut trial = Trial::default();
+        let settings = Arc::clone(&self.settings);
+        let system = settings.told();
         loop {
             let whole = Arc::clone(&self.shared.lock().history);
             let is_short = has_shortened || whole.len() < 3;
@@ -75,7 +78,7 @@ impl Run {
             let history = changed.map_or(history, Arc::new);
             let tools = self.shared.runtime.definitions();
             let question = Question {
-                system: &self.settings.system,
+                system: &system,
                 tools: &tools,
                 history: &history,
                 is_trial: trial.has_begun(),
@@ -151,20 +154,40 @@ impl Run {
         let stopped_short = answer.stop == Stop::Length;
         let refused = answer.stop == Stop::Refusal && answer.text().trim().is_empty();
         let event = self.turn_end(&usage);
-        let goes_on = self.shared.is_steered();
+        let has_tasks = self.settings.waits_for_background
+            && self.shared.background.is_busy(&self.shared.runtime);
+        let is_whole = !stopped_short && !refused;
+        let goes_on = self.shared.is_steered() || has_tasks && is_whole;
+        let misfit = match goes_on || !is_whole {
+            true => None,
+            false => self.misfit(&answer.text()),
+        };
+        let questions = self.has_questions();
         let message = Message::Assistant(answer);
         let batch = Batch {
             messages: vec![recorded(&message)],
             ..self.batch()
         };
-        if goes_on || stopped_short || refused {
+        if goes_on || !is_whole || misfit.is_some() || questions {
             let ids = self
                 .commit_or_tell(None, batch, std::slice::from_ref(&event))
                 .await?;
             self.keep(vec![message], ids);
             self.teller.send(event);
+            if let Some(note) = misfit {
+                if self.repairs == REPAIRS {
+                    return Ok(Next::End(self.unfit(&self.text)));
+                }
+                self.repairs += 1;
+                self.say(vec![note]).await?;
+                return Ok(Next::Turn);
+            }
+            if has_tasks && is_whole {
+                self.waits_for_tasks().await;
+            }
             return Ok(match (goes_on, refused) {
                 (true, _) => Next::Turn,
+                _ if is_whole => Next::End(End::Approval),
                 (_, true) => Next::End(End::Failed(
                     "the model declined to answer; say it in other words, or try another model"
                         .to_owned(),
@@ -268,8 +291,16 @@ impl Run {
         }
         // What waits for a person is not done.
         if let (Some(text), true) = (made.last_word, made.waiting.is_empty()) {
+            next = match self.misfit(&text) {
+                None => Next::End(End::Done),
+                Some(_) if self.repairs == REPAIRS => Next::End(self.unfit(&text)),
+                Some(note) => {
+                    self.repairs += 1;
+                    messages.push(note);
+                    Next::Turn
+                }
+            };
             self.text = text;
-            next = Next::End(End::Done);
         }
         if self.cancel.is_cancelled() {
             next = Next::End(End::Interrupted);

@@ -80,7 +80,7 @@ impl Read {
                 more.extend([("folder", json!(folder)), ("files", json!(files))]);
             }
             more.extend(note.map(|note| ("note", json!(note))));
-            return Ok(shape::object(toolset, "content", body, more));
+            return Ok(shape::object(cx, "content", body, more));
         }
         let head = match files {
             None => String::new(),

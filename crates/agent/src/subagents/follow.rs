@@ -4,8 +4,10 @@
 use super::reply;
 use crate::agent::{Settings, WeakHandle};
 use crate::{Agent, AgentEvent, Event, EventKind, Events, Limit, Usage};
-use haft::{Context, EventKind as ToolEvent};
+use haft::EventKind as ToolEvent;
+use serde_json::Value;
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// How often pieces of its text are worth a line of status.
 const PACE: Duration = Duration::from_millis(300);
@@ -17,9 +19,13 @@ const TAIL: usize = 160;
 const QUESTION: usize = 4_000;
 
 /// What came of the work of a sub-agent.
+#[derive(Clone)]
 pub(super) enum Followed {
-    /// It has answered.
-    Done(String),
+    /// It has answered; `response` is the answer as JSON, where a format asks for that.
+    Done {
+        text: String,
+        response: Option<Value>,
+    },
     /// It had to stop; this was its text.
     Stopped { text: String, why: String },
     /// It failed.
@@ -30,20 +36,21 @@ pub(super) enum Followed {
     Cancelled,
 }
 
-/// Follows it to its end.
+/// Follows it to its end. `show` is told how far it is.
 pub(super) async fn follow(
     agent: &Agent,
     mut events: Events,
     parent: &WeakHandle,
     limits: &Settings,
-    cx: &Context,
+    cancel: &CancellationToken,
+    show: &(dyn Fn(String) + Send + Sync),
 ) -> Followed {
     let mut seen = Seen::new(agent.session());
     let mut is_cancelled = false;
     loop {
         let event = tokio::select! {
             biased;
-            () = cx.cancel().cancelled(), if !is_cancelled => {
+            () = cancel.cancelled(), if !is_cancelled => {
                 // It says what became of its calls, and ends.
                 agent.abort();
                 is_cancelled = true;
@@ -53,7 +60,7 @@ pub(super) async fn follow(
         };
         let Some(event) = event else { break };
         if let Some(status) = seen.take(&event) {
-            cx.update(status);
+            show(status);
         }
         let Some(parent) = parent.upgrade() else {
             continue;
@@ -102,6 +109,7 @@ struct Seen<'a> {
     failure: Option<String>,
     limit: Option<Limit>,
     over: Option<&'static str>,
+    response: Option<Value>,
     end: Option<&'static str>,
 }
 
@@ -120,6 +128,7 @@ impl<'a> Seen<'a> {
             failure: None,
             limit: None,
             over: None,
+            response: None,
             end: None,
         }
     }
@@ -160,7 +169,13 @@ impl<'a> Seen<'a> {
             }
             AgentEvent::Error { message } => self.failure = Some(message.clone()),
             AgentEvent::TurnLimitReached { reason } => self.limit = Some(*reason),
-            AgentEvent::AgentEnd { reason, usage, .. } => {
+            AgentEvent::AgentEnd {
+                reason,
+                usage,
+                response,
+                ..
+            } => {
+                self.response.clone_from(response);
                 // It may have taken more than its turns, as for a summary.
                 self.usage = larger(self.usage, *usage);
                 self.end = Some(reason);
@@ -238,7 +253,10 @@ impl<'a> Seen<'a> {
             false => said.to_owned(),
         };
         match reason {
-            "done" => Followed::Done(text),
+            "done" => Followed::Done {
+                text,
+                response: self.response,
+            },
             "approval" => Followed::Waits {
                 question: self.questions.join("; "),
             },

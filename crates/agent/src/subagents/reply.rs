@@ -9,10 +9,15 @@ use serde_json::json;
 /// The reply to a call that had a sub-agent at work.
 pub(super) fn of(followed: Followed, name: &str, id: &str, cx: &Context) -> Result<Reply, Error> {
     match followed {
-        Followed::Done(text) => Ok(answered(&text, None, id, cx)),
+        Followed::Done { text, response } => Ok(match response {
+            None => answered(&text, id, cx),
+            Some(value) => answered(&value.to_string(), id, cx).detail("response", value),
+        }),
         Followed::Stopped { text, why } => {
-            let note = format!("{name} had to stop before it was done: {why}");
-            Ok(answered(&text, Some(&note), id, cx))
+            let message = format!("sub-agent {name} had to stop before it was done: {why}");
+            let more = vec![("task_id", json!(id))];
+            let reply = shape::failure(cx, &message, "result", text.trim(), more);
+            Ok(reply.detail("task_id", id))
         }
         Followed::Failed { text, why } => {
             let mut hint = format!("task {id} can be gone on with, with its task_id");
@@ -32,19 +37,15 @@ pub(super) fn of(followed: Followed, name: &str, id: &str, cx: &Context) -> Resu
     }
 }
 
-fn answered(text: &str, note: Option<&str>, id: &str, cx: &Context) -> Reply {
-    let runtime = cx.runtime();
+fn answered(text: &str, id: &str, cx: &Context) -> Reply {
     let text = match text.trim() {
         "" => "(it ended without a text)",
         text => text,
     };
-    let reply = if shape::is_object(runtime.toolset()) {
-        let mut more = vec![("task_id", json!(id))];
-        more.extend(note.map(|note| ("note", json!(note))));
-        shape::object(runtime.toolset(), "result", text, more)
+    let reply = if shape::is_object(cx.runtime().toolset()) {
+        shape::object(cx, "result", text, vec![("task_id", json!(id))])
     } else {
-        let note = note.map(|note| format!("{note}; ")).unwrap_or_default();
-        Reply::from(text).footer(format!("[{note}task_id: {id}]"))
+        Reply::from(text).footer(format!("[task_id: {id}]"))
     };
     reply.detail("task_id", id)
 }

@@ -1,5 +1,8 @@
 //! Starting a sub-agent, or going on with one.
 
+use super::background::{self, Background};
+use super::control;
+use super::drive::{Begin, Drive};
 use super::follow::{Followed, follow};
 use super::names::fresh_id;
 use super::reply;
@@ -45,25 +48,125 @@ impl Desk {
 
     /// Has work done, and waits for what comes of it.
     pub(super) async fn work(&self, wanted: Wanted, cx: &Context) -> Result<Reply, Error> {
-        // In a session within this one it would be somebody else's: one that works
-        // more deeply than it says.
-        if cx.runtime().session() != self.session {
-            return Err(Error::failed(
-                "sub-agents cannot be asked from here: they work for another session",
-            ));
-        }
+        self.is_here(cx)?;
         let _place = self.place(cx).await?;
         let (task, events) = self.begin(&wanted, cx).await?;
         self.tasks.hold(&task);
-        let followed = follow(&task.agent, events, &self.parent, &self.settings, cx).await;
+        let show = |status: String| cx.update(status);
+        let (parent, limits) = (&self.parent, &self.settings);
+        let followed = follow(&task.agent, events, parent, limits, cx.cancel(), &show).await;
         let waits = matches!(followed, Followed::Waits { .. }).then(|| {
             let asks = task.agent.waiting().into_iter().map(Into::into);
             (cx.call_id(), asks.collect())
         });
         let id = task.agent.session();
-        tasks::remember(cx.state(), &self.session, id, &task.kind, waits);
-        let name = self.team.member(&task.kind).map(|member| &*member.name);
-        reply::of(followed, name.unwrap_or(&task.kind), id, cx)
+        tasks::remember(cx.state().outermost(), &self.session, id, &task.kind, waits);
+        reply::of(followed, &self.name_of(&task.kind), id, cx)
+    }
+
+    /// Refuses calls of another session. In a session within this one it would be somebody
+    /// else's: one that works more deeply than it says.
+    pub(super) fn is_here(&self, cx: &Context) -> Result<(), Error> {
+        match cx.runtime().session() == self.session {
+            true => Ok(()),
+            false => Err(Error::failed(
+                "sub-agents cannot be asked from here: they work for another session",
+            )),
+        }
+    }
+
+    /// A sub-agent's name for people, by the name of its tool.
+    pub(super) fn name_of(&self, kind: &str) -> String {
+        let member = self.team.member(kind);
+        member.map_or_else(|| kind.to_owned(), |member| member.name.clone())
+    }
+
+    /// The sub-agents in the background.
+    pub(super) fn background(&self) -> Result<Arc<Background>, Error> {
+        let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
+        Ok(parent.background())
+    }
+
+    /// Has work done in the background.
+    pub(super) fn start(&self, wanted: Wanted, cx: &Context) -> Result<Reply, Error> {
+        self.is_here(cx)?;
+        if let Some(Answer::Reject { reason }) = cx.answer() {
+            return Err(not_started(reason.as_deref()));
+        }
+        let caller = Caller::Leaves(cx.call_id());
+        let task = match &wanted.task_id {
+            None => {
+                self.has_room()?;
+                self.fresh(&wanted.member, caller)?
+            }
+            Some(id) => self.found(&self.known(id, cx)?, caller)?,
+        };
+        let id = task.agent.session().to_owned();
+        let name = self.name_of(&task.kind);
+        self.launch(task, Begin::Prompt(wanted.prompt))?;
+        let text = format!(
+            "started task {id} ({name}) in the background. Go on with something else: you are \
+             told when it has ended"
+        );
+        Ok(control::said(&text, &id, "running", cx))
+    }
+
+    /// Goes on with one in the background.
+    pub(super) fn go_on(
+        &self,
+        found: &Remembered,
+        prompt: String,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        let task = self.found(found, Caller::Leaves(cx.call_id()))?;
+        self.launch(task, Begin::Prompt(prompt))
+    }
+
+    /// Starts one again in the background that waited for a person.
+    pub(super) fn restart(
+        &self,
+        found: &Remembered,
+        answers: Vec<(String, Answer)>,
+    ) -> Result<(), Error> {
+        // Its record has the call that it was started by.
+        let task = self.found(found, Caller::Leaves(""))?;
+        let prompt = None;
+        self.launch(task, Begin::Resume(Resumed { answers, prompt }))
+    }
+
+    fn has_room(&self) -> Result<(), Error> {
+        let live = self.background()?.live().len();
+        match live < background::MOST {
+            true => Ok(()),
+            false => Err(Error::Failed {
+                text: format!("too many background tasks ({live}/{})", background::MOST),
+                hint: Some("check_task with wait waits for one, cancel_task stops one".to_owned()),
+            }),
+        }
+    }
+
+    /// Sets one to work in the background.
+    fn launch(&self, task: Arc<Task>, begin: Begin) -> Result<(), Error> {
+        self.has_room()?;
+        let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
+        let background = parent.background();
+        let is_live = background.job(task.agent.session());
+        if is_live.is_some_and(|job| job.is_live()) || task.agent.handle().is_at_work() {
+            return Err(at_work(&task));
+        }
+        self.tasks.hold(&task);
+        let job = background.add(task);
+        let drive = Drive {
+            job,
+            background: Arc::downgrade(&background),
+            team: Arc::clone(&self.team),
+            parent: self.parent.clone(),
+            session: self.session.clone(),
+            settings: self.settings.clone(),
+        };
+        drive.mark("queued", Vec::new());
+        tokio::spawn(drive.run(begin));
+        Ok(())
     }
 
     /// Waits until there is a place to work.
@@ -86,9 +189,9 @@ impl Desk {
     async fn begin(&self, wanted: &Wanted, cx: &Context) -> Result<(Arc<Task>, Events), Error> {
         // This very call has waited for a person. Who has not answered is asked again, for
         // the same work: it does not begin anew.
-        if let Some(found) = tasks::waiting(cx.state(), &self.session, cx.call_id()) {
+        if let Some(found) = tasks::waiting(cx.state().outermost(), &self.session, cx.call_id()) {
             let answer = cx.answer();
-            let task = self.found(&found, cx)?;
+            let task = self.found(&found, Caller::Waits(cx))?;
             let open = waiting(&task.agent);
             if matches!(answer, Some(Answer::ApproveWith { .. })) && open.len() > 1 {
                 return Err(Error::Waiting {
@@ -115,21 +218,18 @@ impl Desk {
             ));
         }
         if let Some(Answer::Reject { reason }) = cx.answer() {
-            let why = reason.as_deref().map(str::trim).unwrap_or_default();
-            let colon = if why.is_empty() { "" } else { ": " };
-            return Err(Error::failed(format!(
-                "not started: the answer was no{colon}{why}"
-            )));
+            return Err(not_started(reason.as_deref()));
         }
         let task = match &wanted.task_id {
-            None => self.fresh(&wanted.member, cx)?,
-            Some(id) => {
-                let found = self.known(id, cx)?;
-                self.found(&found, cx)?
-            }
+            None => self.fresh(&wanted.member, Caller::Waits(cx))?,
+            Some(id) => self.found(&self.known(id, cx)?, Caller::Waits(cx))?,
         };
         let prompt = wanted.prompt.clone();
-        let bounded = self.bounded(&task.agent);
+        let is_queued = self.background()?.job(task.agent.session());
+        if is_queued.is_some_and(|job| job.is_live()) {
+            return Err(at_work(&task));
+        }
+        let bounded = bounded(&task.agent, &self.parent, &self.settings);
         let events = if waiting(&task.agent).is_empty() {
             bounded.prompt(prompt).await
         } else {
@@ -139,38 +239,13 @@ impl Desk {
             };
             bounded.resume(resumed).await
         };
-        let busy = |_| {
-            let id = task.agent.session();
-            Error::failed(format!(
-                "task {id} is at work already; wait for its reply, or start another one without task_id"
-            ))
-        };
-        let events = events.map_err(busy)?;
+        let events = events.map_err(|_| at_work(&task))?;
         Ok((task, events))
     }
 
-    /// The same agent, which may take what is left of what the other one may.
-    fn bounded(&self, agent: &Agent) -> Agent {
-        let mut settings = agent.settings.clone();
-        if let Some(parent) = self.parent.upgrade() {
-            let (tokens, cost) = parent.taken();
-            let tokens = self
-                .settings
-                .max_tokens
-                .map(|most| most.saturating_sub(tokens));
-            let cost = self.settings.max_cost.map(|most| (most - cost).max(0.0));
-            settings.max_tokens = less(settings.max_tokens, tokens, u64::min);
-            settings.max_cost = less(settings.max_cost, cost, f64::min);
-        }
-        Agent {
-            settings,
-            shared: Arc::clone(&agent.shared),
-        }
-    }
-
-    fn known(&self, id: &str, cx: &Context) -> Result<Remembered, Error> {
-        tasks::remembered(cx.state(), &self.session, id).ok_or_else(|| {
-            let known = tasks::known(cx.state(), &self.session);
+    pub(super) fn known(&self, id: &str, cx: &Context) -> Result<Remembered, Error> {
+        tasks::remembered(cx.state().outermost(), &self.session, id).ok_or_else(|| {
+            let known = tasks::known(cx.state().outermost(), &self.session);
             let known = match known.is_empty() {
                 true => "there is none yet".to_owned(),
                 false => format!("there are: {}", known.join(", ")),
@@ -183,11 +258,11 @@ impl Desk {
     }
 
     /// One that was started before, in this process or another.
-    fn found(&self, found: &Remembered, cx: &Context) -> Result<Arc<Task>, Error> {
-        self.tasks.get(&found.id, || self.restored(found, cx))
+    pub(super) fn found(&self, found: &Remembered, caller: Caller<'_>) -> Result<Arc<Task>, Error> {
+        self.tasks.get(&found.id, || self.restored(found, caller))
     }
 
-    fn restored(&self, found: &Remembered, cx: &Context) -> Result<Task, Error> {
+    fn restored(&self, found: &Remembered, caller: Caller<'_>) -> Result<Task, Error> {
         let gone = |why: String| Error::Failed {
             text: format!("task {} cannot be gone on with: {why}", found.id),
             hint: Some("start a new one, and tell it what is done already".to_owned()),
@@ -196,8 +271,8 @@ impl Desk {
         let records = records.ok_or_else(|| gone("what was said in it was not kept".to_owned()))?;
         let member = self.team.member(&found.kind);
         let member = member.ok_or_else(|| gone(format!("there is no {} now", found.kind)))?;
-        let agent = self.agent(member, found.id.clone(), cx)?;
-        let child = self.child(&agent, member, cx);
+        let agent = self.agent(member, found.id.clone(), caller)?;
+        let child = self.child(&agent, member, caller.call_id());
         let agent = records.restore(agent, &child).map_err(gone)?;
         Ok(Task {
             agent,
@@ -205,12 +280,12 @@ impl Desk {
         })
     }
 
-    fn fresh(&self, member: &Arc<Member>, cx: &Context) -> Result<Arc<Task>, Error> {
-        let agent = self.agent(member, fresh_id(), cx)?;
+    fn fresh(&self, member: &Arc<Member>, caller: Caller<'_>) -> Result<Arc<Task>, Error> {
+        let agent = self.agent(member, fresh_id(), caller)?;
         let begun = match &self.team.records {
             None => None,
             Some(records) => {
-                let child = self.child(&agent, member, cx);
+                let child = self.child(&agent, member, caller.call_id());
                 records.begin(&child).map_err(|why| {
                     let name = &member.name;
                     Error::failed(format!("sub-agent {name} was not started: {why}"))
@@ -227,11 +302,11 @@ impl Desk {
         }))
     }
 
-    fn child(&self, agent: &Agent, member: &Member, cx: &Context) -> Child {
+    fn child(&self, agent: &Agent, member: &Member, call_id: &str) -> Child {
         Child {
             id: agent.session().to_owned(),
             parent: self.session.clone(),
-            call_id: cx.call_id().to_owned(),
+            call_id: call_id.to_owned(),
             kind: member.tool.clone(),
             model: agent.model().id(),
             system: agent.settings.system.clone(),
@@ -239,13 +314,14 @@ impl Desk {
     }
 
     /// An agent that has heard nothing yet.
-    fn agent(&self, member: &Arc<Member>, id: String, cx: &Context) -> Result<Agent, Error> {
+    fn agent(&self, member: &Arc<Member>, id: String, caller: Caller<'_>) -> Result<Agent, Error> {
         let fail = |why: String| Error::failed(format!("sub-agent {}: {why}", member.name));
         let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
         let mut agent = match &member.how {
             How::Built(make) => {
+                let narrow = narrow(member, id, &self.team.usual, &self.team);
                 let start = Start {
-                    runtime: self.within(member, id, &self.team.usual, cx),
+                    runtime: caller.session(parent.runtime(), narrow),
                     model: parent.model(),
                 };
                 make(start).map_err(fail)?
@@ -254,14 +330,18 @@ impl Desk {
                 spec,
                 tools,
                 skills,
+                format,
             } => {
                 let model = match &spec.model {
                     None => parent.model(),
                     Some(name) => self.model(name).map_err(fail)?,
                 };
-                let runtime = self.within(member, id, tools, cx);
+                let narrow = narrow(member, id, tools, &self.team);
+                let runtime = caller.session(parent.runtime(), narrow);
                 let mut agent = Agent::new(model, runtime);
                 agent.settings = self.settings.clone();
+                agent.settings.format.clone_from(format);
+                agent.settings.waits_for_background = false;
                 agent.settings.hooks = Arc::new(OfTools(Arc::clone(&self.settings.hooks)));
                 if !skills.is_empty() {
                     // Its own, not those of the agent that asks.
@@ -293,24 +373,90 @@ impl Desk {
         };
         find(name).map_err(|why| format!("its model {name}: {why}"))
     }
+}
 
-    /// The session that it works in.
-    fn within(&self, member: &Member, id: String, tools: &[String], cx: &Context) -> Runtime {
-        // Those of sub-agents belong to one agent each.
-        let tools = tools.iter().filter(|name| !self.team.has_tool(name));
-        let interrupt_on = match &member.how {
-            How::Built(_) => Default::default(),
-            How::Spec { spec, .. } => {
-                let waits = spec.interrupt_on.iter().filter(|(_, waits)| **waits);
-                waits.map(|(name, _)| name.clone()).collect()
-            }
-        };
-        cx.narrowed(Narrow {
-            id,
-            tools: tools.cloned().collect(),
-            interrupt_on,
-            agent: Some(member.name.clone()),
-        })
+/// The call that a sub-agent is begun or gone on with by.
+#[derive(Clone, Copy)]
+pub(super) enum Caller<'a> {
+    /// It waits for the sub-agent: while a person is asked, its clock stops.
+    Waits(&'a Context),
+    /// It leaves the sub-agent to work in the background. The id of the call.
+    Leaves(&'a str),
+}
+
+impl Caller<'_> {
+    fn call_id(&self) -> &str {
+        match self {
+            Self::Waits(cx) => cx.call_id(),
+            Self::Leaves(call_id) => call_id,
+        }
+    }
+
+    /// The session that the sub-agent works in.
+    fn session(&self, outer: &Runtime, narrow: Narrow) -> Runtime {
+        match self {
+            Self::Waits(cx) => cx.narrowed(narrow),
+            Self::Leaves(_) => outer.narrowed(narrow),
+        }
+    }
+}
+
+fn not_started(reason: Option<&str>) -> Error {
+    let why = reason.map(str::trim).unwrap_or_default();
+    let colon = if why.is_empty() { "" } else { ": " };
+    Error::failed(format!("not started: the answer was no{colon}{why}"))
+}
+
+/// What the session of a sub-agent has of the session around it.
+fn narrow(member: &Member, id: String, tools: &[String], team: &Team) -> Narrow {
+    // Those of sub-agents belong to one agent each.
+    let tools: Vec<_> = tools
+        .iter()
+        .filter(|name| !team.has_tool(name))
+        .cloned()
+        .collect();
+    let (interrupt_on, granted) = match &member.how {
+        How::Built(_) => Default::default(),
+        How::Spec { spec, .. } => {
+            let waits = spec.interrupt_on.iter().filter(|(_, waits)| **waits);
+            let waits = waits.map(|(name, _)| name.clone()).collect();
+            let granted = if spec.may_exceed {
+                tools.clone()
+            } else {
+                Vec::new()
+            };
+            (waits, granted)
+        }
+    };
+    Narrow {
+        id,
+        tools,
+        granted,
+        interrupt_on,
+        agent: Some(member.name.clone()),
+    }
+}
+
+fn at_work(task: &Task) -> Error {
+    let id = task.agent.session();
+    Error::failed(format!(
+        "task {id} is at work already; wait for its end, or start another one without task_id"
+    ))
+}
+
+/// The same agent, which may take what is left of what the other one may.
+pub(super) fn bounded(agent: &Agent, parent: &WeakHandle, limits: &Settings) -> Agent {
+    let mut settings = agent.settings.clone();
+    if let Some(parent) = parent.upgrade() {
+        let (tokens, cost) = parent.taken();
+        let tokens = limits.max_tokens.map(|most| most.saturating_sub(tokens));
+        let cost = limits.max_cost.map(|most| (most - cost).max(0.0));
+        settings.max_tokens = less(settings.max_tokens, tokens, u64::min);
+        settings.max_cost = less(settings.max_cost, cost, f64::min);
+    }
+    Agent {
+        settings,
+        shared: Arc::clone(&agent.shared),
     }
 }
 

@@ -95,21 +95,95 @@ pub(super) fn remember(
         // The newest is the last.
         all.shift_remove(id);
         let mut one = json!({ "session": session, "type": kind });
-        if let (Some((call, asks)), Value::Object(one)) = (waits, &mut one) {
-            let asks = asks.into_iter();
-            let asks =
-                asks.map(|ask| json!({ "id": ask.id, "tool": ask.tool, "about": ask.about }));
-            one.insert("waits".to_owned(), call.into());
-            one.insert("asks".to_owned(), asks.collect());
+        if let Some((call, asks)) = waits {
+            one["waits"] = call.into();
+            one["asks"] = written(asks);
         }
         all.insert(id.to_owned(), one);
         let excess = all.len().saturating_sub(REMEMBERED);
-        let idle = all.iter().filter(|(_, one)| one["waits"].is_null());
+        let is_idle = |one: &Value| {
+            let status = one["background"].as_str();
+            one["waits"].is_null() && !matches!(status, Some("queued" | "running" | "waiting"))
+        };
+        let idle = all.iter().filter(|(_, one)| is_idle(one));
         let oldest: Vec<_> = idle.map(|(id, _)| id.clone()).take(excess).collect();
         for id in oldest {
             all.shift_remove(&id);
         }
     });
+}
+
+fn written(asks: Vec<Ask>) -> Value {
+    let asks = asks.into_iter();
+    asks.map(|ask| json!({ "id": ask.id, "tool": ask.tool, "about": ask.about }))
+        .collect()
+}
+
+/// A sub-agent in the background, as the session remembers it.
+pub(super) struct Listed {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) status: &'static str,
+    /// Whether the model knows its status.
+    pub(super) is_told: bool,
+}
+
+/// Every status that one in the background can have.
+const STATUSES: [&str; 8] = [
+    "queued",
+    "running",
+    "done",
+    "stopped",
+    "failed",
+    "cancelled",
+    "interrupted",
+    "waiting",
+];
+
+/// Remembers how far a sub-agent in the background is, and what it wants of a person.
+pub(super) fn mark(
+    state: &State,
+    session: &str,
+    id: &str,
+    kind: &str,
+    status: &'static str,
+    asks: Vec<Ask>,
+) {
+    remember(state, session, id, kind, None);
+    state.update(NAME, |all| {
+        let Some(one) = all.get_mut(id) else { return };
+        one["background"] = status.into();
+        if !asks.is_empty() {
+            one["asks"] = written(asks);
+        }
+    });
+}
+
+/// Remembers that the model knows what became of a sub-agent in the background.
+pub(super) fn tell(state: &State, id: &str, status: &'static str) {
+    state.update(NAME, |all| {
+        let Some(one) = all.get_mut(id) else { return };
+        one["background"] = status.into();
+        one["told"] = true.into();
+    });
+}
+
+/// The sub-agents of `session` in the background, the oldest first.
+pub(super) fn background(state: &State, session: &str) -> Vec<Listed> {
+    let Some(Value::Object(all)) = state.get(NAME) else {
+        return Vec::new();
+    };
+    let own = all.iter().filter(|(_, one)| one["session"] == session);
+    let listed = own.filter_map(|(id, one)| {
+        let status = one["background"].as_str()?;
+        Some(Listed {
+            id: id.clone(),
+            kind: text(one, "type"),
+            status: STATUSES.into_iter().find(|known| *known == status)?,
+            is_told: one["told"] == true,
+        })
+    });
+    listed.collect()
 }
 
 /// A sub-agent that `session` started, by its id.

@@ -1,7 +1,9 @@
 //! The sub-agents that there are, and what all of them share.
 
+use super::control::{CANCEL, CHECK, MESSAGE};
 use super::names::{GENERAL_PURPOSE, tool_name};
 use super::{MakeAgent, ModelByName, Records, Subagent, SubagentSpec, Subagents};
+use crate::ResponseFormat;
 use crate::skills::{SkillFolder, Skills};
 use haft::ops::text::decode::visible;
 use haft::{Effect, Runtime, toolsets};
@@ -25,6 +27,22 @@ pub enum SubagentError {
         unknown: Vec<String>,
         /// Those there are.
         known: Vec<String>,
+    },
+    /// It names tools that the preset keeps from the agent, and may not.
+    #[error("sub-agent \"{name}\": the agent itself does not have these tools: {}; only a sub-agent in your own haft.yaml, or in a file named with --config, may have more tools than the agent", tools.join(", "))]
+    NotGranted {
+        /// The sub-agent.
+        name: String,
+        /// The tools.
+        tools: Vec<String>,
+    },
+    /// Its `response_format` is not a JSON Schema.
+    #[error("sub-agent \"{name}\": response_format: {reason}")]
+    BadFormat {
+        /// The sub-agent.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
     },
     /// Calls are to wait for a person, of tools that it does not have.
     #[error("sub-agent \"{name}\": interrupt_on names tools that it does not have: {}; it has: {}", unknown.join(", "), known.join(", "))]
@@ -59,9 +77,10 @@ pub(super) struct Member {
 /// How one is made.
 pub(super) enum How {
     Spec {
-        spec: SubagentSpec,
+        spec: Box<SubagentSpec>,
         tools: Vec<String>,
         skills: Skills,
+        format: Option<Arc<ResponseFormat>>,
     },
     Built(MakeAgent),
 }
@@ -77,6 +96,8 @@ pub(super) struct Team {
     /// Who may work, at each depth. One for all depths would let those who wait for
     /// others keep these from beginning.
     pub(super) places: Vec<Semaphore>,
+    /// Who may work in the background.
+    pub(super) background: Semaphore,
 }
 
 impl Team {
@@ -97,7 +118,7 @@ impl Team {
             let member = match agent {
                 Subagent::Spec(spec) => {
                     let tools = tools_of(&spec, runtime, &usual, &own).await?;
-                    from_spec(spec, tools, runtime, &mut warnings).await
+                    from_spec(spec, tools, runtime, &mut warnings).await?
                 }
                 Subagent::Built {
                     name,
@@ -111,7 +132,8 @@ impl Team {
                     how: How::Built(make),
                 },
             };
-            if member.tool == TASK || members.iter().any(|other| other.tool == member.tool) {
+            let is_ours = is_ours(&member.tool);
+            if is_ours || members.iter().any(|other| other.tool == member.tool) {
                 return Err(taken(&member));
             }
             members.push(Arc::new(member));
@@ -126,6 +148,7 @@ impl Team {
             places: (0..subagents.max_depth)
                 .map(|_| Semaphore::new(at_once))
                 .collect(),
+            background: Semaphore::new(at_once),
         };
         Ok((team, warnings))
     }
@@ -136,7 +159,7 @@ impl Team {
 
     /// Whether a tool is one of theirs: then it belongs to one agent alone.
     pub(super) fn has_tool(&self, tool: &str) -> bool {
-        tool == TASK || self.member(tool).is_some()
+        is_ours(tool) || self.member(tool).is_some()
     }
 
     /// What starting any of them can do at most.
@@ -147,6 +170,11 @@ impl Team {
             false => Effect::Read,
         }
     }
+}
+
+/// Whether a tool is for all sub-agents.
+fn is_ours(tool: &str) -> bool {
+    [TASK, CHECK, MESSAGE, CANCEL].contains(&tool)
 }
 
 pub(super) fn taken(member: &Member) -> SubagentError {
@@ -209,7 +237,9 @@ async fn tools_of(
     let is_theirs = |name: &String| name == TASK || own.contains(name);
     let missing = |names: &[String]| {
         let known = runtime.tools().names();
-        let is_missing = |name: &&String| !known.contains(name) && !is_theirs(name);
+        let is_granted = |name: &str| spec.may_exceed && runtime.reserved(name).is_some();
+        let is_missing =
+            |name: &&String| !known.contains(name) && !is_theirs(name) && !is_granted(name);
         let missing: Vec<_> = names.iter().filter(is_missing).cloned().collect();
         (missing, known)
     };
@@ -218,6 +248,14 @@ async fn tools_of(
         runtime.ready().await;
     }
     let (unknown, known) = missing(&tools);
+    let is_reserved = |name: &&String| runtime.reserved(name).is_some();
+    let reserved: Vec<_> = unknown.iter().filter(is_reserved).cloned().collect();
+    if !reserved.is_empty() {
+        return Err(SubagentError::NotGranted {
+            name: shown(&spec.name),
+            tools: reserved,
+        });
+    }
     if !unknown.is_empty() {
         return Err(SubagentError::UnknownTools {
             name: shown(&spec.name),
@@ -245,7 +283,17 @@ async fn from_spec(
     tools: Vec<String>,
     runtime: &Runtime,
     warnings: &mut Vec<String>,
-) -> Member {
+) -> Result<Member, SubagentError> {
+    let format = match &spec.response_format {
+        None => None,
+        Some(schema) => match ResponseFormat::new(schema.clone()) {
+            Ok(format) => Some(Arc::new(format)),
+            Err(reason) => {
+                let name = shown(&spec.name);
+                return Err(SubagentError::BadFormat { name, reason });
+            }
+        },
+    };
     let folders: Vec<_> = spec.skills.iter().map(SkillFolder::named).collect();
     let (skills, bad) = Skills::load(runtime, &folders).await;
     let name = shown(&spec.name);
@@ -254,21 +302,24 @@ async fn from_spec(
             .map(|one| format!("sub-agent \"{name}\": {one}")),
     );
     // One that may ask others can do what those can.
-    let only_looks =
-        |tool: &String| matches!(runtime.effect_of(tool), Some(Effect::Read | Effect::Pure));
+    let only_looks = |tool: &String| {
+        let effect = runtime.effect_of(tool).or_else(|| runtime.reserved(tool));
+        matches!(effect, Some(Effect::Read | Effect::Pure))
+    };
     let effect = match tools.iter().all(only_looks) {
         true => Effect::Read,
         false => Effect::Write,
     };
-    Member {
+    Ok(Member {
         tool: tool_name(&spec.name),
         name,
         description: spec.description.clone(),
         effect,
         how: How::Spec {
-            spec,
+            spec: Box::new(spec),
             tools,
             skills,
+            format,
         },
-    }
+    })
 }

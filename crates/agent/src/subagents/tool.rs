@@ -2,6 +2,7 @@
 
 use super::names::asked_for;
 use super::start::{Desk, Wanted};
+use super::tasks::Remembered;
 use super::team::{Member, SubagentError, TASK, Team};
 use crate::Agent;
 use futures::future::BoxFuture;
@@ -35,14 +36,34 @@ pub(super) fn seat(
     }
     if wanted(TASK) {
         let tool = Task {
-            definition: task_definition(team),
-            desk,
+            definition: task_definition(team, depth == 0),
+            desk: Arc::clone(&desk),
         };
         let added = agent.tools().add_any(Arc::new(tool));
         added.map_err(|_| SubagentError::NameTaken {
             name: TASK.to_owned(),
             tool: TASK.to_owned(),
         })?;
+    }
+    // Whoever works for another one answers when its work is done, all of it.
+    if depth == 0 {
+        for tool in super::control::tools(&desk) {
+            let name = tool.definition().name.clone();
+            let added = agent.tools().add_any(tool);
+            added.map_err(|_| SubagentError::NameTaken {
+                tool: name.clone(),
+                name,
+            })?;
+        }
+        let desk = Arc::downgrade(&desk);
+        let restart = move |found: &Remembered, answers| match desk.upgrade() {
+            Some(desk) => {
+                let restarted = desk.restart(found, answers);
+                restarted.map_err(|error| error.to_string())
+            }
+            None => Err("the agent is gone".to_owned()),
+        };
+        agent.shared.background.restarts_with(Arc::new(restart));
     }
     Ok(())
 }
@@ -68,24 +89,31 @@ fn definition_of(member: &Member) -> Definition {
     }
 }
 
-fn task_definition(team: &Team) -> Definition {
+fn task_definition(team: &Team, in_background: bool) -> Definition {
     let text = |text: &str| json!({ "type": "string", "description": text });
     let types: Vec<_> = team.members.iter().map(|one| one.tool.as_str()).collect();
+    let mut parameters = json!({
+        "type": "object",
+        "properties": {
+            "description": text("The work in a few words."),
+            "prompt": text("What to do, with all it has to know."),
+            "subagent_type": text(&format!("One of: {}.", types.join(", "))),
+            "task_id": text("To go on: as an earlier reply named it."),
+        },
+        "required": ["description", "prompt", "subagent_type"],
+    });
+    if in_background {
+        parameters["properties"]["background"] = json!({
+            "type": "boolean",
+            "description": "Return at once and let it work; you are told when it has ended.",
+        });
+    }
     Definition {
         name: TASK.to_owned(),
         description: "Give work to a sub-agent, or go on with one. Calls made together run at \
                       the same time."
             .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "description": text("The work in a few words."),
-                "prompt": text("What to do, with all it has to know."),
-                "subagent_type": text(&format!("One of: {}.", types.join(", "))),
-                "task_id": text("To go on: as an earlier reply named it."),
-            },
-            "required": ["description", "prompt", "subagent_type"],
-        }),
+        parameters,
         guidance: None,
     }
 }
@@ -152,6 +180,7 @@ struct TaskArgs {
     prompt: String,
     subagent_type: String,
     task_id: Option<String>,
+    background: Option<bool>,
 }
 
 impl AnyTool for Task {
@@ -198,7 +227,10 @@ impl AnyTool for Task {
                 prompt,
                 task_id: args.task_id.filter(|id| !is_blank(id)),
             };
-            self.desk.work(wanted, cx).await
+            match args.background {
+                Some(true) => self.desk.start(wanted, cx),
+                _ => self.desk.work(wanted, cx).await,
+            }
         })
     }
 }

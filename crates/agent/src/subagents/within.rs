@@ -1,7 +1,7 @@
 //! What waits for a person in an agent and in those that work for it, and what each is
 //! called in an answer.
 
-use super::tasks;
+use super::tasks::{self, Remembered};
 use crate::agent::Shared;
 use crate::{Agent, ToolCall};
 use haft::State;
@@ -21,7 +21,8 @@ pub struct Waits {
     pub call_id: String,
     /// The session it is of.
     pub session: String,
-    /// The call of the agent itself that waits for it; the same, if it is its own.
+    /// The call of the agent itself that waits for it; the same, if it is its own, and
+    /// the `task_id` of the sub-agent, if that works in the background.
     pub own: String,
     /// The sub-agent that wants it, by the name of its tool.
     pub agent: Option<String>,
@@ -52,7 +53,8 @@ impl Agent {
     }
 
     pub(crate) fn questions_of(shared: &Shared) -> Vec<Waits> {
-        let (state, session) = (shared.runtime.state(), shared.runtime.session());
+        let state = shared.runtime.state().outermost();
+        let session = shared.runtime.session();
         let mut all = Vec::new();
         for call in shared.waiting() {
             let first = all.len();
@@ -67,6 +69,14 @@ impl Agent {
                     tool: call.name,
                     call_id: call.id,
                 });
+            }
+        }
+        // Those in the background wait on their own.
+        for one in tasks::background(state, session) {
+            if one.status == "waiting"
+                && let Some(found) = tasks::remembered(state, session, &one.id)
+            {
+                wanted_by(state, found, &one.id, 0, &mut all);
             }
         }
         let mut count: HashMap<String, usize> = HashMap::new();
@@ -88,9 +98,13 @@ impl Agent {
 
 /// What a call waits for, where that is something of a sub-agent's.
 fn deeper(state: &State, session: &str, call: &str, own: &str, depth: usize, all: &mut Vec<Waits>) {
-    let Some(found) = tasks::waiting(state, session, call) else {
-        return;
-    };
+    if let Some(found) = tasks::waiting(state, session, call) {
+        wanted_by(state, found, own, depth, all);
+    }
+}
+
+/// What a sub-agent wants of a person.
+fn wanted_by(state: &State, found: Remembered, own: &str, depth: usize, all: &mut Vec<Waits>) {
     for asked in found.asks {
         let first = all.len();
         if depth < DEEPEST {

@@ -8,6 +8,7 @@
 
 mod approvals;
 mod bed;
+mod format;
 mod gone_on;
 mod pictures;
 mod recorded;

@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod background;
 mod bed;
 mod limits;
 mod rights;

@@ -4,7 +4,7 @@ use crate::bed::{Bed, asks, end, of, run, task, team, told, worker};
 use crate::scripted::{Scripted, calls, text};
 use async_trait::async_trait;
 use haft::{Answer, Approver, Mode, Question, Reply};
-use haft_agent::{Agent, Hooks, SubagentSpec, Subagents, ToolCall};
+use haft_agent::{Agent, Hooks, SubagentError, SubagentSpec, Subagents, ToolCall};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
@@ -273,5 +273,50 @@ async fn nothing_is_kept_alive_by_tools_of_sub_agents() {
     while Arc::strong_count(&held) > 1 {
         assert!(begun.elapsed().as_secs() < 5, "the session is still there");
         tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn it_has_more_tools_than_the_agent_only_where_the_user_says_so() {
+    let bed = Bed::new();
+    let tools = ["read", "write"].map(str::to_owned).to_vec();
+    let spec = |may_exceed| SubagentSpec {
+        tools: Some(tools.clone()),
+        may_exceed,
+        ..worker("worker")
+    };
+    let writes = || {
+        let call = ("w", "write", json!({ "path": "new.txt", "content": "x" }));
+        [calls([call]), text("Tried.")]
+    };
+    let readonly = |builder: haft::Builder| builder.preset("readonly");
+    let parent = Scripted::new([]);
+    let agent = Agent::new(parent.clone(), bed.runtime(readonly));
+    let error = agent
+        .subagents(team([spec(false)], []))
+        .await
+        .err()
+        .unwrap();
+    assert!(matches!(error, SubagentError::NotGranted { .. }));
+    let error = error.to_string();
+    assert!(
+        error.contains("does not have these tools: write; only"),
+        "{error}"
+    );
+
+    // The same rules and the same person, all the same.
+    for (waits, is_written) in [(true, false), (false, true)] {
+        let runtime = bed.runtime(|builder| match waits {
+            true => readonly(builder).interrupt_on(["write"]),
+            false => readonly(builder),
+        });
+        let child = Scripted::new(writes());
+        parent.also([asks("worker", "Write"), text("Ok.")]);
+        let subagents = team([spec(true)], [("worker", child.clone())]);
+        let agent = bed.agent_in(runtime, &parent, subagents).await;
+        assert!(agent.tools().get("write").is_none());
+        run(&agent, "Go").await;
+        assert_eq!(child.tools.lock().unwrap()[0], ["read", "write"]);
+        assert_eq!(bed.has("new.txt"), is_written);
     }
 }

@@ -37,8 +37,15 @@ async fn it_works_on_its_own_and_its_last_text_is_the_reply() {
     let names = agent.tools().names();
     assert!(names.contains(&"bash".to_owned()));
     assert_eq!(
-        names[names.len() - 3..],
-        ["general_purpose", "researcher", "task"]
+        names[names.len() - 6..],
+        [
+            "general_purpose",
+            "researcher",
+            "task",
+            "check_task",
+            "message_task",
+            "cancel_task"
+        ]
     );
     let events = run(&agent, "Find out.").await;
 
@@ -103,18 +110,17 @@ async fn it_works_on_its_own_and_its_last_text_is_the_reply() {
 }
 
 #[tokio::test]
-async fn in_deepagents_files_and_todos_are_shared_and_replies_are_objects() {
+async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() {
     let bed = Bed::new();
     let runtime = bed.runtime(|builder| builder.toolset("deepagents"));
+    let todos = |text: &str| json!({ "todos": [{ "content": text, "status": "pending" }] });
     let model = Scripted::new([
+        calls([("p", "write_todos", todos("the parent's plan"))]),
         asks("general_purpose", "Plan and write."),
         // The sub-agent, which has the same model.
+        calls([("r", "read_todos", json!({}))]),
         calls([
-            (
-                "t",
-                "write_todos",
-                json!({ "todos": [{ "content": "write", "status": "pending" }] }),
-            ),
+            ("t", "write_todos", todos("the child's plan")),
             (
                 "w",
                 "write_file",
@@ -131,7 +137,7 @@ async fn in_deepagents_files_and_todos_are_shared_and_replies_are_objects() {
     let agent = bed.agent_in(runtime, &model, Subagents::default()).await;
     run(&agent, "Go").await;
     assert_eq!(
-        model.tools.lock().unwrap()[1],
+        model.tools.lock().unwrap()[2],
         [
             "ls",
             "read_file",
@@ -144,19 +150,86 @@ async fn in_deepagents_files_and_todos_are_shared_and_replies_are_objects() {
             "read_todos"
         ]
     );
-    let heard = model.heard.lock().unwrap();
-    let reply = &results(&heard[3])[0];
-    let haft::Content::Text { text } = &reply.content[0] else {
-        panic!("no text")
-    };
-    let reply: serde_json::Value = serde_json::from_str(text).unwrap();
+    let heard = model.heard.lock().unwrap().clone();
+    // It starts without any, and leaves those of the agent alone.
+    let seen = results(&heard[3])[0].content[0]
+        .as_text()
+        .map(str::to_owned);
+    assert_eq!(seen.unwrap(), r#"{"todos":[]}"#);
+    let reply = &results(&heard[5])[0];
+    let words = reply.content[0].as_text().unwrap();
+    let reply: serde_json::Value = serde_json::from_str(words).unwrap();
     assert_eq!(
         (&reply["status"], &reply["result"]),
         (&json!("success"), &json!("Written."))
     );
     assert_eq!(reply["task_id"].as_str().unwrap().len(), 12);
-    let seen = format!("{:?}", results(&heard[4]));
-    assert!(seen.contains("pending") && seen.contains("hello"), "{seen}");
+    let seen = format!("{:?}", results(&heard[6]));
+    assert!(seen.contains("parent's plan"), "{seen}");
+    assert!(!seen.contains("child's plan"), "{seen}");
+    assert!(seen.contains("hello"), "{seen}");
+    // Going on with it, the sub-agent still has its own.
+    let id = reply["task_id"].as_str().unwrap();
+    model.also([
+        calls([task("again", "general_purpose", Some(id))]),
+        calls([("c", "read_todos", json!({}))]),
+        text("Still there."),
+        text("Done."),
+    ]);
+    run(&agent, "On").await;
+    let heard = model.heard.lock().unwrap();
+    let seen = format!("{:?}", results(&heard[heard.len() - 2]));
+    assert!(seen.contains("child's plan"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_long_reply_is_kept_whole() {
+    let long = format!("{}the end", "A line of a report.\n".repeat(20_000));
+    for toolset in ["standard", "ah", "workspace", "deepagents"] {
+        let bed = Bed::new();
+        let state = Bed::new();
+        let runtime = bed.runtime(|builder| {
+            builder.toolset(toolset).folders(haft::Folders {
+                state: Some(state.folder.path().to_owned()),
+                ..haft::Folders::default()
+            })
+        });
+        let child = Scripted::new([text(&long)]);
+        let parent = Scripted::new([asks("worker", "Report"), text("Ok.")]);
+        let team = team([worker("worker")], [("worker", child)]);
+        let agent = bed.agent_in(runtime, &parent, team).await;
+        let events = run(&agent, "Go").await;
+        let ends = of(&events, "tool_end", Some(agent.session()));
+        assert_eq!(ends[0]["truncated"], true, "{toolset}");
+        let path = ends[0]["details"]["output_path"].as_str().unwrap();
+        let (reply, is_error) = told(&parent);
+        assert!(!is_error && reply.len() < 110_000, "{toolset}");
+        // The model is told where, and the file tools of the toolset can open it.
+        assert!(reply.contains(path), "{toolset}: {path}");
+        let kept = match path.strip_prefix("/.haft/outputs/") {
+            Some(below) => walk(state.folder.path(), below),
+            None => path.into(),
+        };
+        let kept = std::fs::read_to_string(kept).unwrap();
+        assert!(kept.starts_with(&long), "{toolset}: {} bytes", kept.len());
+    }
+}
+
+/// The file that ends in this path.
+fn walk(folder: &std::path::Path, below: &str) -> std::path::PathBuf {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with(below) {
+                return path;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    panic!("no file {below}")
 }
 
 #[tokio::test]
@@ -277,11 +350,88 @@ async fn a_failure_says_what_failed_and_a_limit_keeps_the_text() {
     parent.also([asks("worker", "Again"), text("Ok.")]);
     run(&agent, "Go").await;
     let (reply, is_error) = told(&parent);
-    assert!(!is_error, "{reply}");
-    assert!(reply.starts_with("I look, 1."), "{reply}");
+    assert!(is_error, "{reply}");
     assert!(
-        reply.contains("worker had to stop before it was done: it reached the most turns"),
+        reply.starts_with("sub-agent worker had to stop before it was done: it reached the most turns it may have\n\nI look, 1.\n\n[task_id: "),
         "{reply}"
+    );
+}
+
+#[tokio::test]
+async fn one_that_a_limit_stopped_does_not_report_success() {
+    for (toolset, read, expected) in [
+        (
+            "deepagents",
+            "read_file",
+            ("status", json!("error"), "message"),
+        ),
+        ("workspace", "read", ("success", json!(false), "error")),
+    ] {
+        let bed = Bed::new();
+        let path = if toolset == "workspace" { "a" } else { "/a" };
+        let argument = if toolset == "workspace" {
+            "path"
+        } else {
+            "file_path"
+        };
+        let child = Scripted::new([1, 2].map(|n| {
+            let mut arguments = json!({ "limit": n });
+            arguments[argument] = path.into();
+            calls([("r", read, arguments)])
+        }));
+        let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+        let runtime = bed.runtime(|builder| builder.toolset(toolset));
+        let agent = Agent::new(parent.clone(), runtime).max_turns(2);
+        let subagents = team([worker("worker")], [("worker", child.clone())]);
+        let (agent, _) = agent.subagents(subagents).await.unwrap();
+        run(&agent, "Go").await;
+        let (reply, is_error) = told(&parent);
+        assert!(is_error, "{reply}");
+        let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
+        let (field, status, message) = expected;
+        assert_eq!(reply[field], status, "{reply}");
+        let message = reply[message].as_str().unwrap();
+        assert!(message.contains("worker had to stop"), "{message}");
+        assert_eq!(reply["result"], "");
+        assert!(reply["task_id"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn its_answer_has_the_format_that_it_is_given() {
+    let bed = Bed::new();
+    let spec = |schema| SubagentSpec {
+        response_format: Some(schema),
+        ..worker("worker")
+    };
+    let schema = json!({ "type": "array", "items": { "type": "integer" } });
+    let child = Scripted::new([text("One and two."), text("[1,\n 2]")]);
+    let parent = Scripted::new([asks("worker", "Count"), text("Ok, in words.")]);
+    let subagents = team([spec(schema.clone())], [("worker", child.clone())]);
+    let agent = bed.agent(&parent, subagents).await;
+    let events = run(&agent, "Go").await;
+    // The format is the sub-agent's alone.
+    assert_eq!(end(&events)["text"], "Ok, in words.");
+    assert!(told(&parent).0.starts_with("[1,2]\n\n[task_id: "));
+    let ends = of(&events, "tool_end", Some(agent.session()));
+    assert_eq!(ends[0]["details"]["response"], json!([1, 2]));
+    assert_eq!(child.requests(), 2);
+
+    child.also((0..4).map(|_| text("No.")));
+    parent.also([asks("worker", "Count"), text("Ok.")]);
+    run(&agent, "Again").await;
+    let (reply, is_error) = told(&parent);
+    assert!(
+        is_error && reply.contains("does not satisfy response_format"),
+        "{reply}"
+    );
+
+    let agent = Agent::new(parent, bed.runtime(|builder| builder));
+    let bad = team([spec(json!({ "type": 7 }))], []);
+    let error = agent.subagents(bad).await.err().unwrap().to_string();
+    assert!(
+        error.starts_with("sub-agent \"worker\": response_format: "),
+        "{error}"
     );
 }
 

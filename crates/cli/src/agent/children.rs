@@ -24,10 +24,17 @@ pub(super) async fn with_children(
         return Ok(agent);
     }
     let mut agents = Vec::new();
-    for (spec, from) in &model.subagents {
-        let spec: SubagentSpec = serde_json::from_value(spec.clone())
-            .map_err(|error| Failure::usage(format!("{from}: subagents: {error}")))?;
-        agents.push(Subagent::Spec(spec));
+    for described in &model.subagents {
+        let spec: SubagentSpec =
+            serde_json::from_value(described.spec.clone()).map_err(|error| {
+                let from = &described.from;
+                Failure::usage(format!("{from}: subagents: {error}"))
+            })?;
+        agents.push(Subagent::Spec(SubagentSpec {
+            // Rights come from the user, never from a project, trusted or not.
+            may_exceed: !described.is_project,
+            ..spec
+        }));
     }
     let own = model.clone();
     let by_name: ModelByName = Arc::new(move |name| match model_of(&own, Some(name)) {

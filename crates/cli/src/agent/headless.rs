@@ -70,8 +70,19 @@ pub(crate) async fn work(
         }
         progress.show(&event);
         if event.parent.is_none()
-            && let EventKind::Agent(AgentEvent::AgentEnd { reason, text, .. }) = event.kind
+            && let EventKind::Agent(AgentEvent::AgentEnd {
+                reason,
+                text,
+                response,
+                ..
+            }) = event.kind
         {
+            let response = response.map(|value| value.to_string());
+            let text = match agent.has_response_format() {
+                // Nothing else goes to stdout.
+                true => response.unwrap_or_default(),
+                false => text,
+            };
             ended = Some((reason, text));
         }
     }

@@ -55,6 +55,19 @@ fn agent(event: &AgentEvent) -> Option<String> {
         } => Some(format!(
             "{picture} is left out from now on, the provider refused it: {reason}"
         )),
+        AgentEvent::BackgroundWait { tasks } => {
+            let plural = if tasks.len() == 1 { "" } else { "s" };
+            Some(format!(
+                "waiting for {} background sub-agent{plural}: {}",
+                tasks.len(),
+                tasks.join(", ")
+            ))
+        }
+        AgentEvent::BackgroundTask {
+            task_id,
+            agent,
+            status,
+        } => Some(format!("background task {task_id} ({agent}): {status}")),
         AgentEvent::TurnLimitReached { reason } => {
             let name = serde_json::to_value(reason).unwrap_or_default();
             Some(match name.as_str().unwrap_or_default() {

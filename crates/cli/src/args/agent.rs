@@ -20,6 +20,9 @@ pub(crate) struct Run {
     /// Start with the files of DIR, where the session keeps files
     #[arg(long, value_name = "DIR", conflicts_with_all = ["goes_on", "resume"])]
     pub(crate) files: Option<PathBuf>,
+    /// JSON Schema that the final answer must satisfy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) response_format: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -36,6 +39,9 @@ pub(crate) struct Resume {
     /// Print one event per line
     #[arg(long)]
     pub(crate) json: bool,
+    /// JSON Schema that the final answer must satisfy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) response_format: Option<PathBuf>,
 }
 
 /// What `haft` alone takes.

@@ -206,6 +206,14 @@ impl Transcript {
                     format!("{picture} is left out from now on, the provider refused it: {reason}");
                 out.extend(self.note(&words, Style::YELLOW));
             }
+            AgentEvent::BackgroundTask {
+                task_id,
+                agent,
+                status,
+            } => {
+                let words = format!("background task {task_id} ({agent}): {status}");
+                out.extend(self.note(&words, Style::DIM));
+            }
             AgentEvent::Steering { text } => out.extend(self.said(text)),
             AgentEvent::TurnLimitReached { reason } => {
                 let words = match reason {

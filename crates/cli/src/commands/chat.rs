@@ -66,14 +66,26 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
         });
-        chat::run(live, setup, questions)
-            .await
-            .map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))
+        let ended = chat::run(live.clone(), setup, questions).await;
+        note_background(&live.agent.background_tasks(), live.agent.session());
+        ended.map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))
     })?;
     Ok(match ended {
         Ended::Quit => Exit::Done,
         Ended::Signal(number) => Exit::Signal(number),
     })
+}
+
+/// Says that sub-agents in the background end with the chat.
+fn note_background(tasks: &[String], session: &str) {
+    let plural = if tasks.len() == 1 { "" } else { "s" };
+    if !tasks.is_empty() {
+        output::note(&format!(
+            "stopped {} background sub-agent{plural}: {}; haft resume {session} goes on with the session",
+            tasks.len(),
+            tasks.join(", ")
+        ));
+    }
 }
 
 /// What somebody should know who goes on with a session.

@@ -17,7 +17,10 @@ use std::sync::Arc;
 
 /// Goes on, as the command line says.
 pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
-    let is_task = args.prompt.is_some() || args.json || !args.answer.is_empty();
+    let is_task = args.prompt.is_some()
+        || args.json
+        || !args.answer.is_empty()
+        || args.response_format.is_some();
     let several_words = |text: &String| text.contains(char::is_whitespace);
     if !is_task && output::can_chat() && !args.session.as_ref().is_some_and(several_words) {
         return chat::run(shared, chat::Begin::Session(args.session.clone()));
@@ -36,6 +39,7 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
     let looked = sessions.look(&id).map_err(told)?;
     let settings = in_its_folder(shared, settings, &looked.info.work_dir)?;
     settings.open_to_tools()?;
+    let format = agent::response_format(&settings, args.response_format.as_deref())?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let taken = sessions.take(&id).map_err(told)?;
     let manner = Manner {
@@ -48,6 +52,7 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
         let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
         let past = Past::Session(Box::new(taken));
         let agent = agent::agent(&settings, model, past, Some(&sessions), approver).await?;
+        let agent = agent.response_format(format).waits_for_background(true);
         let open = unanswered(&agent, &answers)?;
         if let (Some(_), Some(first)) = (&prompt, open.first()) {
             return Err(Failure::usage(format!(

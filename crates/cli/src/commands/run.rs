@@ -23,11 +23,13 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
             prompt: (!prompt.is_empty()).then_some(prompt),
             answer: Vec::new(),
             json: args.json,
+            response_format: args.response_format.clone(),
         };
         return resume::go_on(shared, &resume);
     }
     let settings = session::settings(shared)?;
     settings.open_to_tools()?;
+    let format = agent::response_format(&settings, args.response_format.as_deref())?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let prompt = prompt(args.prompt.as_deref())?;
     if prompt.trim().is_empty() {
@@ -51,6 +53,7 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
         let sessions = sessions.as_ref();
         let agent = agent::agent(&settings, model, past, sessions, approver).await?;
+        let agent = agent.response_format(format).waits_for_background(true);
         work(&agent, Task::Prompt(prompt), manner, &mut signals).await
     })
 }

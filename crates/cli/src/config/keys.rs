@@ -214,6 +214,12 @@ pub(crate) static KEYS: &[Key] = &[
         "tokens the model takes, where haft does not know",
     ),
     used(
+        "response_format",
+        Kind::Anything,
+        "{}",
+        "a JSON Schema for the final answer of a run",
+    ),
+    used(
         "max_turns",
         Kind::Whole(1, u64::MAX),
         "50",

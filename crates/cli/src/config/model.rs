@@ -2,9 +2,10 @@
 //! what the person has, and tighten limits; it does not say where what is said goes, not
 //! even to this machine, unless the person trusts it.
 
+use super::layer::Role;
 use super::provider::{self, GivenFor, Levels};
 use super::sources::{Given, Origin, Sources};
-use super::{Shown, joined, redact, text, value};
+use super::{Shown, format, joined, redact, text, value};
 use crate::exit::Failure;
 use crate::trust::{Item, Pin};
 use haft::ops::text::brief;
@@ -37,8 +38,9 @@ pub(crate) struct Model {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_cost: Option<f64>,
     pub(crate) max_retries: Option<u64>,
-    /// Specs of sub-agents, and where each stands.
-    pub(crate) subagents: Vec<(Value, String)>,
+    /// A JSON Schema for the final answer of a headless run.
+    pub(crate) response_format: Option<Value>,
+    pub(crate) subagents: Vec<Described>,
     /// Folders of skills that the person names.
     pub(crate) skills: Vec<PathBuf>,
     /// Those that the project's file names, and how they are written there. They need
@@ -46,6 +48,15 @@ pub(crate) struct Model {
     pub(crate) skills_of_project: Vec<(PathBuf, String)>,
     /// Files whose text is part of the prompt, and which the model keeps up to date.
     pub(crate) memory: Vec<MemoryFile>,
+}
+
+/// A sub-agent as a file describes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Described {
+    pub(crate) spec: Value,
+    /// File and line, for messages.
+    pub(crate) from: String,
+    pub(crate) is_project: bool,
 }
 
 /// Keys that say where everything that is said goes.
@@ -209,6 +220,16 @@ pub(crate) fn load(
     if let Some(given) = of("replay")? {
         model.replay = Some(beside(sources, &given));
     }
+    if let Some(given) = of("response_format")? {
+        let folder = match &given.from {
+            Origin::File(name, _) => sources.folder_of(name),
+            _ => None,
+        };
+        let is_project = sources.role_of(&given.from) == Some(Role::Project);
+        let (folder, place) = (folder.unwrap_or_default(), given.from.to_string());
+        let schema = format::schema(&given.value, &folder, is_project, &place)?;
+        model.response_format = Some(schema);
+    }
     model.max_turns = least(sources, "max_turns", shown)?.and_then(|value| value.as_u64());
     model.max_tokens = least(sources, "max_tokens", shown)?.and_then(|value| value.as_u64());
     model.context_window =
@@ -309,7 +330,14 @@ fn lists(
                 *skill = path.to_string_lossy().into_owned().into();
             }
         }
-        model.subagents.push((spec, place));
+        if let Some(given) = spec.get_mut("response_format") {
+            *given = format::schema(given, &folder, listed.is_project, &place)?;
+        }
+        model.subagents.push(Described {
+            spec,
+            from: place,
+            is_project: listed.is_project,
+        });
     }
     if !from.is_empty() {
         shown.push(Shown {

@@ -9,10 +9,12 @@
 )]
 
 mod approvals;
+mod background;
 mod bed;
 mod calls;
 mod disk;
 mod events;
+mod format;
 mod held;
 mod interrupts;
 mod kills;

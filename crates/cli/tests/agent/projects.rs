@@ -502,6 +502,55 @@ fn a_subagent_of_a_project_has_no_other_provider() {
     ollama.heard_nothing();
 }
 
+/// Only the user hands out tools that the agent itself does not have.
+#[test]
+fn a_subagent_of_a_project_has_no_more_tools_than_the_agent() {
+    let script = |request: &serde_json::Value, _: usize| -> Turn {
+        let text = request.to_string();
+        let call = |id: &str, tool: &str, arguments: serde_json::Value| -> Turn {
+            haft_testing::model::Says::calling(id, tool, &arguments).into()
+        };
+        match (
+            text.contains("You work for another agent"),
+            text.contains("tool_call_id"),
+        ) {
+            (true, false) => call(
+                "w",
+                "write",
+                serde_json::json!({ "path": "new.txt", "content": "new" }),
+            ),
+            (true, true) => Turn::text("Written."),
+            (false, false) => call("c", "writer", serde_json::json!({ "request": "Write" })),
+            (false, true) => Turn::text("Ok."),
+        }
+    };
+    let bed = Bed::new(script).and("tools: { preset: readonly }\n");
+    let writer = "subagents: [{ name: writer, description: Writes., tools: [write] }]\n";
+    bed.project(writer);
+    for args in [&["run", "Go"][..], &["run", "Go", "--trust"]] {
+        let ended = bed.haft(args);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(
+            ended
+                .err
+                .contains("does not have these tools: write; only a sub-agent in your own"),
+            "{ended:?}"
+        );
+    }
+    assert_eq!(bed.server.count(), 0);
+    std::fs::remove_file(bed.work("haft.yaml")).unwrap();
+    let bed = bed.and(&format!("tools: {{ preset: readonly }}\n{writer}"));
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!(ended.out, "Ok.\n", "{ended:?}");
+    assert_eq!(bed.read("new.txt"), "new");
+    // The agent still cannot.
+    let tools = bed.server.received()[0].json()["tools"].to_string();
+    assert!(
+        tools.contains("\"writer\"") && !tools.contains("\"write\""),
+        "{tools}"
+    );
+}
+
 /// A folder of skills that the project names is its own, and needs trust like the usual one.
 #[test]
 fn skills_that_a_project_names_need_trust_and_stay_in_it() {

@@ -365,6 +365,7 @@ impl Hand {
             }
         }
         self.tell(AgentEvent::AgentEnd {
+            response: None,
             reason,
             text: String::new(),
             usage: Usage::default(),

@@ -435,7 +435,7 @@ impl Builder {
             None => toolsets::by_name(&self.toolset)
                 .ok_or(BuildError::UnknownToolset { name: self.toolset })?,
         };
-        let tools = Tools::default();
+        let (tools, reserve) = (Tools::default(), Tools::default());
         let listed = match &self.preset {
             Selection::Every => None,
             Selection::Default => Some(toolset.preset(None)?.tools),
@@ -458,12 +458,16 @@ impl Builder {
             });
             if is_listed {
                 tools.insert(channels::named(tool, &channels), Ranges::Clamp)?;
+            } else if runs || tool.effect() != Effect::Execute {
+                reserve.insert(channels::named(tool, &channels), Ranges::Clamp)?;
             }
         }
         for (tool, offered) in self.brought {
             let name = tool.definition().name.as_str();
-            if offered == Listed::Always || listed.is_none_or(|listed| listed.contains(&name)) {
-                tools.insert(tool, Ranges::Clamp)?;
+            let is_listed = listed.is_none_or(|listed| listed.contains(&name));
+            match offered == Listed::Always || is_listed {
+                true => tools.insert(tool, Ranges::Clamp)?,
+                false => reserve.insert(tool, Ranges::Clamp)?,
             }
         }
         for tool in self.added {
@@ -557,6 +561,7 @@ impl Builder {
             messenger,
             id,
             tools,
+            reserve,
             backend,
             held,
             scope,

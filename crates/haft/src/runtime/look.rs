@@ -122,6 +122,13 @@ impl Runtime {
         Some(self.session.tools.get(tool)?.effect())
     }
 
+    /// Effect of a tool that the session has in reserve: the toolset has it, and the
+    /// preset leaves it out. [`Narrow::granted`](crate::Narrow::granted) can hand it out.
+    #[must_use]
+    pub fn reserved(&self, tool: &str) -> Option<Effect> {
+        Some(self.session.reserve.get(tool)?.effect())
+    }
+
     /// Where outputs are kept that a reply has only a part of.
     #[must_use]
     pub fn outputs(&self) -> Option<&Path> {

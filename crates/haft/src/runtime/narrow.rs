@@ -1,21 +1,25 @@
-//! A session within a session: the same files, rules and person, with fewer tools.
+//! A session within a session: the same files, rules and person, with fewer tools and
+//! its own memory.
 
 use super::clock::Clock;
 use super::{Runtime, Session};
 use crate::Tools;
+use crate::state::State;
 use haft_ops::spill::Spill;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// What a session within another has. It can never do more than that one: its calls
-/// are judged by the same rules, in the same places, by the same person.
+/// What a session within another has. Its calls are judged by the same rules, in the same
+/// places, by the same person, so they can never do more than that one's could.
 #[derive(Debug, Clone, Default)]
 pub struct Narrow {
     /// Its id.
     pub id: String,
     /// The names of its tools; those that the outer session lacks are left out.
     pub tools: Vec<String>,
+    /// The names of tools it has although the outer session's preset leaves them out.
+    pub granted: Vec<String>,
     /// More tools whose calls wait for a person.
     pub interrupt_on: BTreeSet<String>,
     /// Who works in it: a person who is asked about a call is told.
@@ -38,6 +42,12 @@ impl Runtime {
                 tools.take(entry);
             }
         }
+        for entry in outer.reserve.entries() {
+            let name = &entry.tool.definition().name;
+            if narrow.granted.contains(name) && tools.get(name).is_none() {
+                tools.take(entry);
+            }
+        }
         let mut interrupt_on = outer.interrupt_on.clone();
         interrupt_on.extend(narrow.interrupt_on);
         let agent = match (&outer.agent, narrow.agent) {
@@ -48,6 +58,7 @@ impl Runtime {
         let session = Session {
             id: narrow.id,
             tools,
+            reserve: outer.reserve.clone(),
             interrupt_on,
             agent,
             clock: clock.or(outer.clock.as_ref()).cloned(),
@@ -61,7 +72,7 @@ impl Runtime {
             toolset: Arc::clone(&outer.toolset),
             journal: outer.journal.clone(),
             spill,
-            state: Arc::clone(&outer.state),
+            state: Arc::new(State::within(&outer.state)),
             messenger: Arc::clone(&outer.messenger),
             queue: outer.queue.clone(),
             timeout: outer.timeout,

@@ -86,6 +86,7 @@ impl Runtime {
         let programs = closing::programs(files.plugins, &policy, &older.bases, &files.scope);
         let session = Session {
             tools: older.tools.clone(),
+            reserve: older.reserve.clone(),
             backend: files.backend,
             held: files.held,
             scope: files.scope,

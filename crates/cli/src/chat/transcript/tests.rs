@@ -50,6 +50,7 @@ fn end(id: &str, name: &str) -> Seen {
 
 fn done(reason: &'static str) -> Seen {
     agent(AgentEvent::AgentEnd {
+        response: None,
         reason,
         text: String::new(),
         usage: Usage::default(),

@@ -304,7 +304,10 @@ impl Reader<'_> {
                     assigns = true;
                     self.note("an assignment");
                     let subscript = items.get(..items.len() - value.len()).unwrap_or_default();
-                    if subscript.iter().any(|item| matches!(item, Item::Quoted('$' | '`'))) {
+                    if subscript
+                        .iter()
+                        .any(|item| matches!(item, Item::Quoted('$' | '`')))
+                    {
                         return Err("a quoted substitution in the subscript of an array");
                     }
                     self.script.numbers.evaluates |= NUMBERS.contains(&name.as_str())

@@ -31,7 +31,10 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     let what = error.to_string();
     match error {
         E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
-        E::Protected { reason: Some(reason), .. } => (what, sentence(reason)),
+        E::Protected {
+            reason: Some(reason),
+            ..
+        } => (what, sentence(reason)),
         E::Protected { .. } => (what, "It is never changed, whatever the mode.".to_owned()),
         E::NotFound { path, .. } if in_temp(path) => (what, PRIVATE_TEMP.to_owned()),
         E::CannotStart {

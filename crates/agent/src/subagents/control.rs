@@ -1,0 +1,325 @@
+//! The tools for sub-agents in the background: `check_task`, `message_task` and
+//! `cancel_task`.
+
+use super::background::{Job, Progress};
+use super::follow::Followed;
+use super::start::{Caller, Desk};
+use super::{reply, tasks};
+use crate::shape;
+use futures::future::BoxFuture;
+use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const CHECK: &str = "check_task";
+pub(super) const MESSAGE: &str = "message_task";
+pub(super) const CANCEL: &str = "cancel_task";
+
+/// The most seconds that a check waits.
+const LONGEST: f64 = 600.0;
+
+/// How long a cancelled one has to say what became of its calls.
+const GRACE: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Copy)]
+enum Action {
+    Check,
+    Message,
+    Cancel,
+}
+
+/// One of the tools.
+struct Control {
+    action: Action,
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+/// The tools, for the sub-agents of one agent.
+pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
+    let text = |text: &str| json!({ "type": "string", "description": text });
+    let id = "As the reply that started it named it.";
+    let tool = |action, name: &str, description: &str, parameters| {
+        Arc::new(Control {
+            action,
+            definition: Definition {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                parameters,
+                guidance: None,
+            },
+            desk: Arc::clone(desk),
+        }) as Arc<dyn AnyTool>
+    };
+    vec![
+        tool(
+            Action::Check,
+            CHECK,
+            "Look at a background task: how far it is, or its answer. Without task_id, list all \
+             of them.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "task_id": text(id),
+                    "wait": {
+                        "type": "number",
+                        "description": "Seconds to wait for its end first, at most 600; default 0.",
+                        "minimum": 0,
+                        "maximum": LONGEST,
+                    },
+                },
+            }),
+        ),
+        tool(
+            Action::Message,
+            MESSAGE,
+            "Say something to a background task. One that is at work hears it before its next \
+             turn; one that has ended goes on with it.",
+            json!({
+                "type": "object",
+                "properties": { "task_id": text(id), "message": text("What it should know or do.") },
+                "required": ["task_id", "message"],
+            }),
+        ),
+        tool(
+            Action::Cancel,
+            CANCEL,
+            "Stop a background task.",
+            json!({
+                "type": "object",
+                "properties": { "task_id": text(id) },
+                "required": ["task_id"],
+            }),
+        ),
+    ]
+}
+
+#[derive(Deserialize)]
+struct Args {
+    task_id: Option<String>,
+    wait: Option<f64>,
+    message: Option<String>,
+}
+
+impl AnyTool for Control {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn effect(&self) -> Effect {
+        match self.action {
+            Action::Check | Action::Cancel => Effect::Pure,
+            // It may set one to work.
+            Action::Message => self.desk.team.effect(),
+        }
+    }
+
+    fn resources(&self, _: &Value) -> Vec<Resource> {
+        Vec::new()
+    }
+
+    // A check may wait, and says itself for how long.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move {
+            let args: Args = serde_json::from_value(arguments)
+                .map_err(|error| Error::invalid(error.to_string()))?;
+            self.desk.is_here(cx)?;
+            let id = args.task_id.filter(|id| !id.trim().is_empty());
+            match (self.action, id) {
+                (Action::Check, None) => Ok(self.list(cx)),
+                (Action::Check, Some(id)) => self.check(&id, args.wait.unwrap_or(0.0), cx).await,
+                (_, None) => Err(Error::invalid("parameter \"task_id\" must not be empty")),
+                (Action::Message, Some(id)) => {
+                    let message = args.message.unwrap_or_default();
+                    if message.trim().is_empty() {
+                        return Err(Error::invalid("parameter \"message\" must not be empty"));
+                    }
+                    self.message(&id, message, cx)
+                }
+                (Action::Cancel, Some(id)) => self.cancel(&id, cx).await,
+            }
+        })
+    }
+}
+
+impl Control {
+    fn job(&self, id: &str) -> Option<Arc<Job>> {
+        self.desk.background().ok()?.job(id)
+    }
+
+    fn list(&self, cx: &Context) -> Reply {
+        let listed = tasks::background(cx.state().outermost(), cx.runtime().session());
+        let all = listed.into_iter().map(|one| {
+            let job = self.job(&one.id);
+            let progress = match job.as_ref().map(|job| job.progress()) {
+                Some(Progress::Running(line)) => Some(line),
+                _ => None,
+            };
+            let is_lost =
+                matches!(one.status, "queued" | "running") && !job.is_some_and(|job| job.is_live());
+            let status = if is_lost { "interrupted" } else { one.status };
+            (one.id, one.kind, status, progress)
+        });
+        if shape::is_object(cx.runtime().toolset()) {
+            let tasks: Vec<_> = all
+                .map(|(id, kind, status, progress)| {
+                    let mut one =
+                        json!({ "task_id": id, "subagent_type": kind, "task_status": status });
+                    if let Some(progress) = progress {
+                        one["progress"] = progress.into();
+                    }
+                    one
+                })
+                .collect();
+            let text = match tasks.len() {
+                1 => "1 background task".to_owned(),
+                count => format!("{count} background tasks"),
+            };
+            return shape::object(cx, "result", &text, vec![("tasks", json!(tasks))]);
+        }
+        let lines: Vec<_> = all
+            .map(|(id, kind, status, progress)| match progress {
+                Some(progress) => format!("{id}  {kind}  {status}: {progress}"),
+                None => format!("{id}  {kind}  {status}"),
+            })
+            .collect();
+        match lines.is_empty() {
+            true => Reply::from("no background tasks"),
+            false => Reply::from(lines.join("\n")),
+        }
+    }
+
+    async fn check(&self, id: &str, wait: f64, cx: &Context) -> Result<Reply, Error> {
+        let found = self.desk.known(id, cx)?;
+        let name = self.desk.name_of(&found.kind);
+        if let Some(job) = self.job(id) {
+            let background = self.desk.background()?;
+            if wait > 0.0 {
+                let limit = Duration::from_secs_f64(wait.min(LONGEST));
+                tokio::select! {
+                    () = background.until(|| !job.is_live()) => {}
+                    () = tokio::time::sleep(limit) => {}
+                    () = cx.cancel().cancelled() => return Err(Error::Cancelled),
+                }
+            }
+            let seconds = job.begun.elapsed().as_secs_f64();
+            return match job.progress() {
+                Progress::Queued => {
+                    let text = format!(
+                        "task {id} ({name}) waits for its turn, since {seconds:.2} seconds: other \
+                         background tasks are at work"
+                    );
+                    Ok(said(&text, id, "queued", cx))
+                }
+                Progress::Running(line) => {
+                    let text = format!(
+                        "task {id} ({name}) is at work, since {seconds:.2} seconds: {line}"
+                    );
+                    Ok(said(&text, id, "running", cx))
+                }
+                Progress::Ended(followed) => {
+                    let status = job.status_of(&followed);
+                    tasks::tell(cx.state().outermost(), id, status);
+                    match followed {
+                        Followed::Waits { question } => {
+                            let text = format!("task {id} ({name}) waits for a person: {question}");
+                            Ok(said(&text, id, status, cx))
+                        }
+                        Followed::Cancelled => Ok(said(
+                            &format!("task {id} ({name}) was {status}"),
+                            id,
+                            status,
+                            cx,
+                        )),
+                        followed => reply::of(followed, &name, id, cx),
+                    }
+                }
+            };
+        }
+        // It ended in another process, or long ago.
+        let listed = tasks::background(cx.state().outermost(), cx.runtime().session());
+        let status = match listed.iter().find(|one| one.id == id).map(|one| one.status) {
+            None => {
+                return Err(Error::Failed {
+                    text: format!("task {id} is not a background task"),
+                    hint: Some(
+                        "its reply came when it ended; task with its task_id goes on with it"
+                            .to_owned(),
+                    ),
+                });
+            }
+            Some("queued" | "running") => "interrupted",
+            Some(status) => status,
+        };
+        tasks::tell(cx.state().outermost(), id, status);
+        if status == "done" {
+            let task = self.desk.found(&found, Caller::Leaves(cx.call_id()))?;
+            let (text, response) = (task.agent.last_text(), None);
+            return reply::of(Followed::Done { text, response }, &name, id, cx);
+        }
+        Ok(said(
+            &format!("task {id} ({name}) is {status}"),
+            id,
+            status,
+            cx,
+        ))
+    }
+
+    fn message(&self, id: &str, message: String, cx: &Context) -> Result<Reply, Error> {
+        let found = self.desk.known(id, cx)?;
+        let name = self.desk.name_of(&found.kind);
+        if let Some(job) = self.job(id).filter(|job| job.is_live()) {
+            job.task.agent.steer(message);
+            let text = format!("delivered: task {id} ({name}) hears it before its next turn");
+            return Ok(said(&text, id, "running", cx));
+        }
+        if !found.asks.is_empty() {
+            return Err(Error::failed(format!(
+                "task {id} waits until a person has approved one of its calls; say it afterwards"
+            )));
+        }
+        self.desk.go_on(&found, message, cx)?;
+        let text = format!("delivered: task {id} ({name}) goes on with it in the background");
+        Ok(said(&text, id, "running", cx))
+    }
+
+    async fn cancel(&self, id: &str, cx: &Context) -> Result<Reply, Error> {
+        let found = self.desk.known(id, cx)?;
+        let name = self.desk.name_of(&found.kind);
+        let Some(job) = self.job(id).filter(|job| job.is_live()) else {
+            return Ok(said(
+                &format!("task {id} ({name}) is not at work"),
+                id,
+                "ended",
+                cx,
+            ));
+        };
+        job.cancel("cancelled");
+        let background = self.desk.background()?;
+        let _ = tokio::time::timeout(GRACE, background.until(|| !job.is_live())).await;
+        tasks::tell(cx.state().outermost(), id, "cancelled");
+        let text = format!("cancelled: task {id} ({name}). What it did before is done.");
+        Ok(said(&text, id, "cancelled", cx))
+    }
+}
+
+/// A reply about a task.
+pub(super) fn said(text: &str, id: &str, status: &str, cx: &Context) -> Reply {
+    let reply = if shape::is_object(cx.runtime().toolset()) {
+        let more = vec![("task_id", json!(id)), ("task_status", json!(status))];
+        shape::object(cx, "result", text, more)
+    } else {
+        Reply::from(text)
+    };
+    reply.detail("task_id", id).detail("task_status", status)
+}

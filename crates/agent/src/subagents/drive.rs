@@ -1,0 +1,98 @@
+//! Driving a sub-agent in the background, from its beginning to its end.
+
+use super::background::{Background, Job, Progress};
+use super::follow::{Followed, follow};
+use super::start::bounded;
+use super::tasks;
+use super::team::Team;
+use super::within::Ask;
+use crate::Resumed;
+use crate::agent::{Settings, WeakHandle};
+use std::sync::{Arc, Weak};
+
+/// What it begins with.
+pub(super) enum Begin {
+    Prompt(String),
+    Resume(Resumed),
+}
+
+/// A sub-agent in the background at work. It keeps nothing of the agent alive that started
+/// it: that one's end stops it.
+pub(super) struct Drive {
+    pub(super) job: Arc<Job>,
+    pub(super) background: Weak<Background>,
+    pub(super) team: Arc<Team>,
+    pub(super) parent: WeakHandle,
+    pub(super) session: String,
+    pub(super) settings: Settings,
+}
+
+impl Drive {
+    /// Remembers how far it is, in the memory of the session.
+    pub(super) fn mark(&self, status: &'static str, asks: Vec<Ask>) {
+        if let Some(parent) = self.parent.upgrade() {
+            let state = parent.runtime().state().outermost();
+            let (id, kind) = (self.job.id(), &self.job.task.kind);
+            tasks::mark(state, &self.session, id, kind, status, asks);
+        }
+    }
+
+    /// Works, and says what came of it.
+    pub(super) async fn run(self, begin: Begin) {
+        let followed = tokio::select! {
+            biased;
+            () = self.job.stop.cancelled() => Followed::Cancelled,
+            place = self.team.background.acquire() => {
+                self.mark("running", Vec::new());
+                let followed = self.work(begin).await;
+                drop(place);
+                followed
+            }
+        };
+        let asks = match followed {
+            Followed::Waits { .. } => self.job.task.agent.waiting(),
+            _ => Vec::new(),
+        };
+        let asks = asks.into_iter().map(Into::into).collect();
+        // First what became of it, then that it has ended: nobody finds it gone without
+        // knowing why.
+        self.mark(self.job.status_of(&followed), asks);
+        self.job.set(Progress::Ended(followed));
+        if let Some(background) = self.background.upgrade() {
+            background.changed();
+        }
+    }
+
+    async fn work(&self, mut begin: Begin) -> Followed {
+        let agent = &self.job.task.agent;
+        let show = |status| self.job.set(Progress::Running(status));
+        show("begins".to_owned());
+        loop {
+            let bounded = bounded(agent, &self.parent, &self.settings);
+            let events = match begin {
+                Begin::Prompt(prompt) => bounded.prompt(prompt).await,
+                Begin::Resume(resumed) => bounded.resume(resumed).await,
+            };
+            let events = match events {
+                Ok(events) => events,
+                Err(busy) => {
+                    return Followed::Failed {
+                        text: String::new(),
+                        why: busy.to_string(),
+                    };
+                }
+            };
+            let (parent, stop) = (&self.parent, &self.job.stop);
+            let followed = follow(agent, events, parent, &self.settings, stop, &show).await;
+            // What was said to it as it ended is not lost.
+            let unheard = match followed {
+                Followed::Done { .. } => agent.handle().unsay(),
+                _ => Vec::new(),
+            };
+            if unheard.is_empty() {
+                return followed;
+            }
+            begin = Begin::Prompt(unheard.join("\n\n"));
+        }
+    }
+}

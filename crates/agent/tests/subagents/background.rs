@@ -1,0 +1,451 @@
+//! Sub-agents that work in the background.
+
+use crate::bed::{
+    Bed, Heard, Thinking, all, answer, children, end, of, results, run, says, team, told, worker,
+};
+use crate::scripted::{Next, Scripted, calls, text};
+use async_trait::async_trait;
+use haft::{Answer, Approver, Question};
+use haft_agent::{Agent, Message, Model, Resumed, Subagents};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+fn start(id: &'static str) -> (&'static str, &'static str, Value) {
+    let arguments = json!({
+        "description": "work", "prompt": "Go on.", "subagent_type": "worker", "background": true,
+    });
+    (id, "task", arguments)
+}
+
+/// The id in `started task ID (worker) …`.
+fn started(reply: &str) -> String {
+    let rest = reply.strip_prefix("started task ").unwrap();
+    rest.split(' ').next().unwrap().to_owned()
+}
+
+/// A model that answers once it may.
+fn gated(gate: &Arc<Semaphore>) -> Arc<Thinking> {
+    let gate = Arc::clone(gate);
+    Thinking::new(move |heard: Heard| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.unwrap().forget();
+            match heard.history.last() {
+                Some(Message::User { content, .. }) => {
+                    says(&format!("Answer to {}", content[0].as_text().unwrap()))
+                }
+                _ => says("Nobody asked."),
+            }
+        }
+    })
+}
+
+async fn agent(bed: &Bed, parent: &Arc<Scripted>, child: Arc<dyn Model>) -> Agent {
+    bed.agent(parent, team([worker("worker")], [("worker", child)]))
+        .await
+}
+
+/// Waits until the session remembers this of the only one in the background.
+async fn until(agent: &Agent, status: &str) {
+    let is_there = || {
+        let all = agent.runtime().state().get("haft.subagents");
+        all.is_some_and(|all| {
+            all.to_string()
+                .contains(&format!("\"background\":\"{status}\""))
+        })
+    };
+    let waits = async {
+        while !is_there() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waits)
+        .await
+        .unwrap();
+}
+
+fn notes(history: &[Message]) -> Vec<String> {
+    let all = history.iter().map(|message| format!("{message:?}"));
+    all.filter(|text| text.contains("[haft: background task"))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_agent_goes_on_and_hears_of_the_end_once() {
+    let bed = Bed::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let parent = Scripted::new([calls([start("t")]), text("Meanwhile.")]);
+    let agent = agent(&bed, &parent, gated(&gate)).await;
+    let events = run(&agent, "Go").await;
+    assert_eq!(end(&events)["text"], "Meanwhile.");
+    let (reply, is_error) = told(&parent);
+    assert!(!is_error, "{reply}");
+    let id = started(&reply);
+    assert!(notes(&parent.last()).is_empty());
+
+    // It survives the turn, and is there to look at.
+    parent.also([
+        calls([
+            ("list", "check_task", json!({})),
+            ("one", "check_task", json!({ "task_id": id })),
+        ]),
+        text("Still at work."),
+    ]);
+    run(&agent, "Look").await;
+    let looked = results(&parent.last());
+    let said = |n: usize| looked[n].content[0].as_text().unwrap().to_owned();
+    assert!(
+        said(0).starts_with(&format!("{id}  worker  running")),
+        "{}",
+        said(0)
+    );
+    assert!(said(1).contains("is at work"), "{}", said(1));
+
+    let before = agent.usage();
+    gate.add_permits(1);
+    until(&agent, "done").await;
+    assert_eq!(agent.usage().output, before.output + 10);
+    parent.also([
+        calls([("c", "check_task", json!({ "task_id": id }))]),
+        text("Ok."),
+        text("Ok again."),
+    ]);
+    let events = run(&agent, "And?").await;
+    let told_of = of(&events, "background_task", None);
+    assert_eq!(told_of.len(), 1);
+    assert_eq!(told_of[0]["status"], "done");
+    assert_eq!(told_of[0]["task_id"], id.as_str());
+    let said = notes(&parent.last());
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains(&id) && said[0].contains("is done"),
+        "{said:?}"
+    );
+    // What it said comes as the result of a call, not as words of the person.
+    assert!(!said[0].contains("Answer to"), "{said:?}");
+    let (reply, is_error) = told(&parent);
+    assert!(
+        !is_error && reply.starts_with("Answer to Go on."),
+        "{reply}"
+    );
+    run(&agent, "And now?").await;
+    assert_eq!(notes(&parent.last()).len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_may_wait_for_them() {
+    let bed = Bed::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let parent = Scripted::new([calls([start("t")]), text("Started."), text("It has ended.")]);
+    let agent = agent(&bed, &parent, gated(&gate)).await;
+    let agent = agent.waits_for_background(true);
+    let mut events = agent.prompt("Go").await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        let event = serde_json::to_value(&event).unwrap();
+        if event["type"] == "background_wait" {
+            assert_eq!(event["tasks"].as_array().unwrap().len(), 1);
+            gate.add_permits(1);
+        }
+        seen.push(event);
+    }
+    assert_eq!(of(&seen, "background_wait", None).len(), 1);
+    assert_eq!(end(&seen)["text"], "It has ended.");
+    // One end of the run, and before it that of the other.
+    assert_eq!(of(&seen, "agent_end", Some(agent.session())).len(), 1);
+    assert_eq!(of(&seen, "agent_end", Some(&children(&seen)[0])).len(), 1);
+    assert_eq!(notes(&parent.last()).len(), 1);
+    // Three turns of the agent, one of the other.
+    assert_eq!(end(&seen)["usage"]["output"], 40);
+}
+
+#[tokio::test]
+async fn stopping_a_run_that_waits_stops_them() {
+    let bed = Bed::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let parent = Scripted::new([calls([start("t")]), text("Started.")]);
+    let agent = agent(&bed, &parent, gated(&gate)).await;
+    let agent = agent.waits_for_background(true);
+    let mut events = agent.prompt("Go").await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        let event = serde_json::to_value(&event).unwrap();
+        if event["type"] == "background_wait" {
+            agent.abort();
+        }
+        seen.push(event);
+    }
+    assert_eq!(end(&seen)["reason"], "interrupted");
+    let ends = of(&seen, "agent_end", Some(&children(&seen)[0]));
+    assert_eq!(ends[0]["reason"], "interrupted");
+    // The model hears of it when it goes on.
+    parent.also([text("Ok.")]);
+    run(&agent, "On").await;
+    let said = notes(&parent.last());
+    assert!(said[0].contains("was interrupted"), "{said:?}");
+}
+
+#[tokio::test]
+async fn messages_reach_one_at_work_and_wake_one_that_has_ended() {
+    let bed = Bed::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let parent = Scripted::new([calls([start("t")]), text("Ok.")]);
+    let agent = agent(&bed, &parent, gated(&gate)).await;
+    run(&agent, "Go").await;
+    let id = started(&told(&parent).0);
+    let say = |text: &str| {
+        let arguments = json!({ "task_id": id, "message": text });
+        calls([("m", "message_task", arguments)])
+    };
+    let check = || {
+        let arguments = json!({ "task_id": id, "wait": 60 });
+        calls([("c", "check_task", arguments)])
+    };
+    parent.also([say("Also this."), text("Ok.")]);
+    run(&agent, "Say").await;
+    assert!(
+        told(&parent).0.starts_with("delivered"),
+        "{:?}",
+        told(&parent)
+    );
+    gate.add_permits(2);
+    parent.also([check(), text("Ok.")]);
+    run(&agent, "Look").await;
+    assert!(
+        told(&parent).0.starts_with("Answer to Also this."),
+        "{:?}",
+        told(&parent)
+    );
+    parent.also([say("More."), check(), text("Ok.")]);
+    gate.add_permits(1);
+    run(&agent, "More").await;
+    assert!(
+        told(&parent).0.starts_with("Answer to More."),
+        "{:?}",
+        told(&parent)
+    );
+    // Nothing to hear.
+    parent.also([say(" "), text("Ok.")]);
+    run(&agent, "Say").await;
+    assert!(told(&parent).1);
+}
+
+#[tokio::test]
+async fn one_is_cancelled_and_others_are_unknown() {
+    let bed = Bed::new();
+    let child = Scripted::new([Next::Hangs("thinking")]);
+    let parent = Scripted::new([calls([start("t")]), text("Ok.")]);
+    let agent = agent(&bed, &parent, child).await;
+    run(&agent, "Go").await;
+    let id = started(&told(&parent).0);
+    let of_task = |tool: &str, id: &str| calls([("c", tool, json!({ "task_id": id }))]);
+    parent.also([of_task("cancel_task", &id), text("Ok.")]);
+    run(&agent, "Stop").await;
+    assert!(
+        told(&parent).0.starts_with("cancelled: task"),
+        "{:?}",
+        told(&parent)
+    );
+    parent.also([of_task("check_task", &id), text("Ok.")]);
+    run(&agent, "Look").await;
+    assert!(
+        told(&parent).0.contains("was cancelled"),
+        "{:?}",
+        told(&parent)
+    );
+    // It did it itself, and needs no word about it.
+    assert!(notes(&parent.last()).is_empty());
+    for tool in ["check_task", "cancel_task"] {
+        parent.also([of_task(tool, "0123456789ab"), text("Ok.")]);
+        run(&agent, "Look").await;
+        let (reply, is_error) = told(&parent);
+        assert!(
+            is_error && reply.contains("no task has the task_id"),
+            "{reply}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_so_many_work_and_only_so_many_wait() {
+    let bed = Bed::new();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let gate = Arc::new(Semaphore::new(0));
+    let child = {
+        let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
+        Thinking::new(move |_| {
+            let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                gate.acquire().await.unwrap().forget();
+                now.fetch_sub(1, Ordering::SeqCst);
+                says("Done.")
+            }
+        })
+    };
+    let ids = [
+        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q",
+    ];
+    let parent = Scripted::new([calls(ids.map(start)), text("Ok.")]);
+    let subagents = Subagents {
+        max_at_once: 2,
+        ..team([worker("worker")], [("worker", child)])
+    };
+    let agent = bed.agent(&parent, subagents).await;
+    run(&agent, "Go").await;
+    let replies = results(&parent.last());
+    let refused: Vec<_> = replies.iter().filter(|one| one.is_error).collect();
+    assert_eq!(refused.len(), 1);
+    let words = refused[0].content[0].as_text().unwrap();
+    assert!(
+        words.contains("too many background tasks (16/16)"),
+        "{words}"
+    );
+    gate.add_permits(16);
+    let agent = agent.waits_for_background(true);
+    parent.also((0..20).map(|_| text("Ok.")));
+    run(&agent, "Wait").await;
+    assert_eq!(notes(&parent.last()).len(), 16);
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+}
+
+/// Counts how often it was dropped.
+struct Guard(Arc<AtomicUsize>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn it_ends_with_the_agent_and_is_never_lost() {
+    let bed = Bed::new();
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let thinks = Arc::clone(&dropped);
+    let child = Thinking::new(move |_| {
+        let guard = Guard(Arc::clone(&thinks));
+        async move {
+            let _guard = guard;
+            std::future::pending::<haft_agent::Answer>().await
+        }
+    });
+    let parent = Scripted::new([calls([start("t")]), text("Ok.")]);
+    let first = agent(&bed, &parent, child.clone()).await;
+    run(&first, "Go").await;
+    let id = started(&told(&parent).0);
+    until(&first, "running").await;
+    let (state, session) = (
+        first.runtime().state().snapshot(),
+        first.session().to_owned(),
+    );
+    drop(first);
+    let gone = async {
+        while dropped.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), gone)
+        .await
+        .unwrap();
+
+    // Another process goes on with the session.
+    let runtime = bed.runtime(|builder| builder.session(session).remembering(state));
+    let subagents = team([worker("worker")], [("worker", child as Arc<dyn Model>)]);
+    let again = bed.agent_in(runtime, &parent, subagents).await;
+    parent.also([
+        calls([("c", "check_task", json!({ "task_id": id }))]),
+        text("Ok."),
+    ]);
+    let events = run(&again, "On").await;
+    assert_eq!(
+        of(&events, "background_task", None)[0]["status"],
+        "interrupted"
+    );
+    let said = notes(&parent.last());
+    assert!(
+        said[0].contains(&id) && said[0].contains("was interrupted"),
+        "{said:?}"
+    );
+    assert!(
+        told(&parent).0.contains("is interrupted"),
+        "{:?}",
+        told(&parent)
+    );
+}
+
+/// Nobody is there now.
+struct Away;
+
+#[async_trait]
+impl Approver for Away {
+    async fn ask(&self, _: &Question) -> Answer {
+        Answer::Later
+    }
+}
+
+#[tokio::test]
+async fn what_it_asks_a_person_is_answered_later() {
+    for by_task in [false, true] {
+        let bed = Bed::new();
+        let child = Thinking::new(|heard: Heard| async move {
+            match heard.history.last() {
+                Some(Message::Tool { .. }) => says("Written."),
+                _ => answer(calls([(
+                    "w",
+                    "write",
+                    json!({ "path": "one", "content": "new" }),
+                )])),
+            }
+        });
+        let parent = Scripted::new([calls([start("t")]), text("Started."), text("It waits.")]);
+        let runtime =
+            bed.runtime(|builder| builder.approver(Arc::new(Away)).interrupt_on(["write"]));
+        let subagents = team([worker("worker")], [("worker", child)]);
+        let agent = bed.agent_in(runtime, &parent, subagents).await;
+        let agent = agent.waits_for_background(true);
+        let events = run(&agent, "Go").await;
+        assert_eq!(end(&events)["reason"], "approval");
+        assert!(!bed.has("one") && agent.has_work());
+        let questions = agent.questions();
+        assert_eq!(questions.len(), 1);
+        assert_eq!((&*questions[0].name, &*questions[0].tool), ("w", "write"));
+        assert_eq!(questions[0].agent.as_deref(), Some("worker"));
+
+        parent.also([text("All done.")]);
+        let name = match by_task {
+            true => questions[0].own.clone(),
+            false => "w".to_owned(),
+        };
+        let resumed = Resumed {
+            answers: vec![(name, Answer::Approve)],
+            prompt: None,
+        };
+        let events = all(agent.resume(resumed).await.unwrap()).await;
+        assert!(bed.has("one"), "{events:?}");
+        assert_eq!(end(&events)["text"], "All done.");
+        assert_eq!(end(&events)["reason"], "done");
+        assert!(agent.questions().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn those_who_work_for_others_have_none() {
+    let bed = Bed::new();
+    let child = Scripted::new([text("Done.")]);
+    let spec = haft_agent::SubagentSpec {
+        tools: Some(vec!["read".to_owned(), "task".to_owned()]),
+        ..worker("worker")
+    };
+    let parent = Scripted::new([crate::bed::asks("worker", "Go"), text("Ok.")]);
+    let agent = bed
+        .agent(&parent, team([spec], [("worker", child.clone())]))
+        .await;
+    run(&agent, "Go").await;
+    assert_eq!(child.tools.lock().unwrap()[0], ["read", "task"]);
+    let tools = parent.tools.lock().unwrap()[0].clone();
+    assert!(tools.ends_with(&["check_task", "message_task", "cancel_task"].map(str::to_owned)));
+}
