@@ -410,10 +410,7 @@ impl Runtime {
         arguments: Value,
         allowed: Arc<[(FilePath, Access)]>,
     ) -> Result<Reply, Error> {
-        let limit = match (self.session.timeout, entry.tool.timeout()) {
-            (Some(session), Some(own)) => Some(session.min(own)),
-            (session, own) => session.or(own),
-        };
+        let limit = entry.tool.limit(self.session.timeout);
         let clock = Clock::new(limit);
         let stop = call.cancel.child_token();
         // However this ends, and if it is dropped, the tool is told.

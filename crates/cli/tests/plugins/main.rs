@@ -25,5 +25,6 @@ mod schemas;
 mod second;
 mod session;
 mod stale;
+mod start;
 mod terminal;
 mod trust;

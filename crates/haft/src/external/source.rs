@@ -314,6 +314,10 @@ impl AnyTool for Renamed {
         self.tool.timeout()
     }
 
+    fn limit(&self, session: Option<Duration>) -> Option<Duration> {
+        self.tool.limit(session)
+    }
+
     fn only_waits(&self) -> bool {
         self.tool.only_waits()
     }

@@ -35,6 +35,11 @@ impl Clock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How long the call may take.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
     /// When the time is over, as it looks now.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let hands = self.hands();

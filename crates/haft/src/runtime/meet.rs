@@ -123,8 +123,9 @@ impl Session {
             let is_others = self.tools.get(&name).is_some() && !before.contains(&name);
             if is_others && !host.overrides(&name) || names.contains(&name) {
                 problems.push(format!(
-                    "plugin {}: its tool \"{name}\" is left out, because there is one of that name (`override: true` puts it in its place)",
-                    host.label()
+                    "plugin {}: its tool \"{name}\" is left out, because there is one of that name ({})",
+                    host.label(),
+                    host.how_to_override(&name)
                 ));
                 continue;
             }
