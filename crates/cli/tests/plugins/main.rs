@@ -23,6 +23,7 @@ mod policy;
 mod protocols;
 mod schemas;
 mod second;
+mod seeds;
 mod session;
 mod stale;
 mod start;

@@ -354,7 +354,7 @@ fn block(item: Value) -> Result<Option<Content>, &'static str> {
     let kind = field(&object, "type").and_then(|name| object.get(&name)?.as_str());
     if kind == Some("image") {
         let (data, media_type) = image_data(object)?;
-        return Ok(image(data, &media_type));
+        return Ok(image(data, media_type.as_deref().unwrap_or("image/png")));
     }
     match take(&mut object, "text") {
         Some(Value::String(words)) => text(words),
@@ -368,7 +368,9 @@ fn block(item: Value) -> Result<Option<Content>, &'static str> {
 ///
 /// # Errors
 /// Says what is wrong with a block that holds no image.
-pub fn image_data(mut block: Map<String, Value>) -> Result<(String, String), &'static str> {
+pub fn image_data(
+    mut block: Map<String, Value>,
+) -> Result<(String, Option<String>), &'static str> {
     let mut inner = match take(&mut block, "source") {
         Some(Value::Object(source)) => source,
         _ => Map::new(),
@@ -383,7 +385,7 @@ pub fn image_data(mut block: Map<String, Value>) -> Result<(String, String), &'s
     let data = find("data").filter(|data| !data.trim().is_empty());
     let media_type = find("mimetype").or_else(|| find("mediatype"));
     match (data, find("url")) {
-        (Some(data), _) => Ok((data, media_type.unwrap_or_else(|| "image/png".to_owned()))),
+        (Some(data), _) => Ok((data, media_type)),
         (None, Some(_)) => Err(
             "an image block names a URL, which is not fetched; it needs the image itself as base64 in `data`",
         ),
