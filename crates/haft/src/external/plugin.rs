@@ -261,6 +261,11 @@ impl Host {
         std::mem::take(&mut *names)
     }
 
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = self.names.lock();
+        names.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn set_names(&self, names: Vec<String>) {
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }

@@ -452,8 +452,11 @@ impl Builder {
                 listed.contains(&tool.definition().name.as_str())
                     && (runs || tool.effect() != Effect::Execute)
             });
+            let name = tool.definition().name.as_str();
             if is_listed {
                 tools.insert(Arc::clone(tool), Ranges::Clamp)?;
+            } else if listed.is_some_and(|listed| listed.contains(&name)) {
+                tools.leave_out(name);
             }
         }
         for (tool, offered) in self.brought {
@@ -583,8 +586,8 @@ impl Builder {
             elder: None,
             origin: Arc::new(origin),
         };
-        Ok(Runtime {
-            session: Arc::new(session),
-        })
+        let session = Arc::new(session);
+        session.tools.belong_to(&session);
+        Ok(Runtime { session })
     }
 }
