@@ -12,9 +12,7 @@
 use async_trait::async_trait;
 use haft::commands::Place;
 use haft::ops::exec::environment;
-use haft::ops::executor::{
-    Executor, Finished, Itself, Launch, Program, Running, Watch, hidden,
-};
+use haft::ops::executor::{Executor, Finished, Itself, Launch, Program, Running, Watch, hidden};
 use haft::{Commands, Folders, Mode, Runtime};
 use serde_json::json;
 use std::error::Error;
@@ -99,7 +97,10 @@ async fn run() -> Result<(), Box<dyn Error>> {
     println!("{}", reply.text());
 
     // A session that runs no commands says which tools it lacks.
-    let without = Runtime::builder().dir(dir.path()).preset("coding").build()?;
+    let without = Runtime::builder()
+        .dir(dir.path())
+        .preset("coding")
+        .build()?;
     println!("left out: {}", without.tools().left_out().join(", "));
     Ok(())
 }

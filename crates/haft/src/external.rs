@@ -7,5 +7,5 @@ pub(crate) mod time;
 
 pub use executable::{Executable, Takes};
 pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, protocol};
-pub use time::seconds as time_limit;
 pub use source::{Brought, Source, Start, foreign, free_name};
+pub use time::seconds as time_limit;

@@ -98,7 +98,11 @@ fn custom_executor() {
     // Five lower than the test itself runs with.
     let own: i32 = {
         let ran = Command::new("nice").output().unwrap();
-        String::from_utf8(ran.stdout).unwrap().trim().parse().unwrap()
+        String::from_utf8(ran.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
     };
     let lowered = (own + 5).min(19);
     assert!(text.contains(&format!("\n{lowered}\n")), "{text}");

@@ -147,7 +147,10 @@ impl ServerHandler for Handler {
         } else {
             ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("unknown method: {}", haft::ops::text::brief(&method, LONGEST_NAME)),
+                format!(
+                    "unknown method: {}",
+                    haft::ops::text::brief(&method, LONGEST_NAME)
+                ),
                 None,
             )
         })

@@ -76,9 +76,8 @@ fn block_of(lua: &Lua, block: &Value) -> Result<(Block<'static>, usize), String>
                     _ => None,
                 };
                 let tables = std::iter::once(block).chain(&source);
-                let mut found = tables.flat_map(|table| {
-                    names.iter().filter_map(move |name| within(table, name))
-                });
+                let mut found = tables
+                    .flat_map(|table| names.iter().filter_map(move |name| within(table, name)));
                 found.next()
             };
             let Some(data) = find(&["data", "Data"]) else {

@@ -107,14 +107,18 @@ mod tests {
             ("Deploy", None)
         );
         assert!(read("---\n: : [\n---\n").is_err());
-        let colon = read("---\ndescription: Deploys: to prod\ntimeout: 2.5\n---\nRun it.\n").unwrap();
+        let colon =
+            read("---\ndescription: Deploys: to prod\ntimeout: 2.5\n---\nRun it.\n").unwrap();
         assert_eq!(colon.description, "Deploys: to prod");
         assert_eq!(colon.timeout, Some(Duration::from_millis(2500)));
         for odd in ["soon", "-1", "[1]", "86401"] {
             let page = read(&format!("---\ndescription: x\ntimeout: {odd}\n---\n"));
             assert!(page.is_err_and(|why| why.contains("timeout")), "{odd}");
         }
-        assert_eq!(read("---\ntimeout: 0\n---\nRun it.\n").unwrap().timeout, None);
+        assert_eq!(
+            read("---\ntimeout: 0\n---\nRun it.\n").unwrap().timeout,
+            None
+        );
         assert_eq!(read("").unwrap().description, "");
         let bare = read("--- \r\n---\r\nDeploys it.\n").unwrap();
         assert_eq!(bare.description, "Deploys it.");

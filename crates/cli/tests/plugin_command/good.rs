@@ -250,10 +250,21 @@ fn the_go_plugins_of_the_seeds_are_good_and_told_how_to_read_long_lines() {
 fn a_pinned_protocol_is_the_only_one_that_is_tried() {
     let bed = Bed::new();
     bed.file("tool.py", &python(GOOD));
-    let args = ["--protocol", "init", "--only", "describe", "python3", "tool.py"];
+    let args = [
+        "--protocol",
+        "init",
+        "--only",
+        "describe",
+        "python3",
+        "tool.py",
+    ];
     let ended = bed.haft(&[&["plugin", "test"], &args[..]].concat());
     assert_eq!(ended.code, Some(1), "{}", ended.out);
-    assert!(!ended.out.contains("\"type\":\"describe\""), "{}", ended.out);
+    assert!(
+        !ended.out.contains("\"type\":\"describe\""),
+        "{}",
+        ended.out
+    );
 }
 
 #[test]

@@ -50,7 +50,10 @@ fn haft_starts_whatever_plugins_are_there() {
             "exited at its start (code 7); its last words:\nno licence",
         ),
         ("dies", "exited at its start (signal 11)"),
-        ("garbage", "wrote more than 16MB, or 10,000 lines, that are not JSON messages"),
+        (
+            "garbage",
+            "wrote more than 16MB, or 10,000 lines, that are not JSON messages",
+        ),
         ("silent", "did not answer within 10 seconds of its start"),
         ("toolless", "has no tools"),
         ("wordless", "closed its output"),

@@ -61,7 +61,10 @@ fn several_tools_of_one_plugin() {
   ]
 }"#;
     let bed = Bed::new();
-    bed.program("plugins/p", printing(tools, include_str!("../seeds/result.json")));
+    bed.program(
+        "plugins/p",
+        printing(tools, include_str!("../seeds/result.json")),
+    );
     bed.configure(&json!({ "tools": { "plugins": [bed.plugin("p")] } }));
     for tool in ["tool_a", "tool_b"] {
         assert_eq!(bed.said(tool, &json!({})), "Result: ...");
@@ -109,7 +112,12 @@ fn the_go_plugin_registered_by_path_and_args_alone() {
 fn the_example_plugins_wired_into_a_configuration() {
     let bed = Bed::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tools");
-    for file in ["python/tool.py", "bash/tool.sh", "ruby/tool.rb", "typescript/tool.ts"] {
+    for file in [
+        "python/tool.py",
+        "bash/tool.sh",
+        "ruby/tool.rb",
+        "typescript/tool.ts",
+    ] {
         let text = std::fs::read(examples.join(file)).unwrap();
         bed.file(&format!("work/examples/tools/{file}"), text);
     }
@@ -123,7 +131,10 @@ fn the_example_plugins_wired_into_a_configuration() {
         ("template", "/usr/bin/ruby"),
     ] {
         let is_there = names.iter().any(|other| other == name);
-        assert!(is_there || !Path::new(interpreter).exists(), "{names:?} {beside}");
+        assert!(
+            is_there || !Path::new(interpreter).exists(),
+            "{names:?} {beside}"
+        );
     }
     // Not built here.
     assert!(beside.contains("file_info"), "{beside}");
@@ -153,7 +164,10 @@ fn a_plugin_with_a_configuration_in_its_arguments() {
     let program = bed.python("unused", echo);
     std::fs::copy(program, bed.path("home/.config/haft/my_plugin")).unwrap();
     let printed = include_str!("../seeds/configured.yaml").replace('\n', "\n  ");
-    bed.file("home/.config/haft/haft.yaml", format!("tools:\n  {printed}"));
+    bed.file(
+        "home/.config/haft/haft.yaml",
+        format!("tools:\n  {printed}"),
+    );
     let mut command = bed.command(&["call", "one"]);
     let ran = ran(command.env("MY_API_KEY", "k123"));
     assert_eq!(
@@ -175,7 +189,10 @@ fn the_lua_record() {
         "\n## mytool\n\nUsage guidance injected into the system prompt.\n",
     ] {
         let flat = prompt.replace("## mytool\n\n", "## mytool\n");
-        assert!(flat.contains(&line.replace("\n\n", "\n")), "{line} {prompt}");
+        assert!(
+            flat.contains(&line.replace("\n\n", "\n")),
+            "{line} {prompt}"
+        );
     }
 }
 
@@ -190,7 +207,10 @@ fn a_program_with_its_page() {
         "deployed to the cloud"
     );
     let prompt = bed.done(&["tools", "--prompt"]).out;
-    assert!(prompt.contains("\ndeploy: Deploy the application\n"), "{prompt}");
+    assert!(
+        prompt.contains("\ndeploy: Deploy the application\n"),
+        "{prompt}"
+    );
     assert!(
         prompt.contains(
             "Run deploy only after all tests pass.\nNever deploy without user confirmation."

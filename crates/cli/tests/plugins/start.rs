@@ -168,7 +168,8 @@ fn a_plugin_s_entry_limits_its_calls_and_the_reply_names_the_key() {
         "{late:?}"
     );
     assert!(
-        late.text.contains("set `timeout` (seconds) in its entry under `tools.plugins`"),
+        late.text
+            .contains("set `timeout` (seconds) in its entry under `tools.plugins`"),
         "{late:?}"
     );
     // It comes before the limit of all tools, which holds where an entry has none.
@@ -190,13 +191,19 @@ fn a_project_s_entry_cannot_exceed_the_limit_of_all_tools() {
     bed.project(&json!({ "tools": { "plugins": [entry] } }));
     bed.done(&["trust", "--yes"]);
     let late = bed.call("one", &json!({ "s": 30 }));
-    assert!(late.is_error && late.text.contains("`tools.timeout`"), "{late:?}");
+    assert!(
+        late.is_error && late.text.contains("`tools.timeout`"),
+        "{late:?}"
+    );
 }
 
 #[test]
 fn a_page_and_a_module_limit_their_calls_too() {
     let bed = Bed::new();
-    bed.program("home/.config/haft/tools/slow.sh", "#!/bin/sh\necho begun\nsleep 30\n");
+    bed.program(
+        "home/.config/haft/tools/slow.sh",
+        "#!/bin/sh\necho begun\nsleep 30\n",
+    );
     bed.file(
         "home/.config/haft/tools/slow.md",
         "---\ndescription: Deploys: to prod\ntimeout: 0.5\n---\nUse it.\n",
@@ -204,8 +211,15 @@ fn a_page_and_a_module_limit_their_calls_too() {
     let late = bed.call("slow", &json!({}));
     assert!(late.is_error);
     assert!(late.text.starts_with("begun\n"), "{late:?}");
-    assert!(late.text.contains("timed out after 0.5 seconds"), "{late:?}");
-    assert!(late.text.contains("set `timeout` (seconds) in the front matter of"), "{late:?}");
+    assert!(
+        late.text.contains("timed out after 0.5 seconds"),
+        "{late:?}"
+    );
+    assert!(
+        late.text
+            .contains("set `timeout` (seconds) in the front matter of"),
+        "{late:?}"
+    );
     assert!(late.text.contains("slow.md"), "{late:?}");
     let (tools, _) = bed.tools();
     let slow = tools.iter().find(|tool| tool["name"] == "slow").unwrap();
@@ -222,8 +236,14 @@ fn a_page_and_a_module_limit_their_calls_too() {
     );
     let late = bed.call("lazy", &json!({}));
     assert!(late.is_error);
-    assert!(late.text.starts_with("timed out after 0.5 seconds"), "{late:?}");
-    assert!(late.text.contains("the table that") && late.text.contains("lazy.lua"), "{late:?}");
+    assert!(
+        late.text.starts_with("timed out after 0.5 seconds"),
+        "{late:?}"
+    );
+    assert!(
+        late.text.contains("the table that") && late.text.contains("lazy.lua"),
+        "{late:?}"
+    );
 }
 
 #[test]
@@ -236,6 +256,10 @@ fn a_limit_that_is_none_is_an_error_that_names_the_key() {
         bed.configure(&json!({ "tools": { "plugins": [entry] } }));
         let ran = bed.haft(&["tools"]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.err.contains(&format!("{key} must be a number of seconds")), "{ran:?}");
+        assert!(
+            ran.err
+                .contains(&format!("{key} must be a number of seconds")),
+            "{ran:?}"
+        );
     }
 }

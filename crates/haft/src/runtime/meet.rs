@@ -113,10 +113,7 @@ type Met = Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), Error>;
 
 impl Session {
     /// Starts a plugin and takes in its tools, in a session that is under way.
-    pub(crate) async fn add_plugin(
-        self: &Arc<Self>,
-        plugin: Plugin,
-    ) -> Result<Vec<String>, Error> {
+    pub(crate) async fn add_plugin(self: &Arc<Self>, plugin: Plugin) -> Result<Vec<String>, Error> {
         let Some(programs) = &self.programs else {
             return Err(Error::failed(format!(
                 "cannot start plugin {}: the session has no way to run programs; \

@@ -157,13 +157,19 @@ mod tests {
         let shape = Shape::new("add", &schema).unwrap();
         let text = json!([{ "type": "text", "text": "3" }]);
         for (result, wanted) in [
-            (json!({ "content": text }), Some("structuredContent is missing")),
+            (
+                json!({ "content": text }),
+                Some("structuredContent is missing"),
+            ),
             (
                 json!({ "content": text, "structuredContent": null }),
                 Some("structuredContent is null"),
             ),
             (json!({ "content": text, "isError": true }), None),
-            (json!({ "content": text, "structuredContent": { "a": 3 } }), None),
+            (
+                json!({ "content": text, "structuredContent": { "a": 3 } }),
+                None,
+            ),
         ] {
             assert_eq!(misfit(&result, Some(&shape)).as_deref(), wanted, "{result}");
             assert_eq!(misfit(&result, None), None, "{result}");
@@ -181,7 +187,10 @@ mod tests {
         ] {
             let reply = reply(&json!({ "content": [block] }));
             assert!(!reply.is_error());
-            assert!(matches!(reply.content(), [haft::Content::Image { .. }]), "{reply:?}");
+            assert!(
+                matches!(reply.content(), [haft::Content::Image { .. }]),
+                "{reply:?}"
+            );
         }
     }
 

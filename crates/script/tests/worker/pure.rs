@@ -47,11 +47,23 @@ fn what_is_not_available_says_so_and_what_to_use_instead() {
         ("io.lines('notes.txt')", "io.lines", "haft.call"),
         ("io.popen('ls')", "io.popen", "run commands with haft.call"),
         ("io.write('hello')", "io.write", "return the text"),
-        ("os.execute('ls')", "os.execute", "run commands with haft.call"),
+        (
+            "os.execute('ls')",
+            "os.execute",
+            "run commands with haft.call",
+        ),
         ("os.remove('notes.txt')", "os.remove", "haft.call"),
         ("os.getenv('HOME')", "os.getenv", "parameter"),
-        ("require('helpers')", "require", "put the code into this file"),
-        ("dofile('helpers.lua')", "dofile", "put the code into this file"),
+        (
+            "require('helpers')",
+            "require",
+            "put the code into this file",
+        ),
+        (
+            "dofile('helpers.lua')",
+            "dofile",
+            "put the code into this file",
+        ),
     ] {
         let mut worker = Worker::pure(&tool(attempt));
         let message = worker.failure();
@@ -90,7 +102,10 @@ fn a_canary_stays_away() {
         assert_eq!(worker.code(), Some(0));
         // At load as well.
         let message = Worker::pure(&attempt).describe()["message"].to_string();
-        assert!(message.contains("nil value") || message.contains("is not available"), "{message}");
+        assert!(
+            message.contains("nil value") || message.contains("is not available"),
+            "{message}"
+        );
     }
     assert!(!canary.exists());
 }

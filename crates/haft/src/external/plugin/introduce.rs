@@ -261,9 +261,9 @@ impl<'a> Meeting<'a> {
         let over = self.process.over();
         let (status, words) = self.process.last_words(over).await;
         let ended = match (over, status) {
-            (Some(Over::Babbling), _) => Some(
-                "wrote more than 16MB, or 10,000 lines, that are not JSON messages".to_owned(),
-            ),
+            (Some(Over::Babbling), _) => {
+                Some("wrote more than 16MB, or 10,000 lines, that are not JSON messages".to_owned())
+            }
             (Some(Over::Ended), Some(Exit::Code(code))) => {
                 Some(format!("exited at its start (code {code})"))
             }
@@ -275,7 +275,10 @@ impl<'a> Meeting<'a> {
             }
             (None, _) => None,
         };
-        let noise = self.process.noise().filter(|_| over != Some(Over::Babbling));
+        let noise = self
+            .process
+            .noise()
+            .filter(|_| over != Some(Over::Babbling));
         let answered = match (&self.other, noise) {
             (Some(other), _) => Some(format!("answered, but not with a definition: {other}")),
             (None, Some(noise)) => Some(format!(

@@ -358,7 +358,13 @@ mod tests {
         let wanted = message(json!({ "tools": [tool("a"), tool("b")] }));
         let lines = format!("[\n  {},\n  {}\n]\n", tool("a"), tool("b"));
         assert_eq!(all(lines.as_bytes()).await, [wanted]);
-        for noise in ["[INFO] started", "[1, 2]", "[]", "[{\"level\":1}]", "[ 10%] Building"] {
+        for noise in [
+            "[INFO] started",
+            "[1, 2]",
+            "[]",
+            "[{\"level\":1}]",
+            "[ 10%] Building",
+        ] {
             let line = format!("{noise}\n");
             assert_eq!(all(line.as_bytes()).await, [Arrived::Noise(noise.into())]);
         }

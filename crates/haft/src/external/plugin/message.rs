@@ -229,11 +229,8 @@ pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
         ),
         (None, _) => (kind == Some("result")).then(Vec::new),
     };
-    let is_error = is_failure
-        || problem.is_some()
-        || flag("error")
-        || flag("is_error")
-        || flag("isError");
+    let is_error =
+        is_failure || problem.is_some() || flag("error") || flag("is_error") || flag("isError");
     Some(Outcome {
         call_id: call_id(&message),
         content: content?,
@@ -368,9 +365,7 @@ fn block(item: Value) -> Result<Option<Content>, &'static str> {
 ///
 /// # Errors
 /// Says what is wrong with a block that holds no image.
-pub fn image_data(
-    mut block: Map<String, Value>,
-) -> Result<(String, Option<String>), &'static str> {
+pub fn image_data(mut block: Map<String, Value>) -> Result<(String, Option<String>), &'static str> {
     let mut inner = match take(&mut block, "source") {
         Some(Value::Object(source)) => source,
         _ => Map::new(),
@@ -389,9 +384,7 @@ pub fn image_data(
         (None, Some(_)) => Err(
             "an image block names a URL, which is not fetched; it needs the image itself as base64 in `data`",
         ),
-        (None, None) => {
-            Err("an image block has no data; it needs the image as base64 in `data`")
-        }
+        (None, None) => Err("an image block has no data; it needs the image as base64 in `data`"),
     }
 }
 
@@ -503,7 +496,10 @@ mod tests {
             assert_eq!(outcome.content, std::slice::from_ref(&image), "{message:?}");
             assert!(!outcome.is_error, "{message:?}");
         }
-        let text = outcome(&map(json!({ "content": [{ "Type": "text", "Text": "x" }] }))).unwrap();
+        let text = outcome(&map(
+            json!({ "content": [{ "Type": "text", "Text": "x" }] }),
+        ))
+        .unwrap();
         assert_eq!(text.content, [Content::Text { text: "x".into() }]);
     }
 

@@ -175,7 +175,9 @@ async fn ask(
                 Next::Message(message) => message,
                 Next::Silence if is_last && less.is_some() => {
                     let check = Check::failed("describe", "it introduces itself");
-                    return Ok(Asked::Gone(check.detail("no definition").fix(advice::SILENT)));
+                    return Ok(Asked::Gone(
+                        check.detail("no definition").fix(advice::SILENT),
+                    ));
                 }
                 Next::Silence if is_last => {
                     silent(trial, &others).await;

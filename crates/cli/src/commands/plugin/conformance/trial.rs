@@ -140,7 +140,8 @@ impl Trial {
             let calls = self.silences;
             let why = format!("{calls} messages were not answered");
             if self.is_hypothetical {
-                self.screen.remark(&format!("{why}: the rest of this part is left out"));
+                self.screen
+                    .remark(&format!("{why}: the rest of this part is left out"));
                 return Err(Stop);
             }
             return self.give_up(why);
