@@ -3,8 +3,13 @@
 //!
 //! `cargo run -p haft --example use_a_plugin`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program reads its own arguments and environment"
+)]
 
 use haft::commands::Place;
+use haft::ops::exec::environment;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
 use haft::{Commands, Folders, Plugin, Runtime};
@@ -30,7 +35,6 @@ fn main() -> ExitCode {
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR"))?;
     let itself = Itself::new();
-    let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
     let script = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../examples/tools/python/tool.py"
@@ -43,22 +47,29 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
         .programs_run(Commands {
             executor: Arc::new(itself.executor()),
-            environment: Vec::new(),
+            // Plugins see the usual variables of these, such as PATH and HOME.
+            environment: environment::for_commands(std::env::vars_os(), &[]),
             place: Place::Here {
                 helper: itself.helper(),
                 network: Network::On,
                 sockets: Vec::new(),
             },
         })
-        .add_plugin(Plugin {
-            environment: vec![path],
-            ..Plugin::new("python3", vec![script.into()])
-        })
+        .plugin("python3", [script])
         .build()?;
     for problem in runtime.ready().await {
         println!("{problem}");
     }
     let reply = runtime.call("stats", json!({ "numbers": [1, 2, 3] })).await;
     println!("{}", reply.text());
+
+    // Another one, while the session is under way.
+    let bash = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/tools/bash/tool.sh"
+    );
+    let plugin = Plugin::new("bash", vec![bash.into()]);
+    let added = runtime.tools().add_plugin(plugin).await?;
+    println!("added: {}", added.join(", "));
     Ok(())
 }

@@ -132,17 +132,7 @@ pub(crate) fn for_commands(granted: &[String]) -> Vec<(OsString, OsString)> {
 
 /// What plugins and programs that are tools see: little, and nothing secret.
 pub(crate) fn for_programs(granted: &[String]) -> Vec<(OsString, OsString)> {
-    const USUAL: [&str; 8] = [
-        "PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "TMPDIR",
-    ];
-    let is_seen = |name: &str| {
-        USUAL.contains(&name)
-            || name.starts_with("LC_")
-            || granted.iter().any(|other| other == name)
-    };
-    let all = std::env::vars_os();
-    all.filter(|(name, _)| name.to_str().is_some_and(is_seen))
-        .collect()
+    haft::ops::exec::environment::for_programs(std::env::vars_os(), granted)
 }
 
 /// Values that are secrets, and should not be written down.

@@ -7,10 +7,11 @@
 pub(crate) mod command;
 mod folder;
 mod page;
+pub(crate) use page::limit;
 pub(crate) mod servers;
 
 use crate::config::Settings;
-use crate::config::plugins::{Configured, Environment};
+use crate::config::plugins::{Configured, Environment, Whose};
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
@@ -47,7 +48,8 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     let (found, problems) = folder::look(&settings.started, Tier::Project);
     let built_in = built_in(settings);
     for tool in found {
-        let replaced = built_in.iter().filter(|name| **name == tool.name);
+        let names = tool.names();
+        let replaced = built_in.iter().filter(|name| names.contains(name));
         let remarks = replaced.map(|name| format!("replaces the built-in tool {name}"));
         items.push(Item {
             remarks: remarks.collect(),
@@ -397,9 +399,15 @@ fn program(
         shown: Some(plugin.written_program()),
         is_guest,
         arguments: line.arguments.into_iter().map(OsString::from).collect(),
-        environment: environment(&plugin.environment, settings),
+        environment: Some(environment(&plugin.environment, settings)),
         dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
         protocol: plugin.protocol,
+        timeout: plugin.timeout,
+        start_timeout: plugin.start_timeout,
+        limits_set_in: match plugin.whose {
+            Whose::Typed => "an entry for it under `tools.plugins`".to_owned(),
+            _ => "its entry under `tools.plugins`".to_owned(),
+        },
         overrides: if plugin.overrides {
             Overrides::Any
         } else {
@@ -507,6 +515,9 @@ fn log(label: &str, settings: &Settings) -> Option<PathBuf> {
 
 /// A module of Lua as the plugin that it becomes.
 fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) -> Plugin {
+    // haft ends a call that takes too long: the module's process must not do so before.
+    let mut limits = haft_script::Limits::default();
+    limits.seconds = limits.seconds.max(settings.timeout.as_secs_f64());
     let load = haft_script::Load {
         path: tool.shown.clone(),
         source,
@@ -514,18 +525,21 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
             Tier::Project => haft_script::Rights::Pure,
             Tier::Person => haft_script::Rights::Full,
         },
-        limits: haft_script::Limits::default(),
+        limits,
     };
     Plugin {
         label: tool.name.clone(),
         program: env::itself(),
         shown: None,
         arguments: vec!["__lua".into()],
-        environment: environment(&Environment::default(), settings),
+        environment: Some(environment(&Environment::default(), settings)),
         dir: None,
-        protocol: Protocol::Describe,
-        // No other: the name of its file is what somebody said yes to.
-        overrides: Overrides::Named(tool.name.clone()),
+        protocol: Protocol::Second,
+        timeout: None,
+        start_timeout: None,
+        limits_set_in: format!("the table that {} returns", tool.shown),
+        // No others: these are what somebody said yes to.
+        overrides: Overrides::Named(tool.names()),
         first_line: Some(load.line()),
         log: log(&tool.name, settings),
         check,

@@ -53,7 +53,9 @@ pub(crate) fn plugin(
     };
     let mut plugin = Plugin::new(&program, arguments(sandbox));
     plugin.label = NAME.to_owned();
-    plugin.protocol = Protocol::Describe;
+    plugin.protocol = Protocol::Second;
+    plugin.environment = Some(Vec::new());
+    plugin.limits_set_in = "`execution`".to_owned();
     plugin.guest = Some(guest);
     plugin.memory = external::memory_of_own(NAME, &program, &plugin.arguments, settings);
     plugin.log = settings

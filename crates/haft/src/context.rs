@@ -159,6 +159,17 @@ impl Context {
         })
     }
 
+    /// The limit of this call.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.clock.limit()
+    }
+
+    /// Waits until the limit of this call is reached. Time in which a person is asked
+    /// does not count.
+    pub(crate) async fn time_is_up(&self) {
+        self.clock.over(Duration::ZERO).await;
+    }
+
     /// Runs a command as the session runs commands, and shows what it says while
     /// it does.
     ///

@@ -1,7 +1,8 @@
 //! The tools of a session, in a stable order.
 
-use crate::{AnyTool, Definition, Tool, erase, schema};
-use std::sync::{Arc, PoisonError, RwLock};
+use crate::runtime::Session;
+use crate::{AnyTool, Definition, Error, Plugin, Tool, erase, schema};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tokio::sync::watch;
 
 /// A tool of that name is there already.
@@ -15,6 +16,9 @@ pub struct Duplicate(pub String);
 pub struct Tools {
     entries: Arc<RwLock<Vec<Entry>>>,
     changes: Arc<watch::Sender<u64>>,
+    /// The session whose tools these are.
+    session: Arc<OnceLock<Weak<Session>>>,
+    left_out: Arc<RwLock<Vec<String>>>,
 }
 
 /// A tool, and how its arguments are checked.
@@ -40,6 +44,43 @@ impl Tools {
 
     fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Starts a plugin in the session of these tools, and adds its tools at the end, or in
+    /// the place of others where [`Plugin::overrides`] says so. It ends when they are
+    /// removed, or with the session. Returns the names of the tools that were added.
+    ///
+    /// # Errors
+    /// When it cannot be started, or none of its tools can be used.
+    pub async fn add_plugin(&self, plugin: Plugin) -> Result<Vec<String>, Error> {
+        let session = self.session.get().and_then(Weak::upgrade);
+        match session {
+            Some(session) => session.add_plugin(plugin).await,
+            None => Err(Error::failed(
+                "cannot add a plugin: these tools do not belong to a running session",
+            )),
+        }
+    }
+
+    pub(crate) fn belong_to(&self, session: &Arc<Session>) {
+        let _ = self.session.set(Arc::downgrade(session));
+    }
+
+    /// The tools that the preset lists and that are not offered, because the session has
+    /// no way to run commands: [`Builder::commands`](crate::Builder::commands) adds one.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<String> {
+        let names = self.left_out.read();
+        names.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn leave_out(&self, name: &str) {
+        tracing::warn!(
+            "the tool {name} is not offered: the session has no way to run commands (`Builder::commands` adds one)"
+        );
+        let names = self.left_out.write();
+        let mut names = names.unwrap_or_else(PoisonError::into_inner);
+        names.push(name.to_owned());
     }
 
     /// Adds a tool at the end.

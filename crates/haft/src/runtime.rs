@@ -336,10 +336,7 @@ impl Runtime {
                 return self.refuse(call, &Error::Fault(reason));
             }
         }
-        let limit = match (session.timeout, entry.tool.timeout()) {
-            (Some(session), Some(own)) => Some(session.min(own)),
-            (session, own) => session.or(own),
-        };
+        let limit = entry.tool.limit(session.timeout);
         let clock = Clock::new(limit, self.clock_around(call).cloned());
         self.emit(call, || EventKind::ToolStart {
             call_id: call.id.clone(),

@@ -120,8 +120,16 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Reply, Error>> + Send;
 }
 
+/// The shorter of two limits, where there are any.
+pub(crate) fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// What a model sees of a tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Definition {
     /// Its name.
     pub name: String,
@@ -130,6 +138,7 @@ pub struct Definition {
     /// A JSON Schema of its arguments.
     pub parameters: Value,
     /// Guidance for the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub guidance: Option<String>,
 }
 
@@ -143,6 +152,11 @@ pub trait AnyTool: Send + Sync {
     fn resources(&self, arguments: &Value) -> Vec<Resource>;
     /// How long a call may take.
     fn timeout(&self) -> Option<Duration>;
+    /// How long a call may take in a session that limits its calls to `session`: the
+    /// shorter of the two, unless the user has set a limit for this very tool.
+    fn limit(&self, session: Option<Duration>) -> Option<Duration> {
+        shorter(session, self.timeout())
+    }
     /// Whether a call does nothing but wait for somebody else: then it needs no task
     /// of its own, which would take longer than the rest.
     fn only_waits(&self) -> bool {
@@ -237,6 +251,10 @@ impl AnyTool for Redefined {
 
     fn timeout(&self) -> Option<Duration> {
         self.tool.timeout()
+    }
+
+    fn limit(&self, session: Option<Duration>) -> Option<Duration> {
+        self.tool.limit(session)
     }
 
     fn only_waits(&self) -> bool {

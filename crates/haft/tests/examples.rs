@@ -88,6 +88,25 @@ fn a_tree_of_backends() {
 fn use_a_plugin() {
     let text = output("use_a_plugin");
     assert!(text.contains("mean: 2.0000"), "{text}");
+    assert!(text.ends_with("added: sys_info\n"), "{text}");
+}
+
+#[test]
+fn custom_executor() {
+    let text = output("custom_executor");
+    assert!(text.starts_with("nice: nice\n"), "{text}");
+    // Five lower than the test itself runs with.
+    let own: i32 = {
+        let ran = Command::new("nice").output().unwrap();
+        String::from_utf8(ran.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    };
+    let lowered = (own + 5).min(19);
+    assert!(text.contains(&format!("\n{lowered}\n")), "{text}");
+    assert!(text.ends_with("left out: bash\n"), "{text}");
 }
 
 #[test]

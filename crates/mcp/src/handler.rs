@@ -16,6 +16,9 @@ use rmcp::{ErrorData, ServerHandler};
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// How much of an unknown method's name is repeated.
+const LONGEST_NAME: usize = 100;
+
 /// Methods that rmcp hands us as unknown when their parameters do not fit.
 const KNOWN: &[&str] = &[
     "initialize",
@@ -144,7 +147,10 @@ impl ServerHandler for Handler {
         } else {
             ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("unknown method: {method}"),
+                format!(
+                    "unknown method: {}",
+                    haft::ops::text::brief(&method, LONGEST_NAME)
+                ),
                 None,
             )
         })

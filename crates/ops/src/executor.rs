@@ -319,6 +319,8 @@ pub enum Refusal {
     Unconfined,
     /// The machine had no room for it just now; it may have later.
     Busy,
+    /// Its file is open for writing.
+    Written,
     /// What rules close to it could not be found, or is too much to be hidden.
     Closed,
     /// The supervisor could not be started, or was killed.

@@ -12,6 +12,7 @@ pub mod brief;
 pub mod decode;
 pub mod diff;
 pub mod duration;
+pub mod front;
 pub mod limit;
 pub mod lines;
 pub mod moment;

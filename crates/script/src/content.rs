@@ -65,7 +65,22 @@ fn block_of(lua: &Lua, block: &Value) -> Result<(Block<'static>, usize), String>
             }
         },
         Value::String(kind) if kind == "image" => {
-            let Value::String(data) = field("data") else {
+            // Also as `source = {data = …, media_type = …}`.
+            let source = match field("source") {
+                Value::Table(source) => Some(source),
+                _ => None,
+            };
+            let find = |names: &[&str]| {
+                let within = |table: &Table, name: &&str| match table.raw_get::<Value>(*name) {
+                    Ok(Value::String(value)) => Some(value),
+                    _ => None,
+                };
+                let tables = std::iter::once(block).chain(&source);
+                let mut found = tables
+                    .flat_map(|table| names.iter().filter_map(move |name| within(table, name)));
+                found.next()
+            };
+            let Some(data) = find(&["data", "Data"]) else {
                 return Err("`data` is missing; it is the image as a string in base64".to_owned());
             };
             let data = text(lua, &Value::String(data))?;
@@ -76,12 +91,8 @@ fn block_of(lua: &Lua, block: &Value) -> Result<(Block<'static>, usize), String>
             {
                 return Err("`data` is not base64".to_owned());
             }
-            let mime_type = ["mimeType", "mime_type", "media_type"]
-                .into_iter()
-                .find_map(|name| match field(name) {
-                    Value::String(value) => Some(value.to_string_lossy()),
-                    _ => None,
-                });
+            let mime_type = find(&["mimeType", "mime_type", "media_type", "MIMEType"])
+                .map(|value| value.to_string_lossy());
             let mime_type = mime_type.ok_or("`mimeType` is missing, for example \"image/png\"")?;
             let bytes = data.len();
             Ok((Block::Image { data, mime_type }, bytes))

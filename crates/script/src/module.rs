@@ -1,6 +1,7 @@
 //! A module: what it has to be, and how it is called.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Table, Value};
@@ -17,6 +18,7 @@ const LONGEST_NAME: usize = 64;
 /// What is said of a tool goes to a model with every request.
 const LONGEST_TEXT: usize = 64 << 10;
 const LARGEST_SCHEMA: usize = 1 << 20;
+const MOST_SECONDS: f64 = 86_400.0;
 
 /// A module that is a tool.
 pub(crate) struct Module {
@@ -140,9 +142,15 @@ impl Module {
                 description,
                 parameters,
                 guidance,
+                timeout: timeout(field("timeout")?)?,
             },
             execute,
         })
+    }
+
+    /// How long it says that a call may take.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.definition.timeout?).ok()
     }
 
     /// Calls the tool. Whatever the module does, there is an outcome, or the process
@@ -211,6 +219,28 @@ fn text(name: &str, value: Value) -> Result<Option<String>, String> {
         other => Err(format!(
             "`{name}` is {}; it has to be a string",
             content::kind(&other)
+        )),
+    }
+}
+
+/// How long a call may take, in seconds; 0 is the usual limit.
+fn timeout(value: Value) -> Result<Option<f64>, String> {
+    let seconds = match value {
+        Value::Nil => return Ok(None),
+        Value::Integer(seconds) => seconds as f64,
+        Value::Number(seconds) => seconds,
+        other => {
+            return Err(format!(
+                "`timeout` is {}; it has to be a number of seconds",
+                content::kind(&other)
+            ));
+        }
+    };
+    match seconds {
+        0.0 => Ok(None),
+        0.0..=MOST_SECONDS => Ok(Some(seconds)),
+        _ => Err(format!(
+            "`timeout` is {seconds}; it has to be a number of seconds, up to a day"
         )),
     }
 }

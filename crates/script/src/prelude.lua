@@ -72,6 +72,32 @@ if rights == "pure" then
   os = clock
   string.dump = nil
 
+  -- What a module of a project may not use says so, and what to use instead.
+  local own = "a module in the user's own tools folder (~/.config/haft/tools) has all of Lua's libraries"
+  local function refuse(name, instead)
+    return function()
+      error(placed(format("%s is not available in a project's module: %s; %s", name, instead, own)), 0)
+    end
+  end
+  local files = "read and write files with haft.call(tool, arguments) and the session's file tools"
+  local commands = "run commands with haft.call(tool, arguments) and the session's command tool"
+  io = {}
+  for name in ("close flush input lines open output read tmpfile type"):gmatch("%S+") do
+    io[name] = refuse("io." .. name, files)
+  end
+  io.write = refuse("io.write", "return the text, or log it with print")
+  io.popen = refuse("io.popen", commands)
+  os.execute = refuse("os.execute", commands)
+  for name in ("remove rename tmpname"):gmatch("%S+") do
+    os[name] = refuse("os." .. name, files)
+  end
+  os.exit = refuse("os.exit", "return a result")
+  os.getenv = refuse("os.getenv", "declare what it needs as a parameter")
+  require = refuse("require", "put the code into this file, which is the whole module")
+  for name in ("dofile loadfile"):gmatch("%S+") do
+    _G[name] = refuse(name, "put the code into this file, which is the whole module")
+  end
+
   -- Text only: bytecode that was made by hand reads and writes any memory.
   function load(chunk, name, mode, ...)
     if mode ~= nil and not find(mode, "t", 1, true) then

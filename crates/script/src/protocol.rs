@@ -108,6 +108,9 @@ pub(crate) struct Definition {
     pub(crate) parameters: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) guidance: Option<String>,
+    /// How long a call may take, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<f64>,
 }
 
 /// What the worker says.

@@ -194,7 +194,8 @@ fn serve(
                 call_id,
                 params,
             } => {
-                let allowed = load.limits.calling();
+                let own = module.as_ref().ok().and_then(Module::time);
+                let allowed = load.limits.calling().max(own.unwrap_or_default());
                 let due = machine.start(allowed);
                 let begun =
                     shared.begin_call(call_id.clone(), due, Meter::late(&load.path, allowed));

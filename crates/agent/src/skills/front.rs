@@ -1,6 +1,7 @@
 //! The front matter of a `SKILL.md`.
 
 use haft::ops::text::decode::{lf, prefix, visible};
+use haft::ops::text::front::quoted;
 use serde::Deserialize;
 
 /// The most bytes of it.
@@ -34,13 +35,17 @@ pub(super) fn read(text: &str, folder: &str) -> Result<Front, String> {
     if front.len() > LARGEST {
         return Err(format!("its front matter has more than {LARGEST} bytes"));
     }
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 1_000 },
-        budget: serde_saphyr::budget! { max_depth: 24, flow_nesting_limit: 24 },
+    let keys = |front: &str| -> Result<Option<Keys>, _> {
+        let options = serde_saphyr::options! {
+            with_snippet: false,
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 1_000 },
+            budget: serde_saphyr::budget! { max_depth: 24, flow_nesting_limit: 24 },
+        };
+        serde_saphyr::from_str_with_options(front, options)
     };
-    let keys: Option<Keys> =
-        serde_saphyr::from_str_with_options(front, options).map_err(|error| {
+    let keys = keys(front)
+        .or_else(|error| keys(&quoted(front)).map_err(|_| error))
+        .map_err(|error| {
             let error = error.to_string();
             let first = error.lines().next().unwrap_or_default();
             format!(
@@ -118,6 +123,8 @@ mod tests {
             (front.name.as_str(), front.description.as_str()),
             ("pdf", "Fill in forms.")
         );
+        let colon = read("---\ndescription: Deploys: to prod\n---\n", "folder").unwrap();
+        assert_eq!(colon.description, "Deploys: to prod");
         let front = read("---\ndescription: x\n---\n", "folder").unwrap();
         assert_eq!(front.name, "folder");
         assert_eq!(split("---\na: 1\n----\nb\n---\nBody").1, "Body");

@@ -6,9 +6,11 @@ use super::sources::{Listed, Origin, Sources};
 use super::value;
 use crate::exit::Failure;
 use crate::external::command::{is_interpreter, name_of};
+use crate::external::limit;
 use haft::Protocol;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A program that brings tools.
 #[derive(Debug, Clone)]
@@ -24,6 +26,10 @@ pub(crate) struct Configured {
     /// Variables that it sees beside the usual ones.
     pub(crate) environment: Environment,
     pub(crate) protocol: Protocol,
+    /// How long a call may take.
+    pub(crate) timeout: Option<Duration>,
+    /// How long it may take to introduce itself.
+    pub(crate) start_timeout: Option<Duration>,
     pub(crate) overrides: bool,
     /// The folder it runs in, where its entry says so.
     pub(crate) dir: Option<PathBuf>,
@@ -95,7 +101,9 @@ impl Configured {
             let Environment { names, values } = plugin.environment.clone();
             let how = (plugin.program.clone(), plugin.arguments.clone());
             let place = (plugin.dir.clone(), plugin.folder.clone(), plugin.whose);
-            (how, place, names, values, plugin.overrides, plugin.protocol)
+            let limits = (plugin.timeout, plugin.start_timeout);
+            let rest = (plugin.overrides, plugin.protocol);
+            (how, place, names, values, limits, rest)
         };
         one(self) == one(other)
     }
@@ -186,6 +194,8 @@ fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
         arguments,
         environment: Environment::default(),
         protocol: Protocol::Auto,
+        timeout: None,
+        start_timeout: None,
         overrides: false,
         dir: None,
         whose: Whose::Typed,
@@ -247,7 +257,16 @@ impl Reader<'_> {
             Value::Object(map) => map,
             _ => return Err(self.wrong("a plugin is a path, or a map with a path")),
         };
-        let known = ["path", "args", "env", "cwd", "protocol", "override"];
+        let known = [
+            "path",
+            "args",
+            "env",
+            "cwd",
+            "protocol",
+            "timeout",
+            "start_timeout",
+            "override",
+        ];
         if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(self.wrong(&format!(
                 "there is no \"{other}\" here; there are: {}",
@@ -273,6 +292,8 @@ impl Reader<'_> {
                 Some("init") => Protocol::Init,
                 Some(_) => return Err(self.wrong("protocol must be auto, describe or init")),
             },
+            timeout: self.limit(map, "timeout")?,
+            start_timeout: self.limit(map, "start_timeout")?,
             overrides: match map.get("override") {
                 None => false,
                 Some(Value::Bool(overrides)) => *overrides,
@@ -289,6 +310,17 @@ impl Reader<'_> {
             written: Value::Null,
             from: self.from.to_string(),
         })
+    }
+
+    fn limit(&self, map: &Map<String, Value>, key: &str) -> Result<Option<Duration>, Failure> {
+        match map.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => limit(value).ok_or_else(|| {
+                self.wrong(&format!(
+                    "{key} must be a number of seconds (0 for the usual limit), up to a day"
+                ))
+            }),
+        }
     }
 
     fn texts(&self, map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Failure> {

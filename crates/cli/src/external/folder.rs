@@ -174,6 +174,33 @@ fn tool_of(path: &Path) -> Option<(String, Kind)> {
     Some((stem.chars().map(plain).take(64).collect(), kind))
 }
 
+/// The names that a Lua module declares as `name = "…"`.
+fn declared_names(source: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut names = Vec::new();
+    let mut before = None;
+    let mut rest = source;
+    while let Some((head, tail)) = rest.split_once("name") {
+        let starts_word = !head.chars().last().or(before).is_some_and(is_word);
+        before = Some('e');
+        rest = tail;
+        let after = tail.trim_start_matches(['\'', '"', ']']).trim_start();
+        let Some(value) = after.strip_prefix('=').map(str::trim_start) else {
+            continue;
+        };
+        let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
+            continue;
+        };
+        let inside = value.get(1..).unwrap_or_default();
+        let name = inside.split(quote).next().unwrap_or_default();
+        let is_name = !name.is_empty() && name.chars().all(|c| is_word(c) || c == '-');
+        if starts_word && is_name && name.len() <= 64 && !names.iter().any(|other| other == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
 /// `deploy.sh.md` or `deploy.md` beside `deploy.sh`.
 fn page_of(path: &Path) -> Option<PathBuf> {
     let mut whole = path.as_os_str().to_owned();
@@ -184,6 +211,20 @@ fn page_of(path: &Path) -> Option<PathBuf> {
 }
 
 impl Found {
+    /// The names under which it may replace another tool: that of its file and, for a Lua
+    /// module, what its text declares. Nothing is run to find them, so that they can be
+    /// shown before the module is trusted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = vec![self.name.clone()];
+        if self.kind == Kind::Lua
+            && let Ok(source) = self.text(&self.path, &|_, _| true)
+        {
+            names.extend(declared_names(&source));
+        }
+        names.dedup();
+        names
+    }
+
     /// What it would run, for who has to say yes.
     pub(crate) fn item(&self) -> Item {
         let files = [Some(self.path.clone()), self.page.clone()];
@@ -248,6 +289,19 @@ impl Found {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// The page beside it for messages, also where there is none yet.
+    fn page_shown(&self) -> String {
+        let page = match &self.page {
+            Some(page) => page.clone(),
+            None => self.path.with_extension("md"),
+        };
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        match self.tier {
+            Tier::Project => format!("tools/{}", visible(&name)),
+            Tier::Person => visible(&page.to_string_lossy()),
+        }
+    }
+
     fn program(
         &self,
         check: Option<Check>,
@@ -266,6 +320,7 @@ impl Found {
                 description: String::new(),
                 parameters: None,
                 guidance: None,
+                timeout: None,
             },
         };
         let takes = match page.parameters {
@@ -287,8 +342,36 @@ impl Found {
             program: self.path.clone(),
             takes,
             environment: super::environment(&Environment::default(), settings),
+            timeout: page.timeout,
+            timeout_set_in: format!("the front matter of {}", self.page_shown()),
             check,
             is_guest: self.tier == Tier::Project,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::declared_names;
+
+    #[test]
+    fn a_declared_name_is_found_however_it_is_written() {
+        for source in [
+            "return { name = \"read\", execute = f }",
+            "return {name='read'}",
+            "local t = {}\nt.name =\n  \"read\"\nreturn t",
+            "return { [\"name\"] = \"read\" }",
+        ] {
+            assert_eq!(declared_names(source), ["read"], "{source}");
+        }
+        for source in [
+            "return { filename = \"read\" }",
+            "local names = \"read\"",
+            "if name == \"read\" then end",
+            "name = read",
+            "name = \"a b\"",
+        ] {
+            assert_eq!(declared_names(source), Vec::<String>::new(), "{source}");
+        }
     }
 }

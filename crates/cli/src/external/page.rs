@@ -1,12 +1,19 @@
 //! The page beside a program: what it does in front, how to use it below.
 
+use haft::ops::text::front::quoted;
 use serde_json::Value;
+use std::time::Duration;
+
+/// A day.
+const MAX_SECONDS: f64 = 86_400.0;
 
 /// What a page says.
 pub(crate) struct Page {
     pub(crate) description: String,
     pub(crate) parameters: Option<Value>,
     pub(crate) guidance: Option<String>,
+    /// How long a call may take.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// Reads a page. Without front matter its first line is the description.
@@ -15,12 +22,14 @@ pub(crate) fn read(text: &str) -> Result<Page, String> {
     let (front, body) = parts(text.trim_start_matches('\u{feff}'))?;
     let front: Value = match front {
         None => Value::Null,
-        Some(front) => serde_saphyr::from_str(front).map_err(|error| {
-            format!(
-                "its front matter is no YAML: {}",
-                first_line(&error.to_string())
-            )
-        })?,
+        Some(front) => serde_saphyr::from_str(front)
+            .or_else(|error| serde_saphyr::from_str(&quoted(front)).map_err(|_| error))
+            .map_err(|error| {
+                format!(
+                    "its front matter is not valid YAML: {}",
+                    first_line(&error.to_string())
+                )
+            })?,
     };
     let body = body.trim();
     let described = front["description"]
@@ -37,11 +46,25 @@ pub(crate) fn read(text: &str) -> Result<Page, String> {
         Value::Object(_) => Some(front["parameters"].clone()),
         _ => return Err("parameters must be a JSON Schema".to_owned()),
     };
+    let timeout = match &front["timeout"] {
+        Value::Null => None,
+        other => limit(other)
+            .ok_or("timeout must be a number of seconds (0 for the usual limit), up to a day")?,
+    };
     Ok(Page {
+        timeout,
         description,
         parameters,
         guidance: (!body.is_empty() && described.is_some()).then(|| body.to_owned()),
     })
+}
+
+/// A time limit in seconds, where 0 is none; nothing if it is not one.
+pub(crate) fn limit(value: &Value) -> Option<Option<Duration>> {
+    let seconds = value
+        .as_f64()
+        .filter(|seconds| (0.0..=MAX_SECONDS).contains(seconds))?;
+    Some(haft::time_limit(seconds))
 }
 
 /// What is between the first line and the next that is `---`, and what is below.
@@ -84,6 +107,18 @@ mod tests {
             ("Deploy", None)
         );
         assert!(read("---\n: : [\n---\n").is_err());
+        let colon =
+            read("---\ndescription: Deploys: to prod\ntimeout: 2.5\n---\nRun it.\n").unwrap();
+        assert_eq!(colon.description, "Deploys: to prod");
+        assert_eq!(colon.timeout, Some(Duration::from_millis(2500)));
+        for odd in ["soon", "-1", "[1]", "86401"] {
+            let page = read(&format!("---\ndescription: x\ntimeout: {odd}\n---\n"));
+            assert!(page.is_err_and(|why| why.contains("timeout")), "{odd}");
+        }
+        assert_eq!(
+            read("---\ntimeout: 0\n---\nRun it.\n").unwrap().timeout,
+            None
+        );
         assert_eq!(read("").unwrap().description, "");
         let bare = read("--- \r\n---\r\nDeploys it.\n").unwrap();
         assert_eq!(bare.description, "Deploys it.");

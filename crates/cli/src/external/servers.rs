@@ -234,7 +234,8 @@ fn remote(
     if let How::Address { identity, .. } = &server.how {
         remote.identity = identity.clone();
     }
-    if let Some(timeout) = server.timeout {
+    let timeout = server.timeout.or(Some(settings.timeout));
+    if let Some(timeout) = timeout.filter(|timeout| !timeout.is_zero()) {
         remote.timeout = timeout;
     }
     remote.only = server.only.clone();

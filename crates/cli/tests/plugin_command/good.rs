@@ -205,3 +205,105 @@ fn children_that_are_left_are_named_and_ended() {
         }
     );
 }
+
+/// A bed with a Go program of the seed documents, where there is a Go.
+fn go(source: &str) -> Option<Bed> {
+    if !std::path::Path::new("/usr/bin/go").exists() {
+        return None;
+    }
+    let bed = Bed::new();
+    bed.file("main.go", source);
+    bed.file("go.mod", "module example\n\ngo 1.21\n");
+    let built = std::process::Command::new("/usr/bin/go")
+        .args(["build", "-o", "plugin", "."])
+        .current_dir(bed.work(""))
+        .env("HOME", bed.home(""))
+        .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go-cache"))
+        .env("GOTOOLCHAIN", "local")
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{built:?}");
+    Some(bed)
+}
+
+#[test]
+fn the_go_plugins_of_the_seeds_are_good_and_told_how_to_read_long_lines() {
+    for (source, protocol) in [
+        (include_str!("../seeds/init_plugin.go"), "init"),
+        (include_str!("../seeds/describe_plugin.go"), "describe"),
+    ] {
+        let Some(bed) = go(source) else {
+            return;
+        };
+        for more in [&[][..], &["--protocol", protocol]] {
+            let ended = bed.haft(&[&["plugin", "test"], more, &["./plugin"]].concat());
+            assert_eq!(ended.code, Some(0), "{}", ended.out);
+            ended.has(&format!("it introduces itself: the protocol {protocol}"));
+            ended.has("⚠ a text of 100 KB: it exited with code 0");
+            ended.has("scanner.Buffer(make([]byte, 0, 64*1024)");
+            assert!(!ended.out.contains("✗"), "{}", ended.out);
+        }
+    }
+}
+
+#[test]
+fn a_pinned_protocol_is_the_only_one_that_is_tried() {
+    let bed = Bed::new();
+    bed.file("tool.py", &python(GOOD));
+    let args = [
+        "--protocol",
+        "init",
+        "--only",
+        "describe",
+        "python3",
+        "tool.py",
+    ];
+    let ended = bed.haft(&[&["plugin", "test"], &args[..]].concat());
+    assert_eq!(ended.code, Some(1), "{}", ended.out);
+    assert!(
+        !ended.out.contains("\"type\":\"describe\""),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn plugins_that_answer_one_question_alone_are_met_as_haft_meets_them() {
+    for (program, protocol) in [
+        // Exits at what it does not know.
+        (
+            python(&GOOD.replace(
+                "if message['type'] == 'describe': say(DEFINITION)",
+                "if message['type'] == 'init': say({'type': 'init', 'tools': [DEFINITION]})\nelif message['type'] == 'describe': sys.exit(3)",
+            )),
+            "init",
+        ),
+        // Compares the whole message.
+        (
+            python(&GOOD.replace(
+                "if message['type'] == 'describe': say(DEFINITION)",
+                "if message == {'type': 'describe'}: say(DEFINITION)",
+            )),
+            "describe",
+        ),
+        // Answers with a list.
+        (
+            python(&GOOD.replace("say(DEFINITION)", "say([DEFINITION])")),
+            "describe",
+        ),
+    ] {
+        let ended = Bed::new().test(&program);
+        assert_eq!(ended.code, Some(0), "{}", ended.out);
+        ended.has(&format!("it introduces itself: the protocol {protocol}"));
+    }
+}
+
+#[test]
+fn no_line_that_failed_says_that_it_is_fine() {
+    // Answers of a wrong shape, which also come where an answer is optional.
+    let program = python(&GOOD.replace("say(shout(message))", "say({'content': 'HELLO'})"));
+    let ended = Bed::new().test(&program);
+    for line in ended.out.lines().filter(|line| !line.starts_with('✓')) {
+        assert!(!line.contains("which is fine"), "{line}");
+    }
+}

@@ -50,8 +50,11 @@ fn haft_starts_whatever_plugins_are_there() {
             "exited at its start (code 7); its last words:\nno licence",
         ),
         ("dies", "exited at its start (signal 11)"),
-        ("garbage", "wrote no message, but a great deal else"),
-        ("silent", "did not say within 10 seconds which tools it has"),
+        (
+            "garbage",
+            "wrote more than 16MB, or 10,000 lines, that are not JSON messages",
+        ),
+        ("silent", "did not answer within 10 seconds of its start"),
         ("toolless", "has no tools"),
         ("wordless", "closed its output"),
         ("plain", "did not start: "),

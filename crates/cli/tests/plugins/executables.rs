@@ -246,7 +246,7 @@ fn what_is_a_tool_and_what_is_not() {
         assert_eq!(described(none), None, "{none}");
     }
     for named in [
-        "broken.md: its front matter is no YAML",
+        "broken.md: its front matter is not valid YAML",
         "wrong.md: parameters must be",
         "open.md: its front matter has no end",
         "the tool bomb is left out",
@@ -405,6 +405,9 @@ fn in_ah_the_end_of_its_time_is_worded_as_for_a_command() {
     );
     own(&bed, "fails", "#!/bin/bash\necho no\nexit 3\n", "Fails.");
     let ah = |tool: &str| bed.call_with(&["--toolset", "ah"], tool, &json!({})).text;
-    assert_eq!(ah("hangs"), "begun\nerror: command timed out after 1s");
+    assert_eq!(
+        ah("hangs"),
+        "begun\n[`tools.timeout` limits every call to 1 second: raise it to allow more]\nerror: command timed out after 1s"
+    );
     assert_eq!(ah("fails"), "no\nexit code: 3");
 }

@@ -316,7 +316,13 @@ serve(tool('one'), lambda m: say({'content': replies[m['params']['how']]}))
     let body = body.replace("PNG", png);
     let bed = Bed::with(&[("p", &body)]);
     let mut session = bed.session(&[]);
-    for how in ["base64", "kind", "empty", "damaged", "cut", "svg"] {
+    let empty = bed.call("one", &json!({ "how": "empty" }));
+    assert!(empty.is_error, "{empty:?}");
+    assert!(
+        empty.text.contains("an image block has no data"),
+        "{empty:?}"
+    );
+    for how in ["base64", "kind", "damaged", "cut", "svg"] {
         let said = session.said("one", &json!({ "how": how }));
         assert!(said.contains("was left out"), "{how}: {said}");
         assert!(!said.contains('\r'), "{how}: {said:?}");

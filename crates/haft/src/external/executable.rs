@@ -3,6 +3,7 @@
 
 use crate::commands;
 use crate::external::plugin::{Check, Programs, Recheck, clean, closed};
+use crate::external::time::TimeLimit;
 use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Done, Exec, Surroundings};
@@ -13,9 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How long a call may take, unless the session says less.
-const TIME: Duration = Duration::from_secs(120);
 
 /// How long it may take to say what it does.
 const HELP: Duration = Duration::from_secs(2);
@@ -34,6 +32,11 @@ pub struct Executable {
     pub takes: Takes,
     /// All of its environment, before the arguments.
     pub environment: Vec<(OsString, OsString)>,
+    /// How long a call may take, within the limit of the session. Without it, that limit
+    /// or 120 seconds.
+    pub timeout: Option<Duration>,
+    /// Where that is set, for messages.
+    pub timeout_set_in: String,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
     /// Whether it is a guest, as what a project brings is: then it has the network
@@ -94,6 +97,14 @@ impl Executable {
             self.definition.description = format!("Command-line tool: {}", self.definition.name);
         }
         self
+    }
+
+    fn time(&self) -> TimeLimit {
+        TimeLimit {
+            by_user: None,
+            own: self.timeout,
+            set_in: self.timeout_set_in.clone(),
+        }
     }
 
     /// Looks at what it is, and says how to do that again.
@@ -187,7 +198,7 @@ impl Executable {
             program: Program::Direct(words),
             dir: cx.scope().work_dir().to_owned(),
             streams: Streams::Merged,
-            limit: Some(cx.time_left(TIME)),
+            limit: Some(cx.time_left(cx.limit().unwrap_or_else(|| self.time().alone()))),
             keep: cx.keep(&cx.program_limit()),
             prompts: Prompts::End,
             input,
@@ -222,7 +233,11 @@ impl AnyTool for Executable {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        Some(TIME + Duration::from_secs(5))
+        Some(self.time().alone())
+    }
+
+    fn limit(&self, session: Option<Duration>) -> Option<Duration> {
+        Some(self.time().within(session))
     }
 
     fn call<'a>(
@@ -232,7 +247,6 @@ impl AnyTool for Executable {
     ) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
             let (request, environment) = self.request(&arguments, cx)?;
-            let limit = request.limit.unwrap_or(TIME);
             let recheck = self.checked()?;
             let done = cx.run_program(self.is_guest, request, environment).await?;
             // What another program said in its place reaches nobody.
@@ -241,12 +255,13 @@ impl AnyTool for Executable {
                     "what it said is withheld, but it has run: {reason}"
                 )));
             }
-            Ok(reply(&done, limit, self.is_guest, cx))
+            Ok(reply(&done, &self.time(), self.is_guest, cx))
         })
     }
 }
 
-fn reply(done: &Done, limit: Duration, is_guest: bool, cx: &Context) -> Reply {
+fn reply(done: &Done, time: &TimeLimit, is_guest: bool, cx: &Context) -> Reply {
+    let limit = cx.limit().unwrap_or_else(|| time.alone());
     let most = cx.program_limit();
     let said = cx.said(&done.finished.output, &most);
     let mut below = commands::notes_within(done, cx, cx.programs_request(is_guest));
@@ -271,6 +286,9 @@ fn reply(done: &Done, limit: Duration, is_guest: bool, cx: &Context) -> Reply {
         (Ended::Itself, Exit::Signal(signal)) => Some(format!("exit code: {}", 128 + signal)),
         (Ended::Itself, Exit::Unknown) => Some("exit code: unknown".to_owned()),
     };
+    if done.finished.ended == Ended::TimedOut {
+        below.push(format!("[{}]", time.remedy(limit)));
+    }
     let is_error = end.is_some();
     below.extend(end);
     let mut text = said.text;

@@ -21,9 +21,9 @@ use super::source::Start;
 use crate::Error;
 use crate::guest::Guest;
 use desk::Over;
-use haft_ops::exec::Surroundings;
+use haft_ops::exec::{Surroundings, environment};
 use haft_ops::executor::Exit;
-use message::Described;
+use message::{Described, Question};
 use process::Process;
 use remember::Remembered;
 use serde_json::Value;
@@ -42,7 +42,9 @@ pub(crate) use tool::tools;
 /// What a plugin writes, as the host understands it: for programs that test plugins.
 pub mod protocol {
     pub use super::lines::{Arrived, Assembler, LONGEST};
-    pub use super::message::{Described, Introduction, Outcome, call_id, introduction, outcome};
+    pub use super::message::{
+        Described, Introduction, Outcome, Question, call_id, image_data, introduction, outcome,
+    };
     pub use super::tool::{accepts, definition};
 }
 
@@ -79,12 +81,20 @@ pub struct Plugin {
     pub shown: Option<String>,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// All of its environment.
-    pub environment: Vec<(OsString, OsString)>,
+    /// All of its environment. Without one it sees the usual variables of the session's
+    /// commands: `PATH HOME USER SHELL LANG LC_* TZ TERM TMPDIR`.
+    pub environment: Option<Vec<(OsString, OsString)>>,
     /// The folder it runs in; the work folder if there is none.
     pub dir: Option<PathBuf>,
     /// Which protocol it speaks.
     pub protocol: Protocol,
+    /// How long a call may take. Without it, what its definition says, the limit of the
+    /// session, or 120 seconds.
+    pub timeout: Option<Duration>,
+    /// How long it may take to introduce itself after each start; 10 seconds without it.
+    pub start_timeout: Option<Duration>,
+    /// Where the two limits are set, for messages.
+    pub limits_set_in: String,
     /// Which of its tools take the place of others with their names.
     pub overrides: Overrides,
     /// A line that it gets before anything else.
@@ -112,8 +122,8 @@ pub struct Plugin {
 pub enum Overrides {
     /// None.
     Nothing,
-    /// The one with this name.
-    Named(String),
+    /// Those with these names.
+    Named(Vec<String>),
     /// Every one.
     Any,
 }
@@ -136,6 +146,8 @@ pub enum Protocol {
     Auto,
     /// It answers `describe`.
     Describe,
+    /// It answers `describe` and speaks the second protocol, as haft's own programs do.
+    Second,
     /// It answers `init`.
     Init,
 }
@@ -150,9 +162,12 @@ impl Plugin {
             program,
             shown: None,
             arguments,
-            environment: Vec::new(),
+            environment: None,
             dir: None,
             protocol: Protocol::Auto,
+            timeout: None,
+            start_timeout: None,
+            limits_set_in: "its `Plugin`".to_owned(),
             overrides: Overrides::Nothing,
             first_line: None,
             log: None,
@@ -184,6 +199,11 @@ impl Programs {
         if is_guest { &self.guests } else { &self.own }
     }
 
+    /// What a program sees of the environment when nothing else is said.
+    fn usual(&self, is_guest: bool) -> Vec<(OsString, OsString)> {
+        environment::for_programs(self.of(is_guest).environment.iter().cloned(), &[])
+    }
+
     /// For those that reach nothing but what they ask for.
     fn alone(&self) -> Self {
         Self {
@@ -208,8 +228,8 @@ pub(crate) struct Host {
 
 struct Slot {
     process: Option<Arc<Process>>,
-    /// What it answers to, once that is known.
-    protocol: Protocol,
+    /// The question that it answers, once that is known.
+    question: Option<Question>,
     is_second: bool,
     crashes: u32,
     crashed: Option<Instant>,
@@ -217,7 +237,6 @@ struct Slot {
 
 impl Host {
     pub(crate) fn new(plugin: Plugin, programs: &Programs) -> Self {
-        let protocol = plugin.protocol;
         let programs = match plugin.guest {
             Some(_) => programs.alone(),
             None => programs.clone(),
@@ -227,7 +246,7 @@ impl Host {
             plugin,
             slot: Mutex::new(Slot {
                 process: None,
-                protocol,
+                question: None,
                 is_second: false,
                 crashes: 0,
                 crashed: None,
@@ -242,6 +261,11 @@ impl Host {
         std::mem::take(&mut *names)
     }
 
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = self.names.lock();
+        names.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn set_names(&self, names: Vec<String>) {
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
@@ -254,8 +278,20 @@ impl Host {
     pub(crate) fn overrides(&self, tool: &str) -> bool {
         match &self.plugin.overrides {
             Overrides::Nothing => false,
-            Overrides::Named(name) => name == tool,
+            Overrides::Named(names) => names.iter().any(|name| name == tool),
             Overrides::Any => true,
+        }
+    }
+
+    /// What makes its tool of this name take the place of another.
+    pub(crate) fn how_to_override(&self, tool: &str) -> String {
+        match &self.plugin.overrides {
+            Overrides::Named(_) => {
+                format!("to replace it, write `name = \"{tool}\"` in the module")
+            }
+            Overrides::Nothing | Overrides::Any => {
+                "`override: true` puts it in its place".to_owned()
+            }
         }
     }
 
@@ -264,16 +300,16 @@ impl Host {
         let mut slot = self.slot.lock().await;
         let remembered = self.plugin.memory.as_ref().and_then(|memory| memory.load());
         if let Some(known) = remembered.and_then(|known| Remembered::read(&known)) {
-            slot.protocol = known.protocol;
+            slot.question = Some(known.question);
             slot.is_second = known.introduction.is_second;
             return Ok(known.introduction.tools);
         }
-        let met = introduce::meet(self, slot.protocol).await?;
-        slot.protocol = met.protocol;
+        let met = introduce::meet(self, slot.question).await?;
+        slot.question = Some(met.question);
         slot.is_second = met.introduction.is_second;
         slot.process = Some(Arc::new(met.process));
         let known = Remembered {
-            protocol: met.protocol,
+            question: met.question,
             introduction: met.introduction,
         };
         if let Some(memory) = &self.plugin.memory {
@@ -293,7 +329,7 @@ impl Host {
         let old = slot.process.take();
         slot.crashes = 0;
         slot.crashed = None;
-        slot.protocol = self.plugin.protocol;
+        slot.question = None;
         drop(slot);
         if let Some(old) = old {
             old.end().await;
@@ -330,14 +366,14 @@ impl Host {
             let wait = BACKOFF * 2_u32.saturating_pow(slot.crashes.saturating_sub(1));
             tokio::time::sleep_until(crashed + wait).await;
         }
-        let met = match introduce::meet(self, slot.protocol).await {
+        let met = match introduce::meet(self, slot.question).await {
             Ok(met) => met,
             Err(error) => {
                 slot.crash();
                 return Err(error);
             }
         };
-        slot.protocol = met.protocol;
+        slot.question = Some(met.question);
         slot.is_second = met.introduction.is_second;
         let process = Arc::new(met.process);
         slot.process = Some(Arc::clone(&process));
@@ -424,7 +460,10 @@ impl Host {
             program: self.plugin.program.clone(),
             shown: self.plugin.shown.clone(),
             arguments: self.plugin.arguments.clone(),
-            environment: self.plugin.environment.clone(),
+            environment: match &self.plugin.environment {
+                Some(environment) => environment.clone(),
+                None => self.programs.usual(self.plugin.is_guest),
+            },
             cache: None,
             dir: self.plugin.dir.clone(),
             log: self.plugin.log.clone(),

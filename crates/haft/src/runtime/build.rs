@@ -456,9 +456,15 @@ impl Builder {
                     && (runs || tool.effect() != Effect::Execute)
                     && (!channels.is_empty() || !tool.sends_messages())
             });
+            let name = tool.definition().name.as_str();
             if is_listed {
                 tools.insert(channels::named(tool, &channels), Ranges::Clamp)?;
-            } else if runs || tool.effect() != Effect::Execute {
+                continue;
+            }
+            if listed.is_some_and(|listed| listed.contains(&name)) && !tool.sends_messages() {
+                tools.leave_out(name);
+            }
+            if runs || tool.effect() != Effect::Execute {
                 reserve.insert(channels::named(tool, &channels), Ranges::Clamp)?;
             }
         }
@@ -593,8 +599,8 @@ impl Builder {
             elder: None,
             origin: Arc::new(origin),
         };
-        Ok(Runtime {
-            session: Arc::new(session),
-        })
+        let session = Arc::new(session);
+        session.tools.belong_to(&session);
+        Ok(Runtime { session })
     }
 }

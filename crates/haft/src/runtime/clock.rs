@@ -47,6 +47,7 @@ impl Clock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How long the call may take.
     pub(crate) fn limit(&self) -> Option<Duration> {
         self.limit
     }

@@ -4,7 +4,7 @@
 use super::{Builder, Runtime, Session};
 use crate::external::plugin::{self, Host};
 use crate::external::source::{Source, Sourced};
-use crate::{AnyTool, Error};
+use crate::{AnyTool, Error, Plugin};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -100,7 +100,9 @@ impl Runtime {
             }
         }
         if stamps.iter().any(Option::is_some) {
-            tokio::spawn(watch(Arc::downgrade(session), stamps));
+            let hosts = session.plugins.iter().map(Arc::downgrade);
+            let watched = hosts.zip(stamps).collect();
+            tokio::spawn(watch(Arc::downgrade(session), watched));
         }
         problems
     }
@@ -110,6 +112,32 @@ impl Runtime {
 type Met = Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), Error>;
 
 impl Session {
+    /// Starts a plugin and takes in its tools, in a session that is under way.
+    pub(crate) async fn add_plugin(self: &Arc<Self>, plugin: Plugin) -> Result<Vec<String>, Error> {
+        let Some(programs) = &self.programs else {
+            return Err(Error::failed(format!(
+                "cannot start plugin {}: the session has no way to run programs; \
+                 `Builder::commands` or `Builder::programs_run` adds one",
+                plugin.label
+            )));
+        };
+        let host = Arc::new(Host::new(plugin, programs));
+        let stamp = host.stamp();
+        let problems = self.take_in(&host, plugin::tools(Arc::clone(&host)).await);
+        let names = host.names();
+        if names.is_empty() {
+            return Err(Error::failed(problems.join("\n")));
+        }
+        for problem in problems {
+            tracing::warn!("{problem}");
+        }
+        if stamp.is_some() {
+            let watched = vec![(Arc::downgrade(&host), stamp)];
+            tokio::spawn(watch(Arc::downgrade(self), watched));
+        }
+        Ok(names)
+    }
+
     /// Puts the tools of a plugin in the place of those it had, and says what is wrong.
     fn take_in(&self, host: &Host, met: Met) -> Vec<String> {
         let (tools, mut problems) = match met {
@@ -123,8 +151,9 @@ impl Session {
             let is_others = self.tools.get(&name).is_some() && !before.contains(&name);
             if is_others && !host.overrides(&name) || names.contains(&name) {
                 problems.push(format!(
-                    "plugin {}: its tool \"{name}\" is left out, because there is one of that name (`override: true` puts it in its place)",
-                    host.label()
+                    "plugin {}: its tool \"{name}\" is left out, because there is one of that name ({})",
+                    host.label(),
+                    host.how_to_override(&name)
                 ));
                 continue;
             }
@@ -158,13 +187,16 @@ async fn follow(
 }
 
 /// Looks after the files of plugins, for as long as the session lives.
-async fn watch(session: Weak<Session>, mut stamps: Vec<Option<u64>>) {
+async fn watch(session: Weak<Session>, mut watched: Vec<(Weak<Host>, Option<u64>)>) {
     loop {
         tokio::time::sleep(LOOK).await;
         let Some(session) = session.upgrade() else {
             return;
         };
-        for (host, known) in session.plugins.iter().zip(&mut stamps) {
+        for (host, known) in &mut watched {
+            let Some(host) = host.upgrade() else {
+                continue;
+            };
             let now = host.stamp();
             if now == *known {
                 continue;
@@ -176,8 +208,8 @@ async fn watch(session: Weak<Session>, mut stamps: Vec<Option<u64>>) {
             }
             *known = now;
             host.renew().await;
-            let met = plugin::tools(Arc::clone(host)).await;
-            for problem in session.take_in(host, met) {
+            let met = plugin::tools(Arc::clone(&host)).await;
+            for problem in session.take_in(&host, met) {
                 tracing::warn!("{problem}");
             }
         }

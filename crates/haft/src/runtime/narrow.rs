@@ -89,9 +89,9 @@ impl Runtime {
             elder: None,
             origin: Arc::clone(&outer.origin),
         };
-        Self {
-            session: Arc::new(session),
-        }
+        let session = Arc::new(session);
+        session.tools.belong_to(&session);
+        Self { session }
     }
 }
 

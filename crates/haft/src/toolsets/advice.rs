@@ -83,6 +83,12 @@ pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (Str
                 "try again in a moment; if it stays so, something else has used up the processes, memory or namespaces of this user".to_owned(),
             );
         }
+        Refusal::Written => {
+            return (
+                format!("{what}: another program has the file open for writing"),
+                "wait until that program has closed it, then try again".to_owned(),
+            );
+        }
         Refusal::NoDirectory => "its folder is gone, or cannot be entered",
         Refusal::NotExecutable | Refusal::NoSupervisor | Refusal::Other => "",
     };

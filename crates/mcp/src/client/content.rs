@@ -28,13 +28,16 @@ pub(super) fn reply(result: &Value) -> Reply {
 /// What is wrong with a structured result, where the server has declared what those look
 /// like. A failure is words, and need not look like anything.
 pub(super) fn misfit(result: &Value, shape: Option<&Shape>) -> Option<String> {
-    let structured = result
-        .get("structuredContent")
-        .filter(|value| !value.is_null())?;
+    let shape = shape?;
     if result["isError"] == true {
         return None;
     }
-    match shape?.check(structured) {
+    let structured = match result.get("structuredContent") {
+        None => return Some("structuredContent is missing".to_owned()),
+        Some(Value::Null) => return Some("structuredContent is null".to_owned()),
+        Some(structured) => structured,
+    };
+    match shape.check(structured) {
         Fit::Good => None,
         Fit::Bad(problems) => Some(problems.join("; ")),
         Fit::Unchecked => Some(
@@ -162,6 +165,49 @@ mod tests {
         assert_eq!(of(10), None);
         let why = of(50_000).unwrap();
         assert!(why.contains("too large to be checked"), "{why}");
+    }
+
+    #[test]
+    fn a_result_without_what_the_output_schema_promises_is_a_violation() {
+        let schema = json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "integer" } } });
+        let shape = Shape::new("add", &schema).unwrap();
+        let text = json!([{ "type": "text", "text": "3" }]);
+        for (result, wanted) in [
+            (
+                json!({ "content": text }),
+                Some("structuredContent is missing"),
+            ),
+            (
+                json!({ "content": text, "structuredContent": null }),
+                Some("structuredContent is null"),
+            ),
+            (json!({ "content": text, "isError": true }), None),
+            (
+                json!({ "content": text, "structuredContent": { "a": 3 } }),
+                None,
+            ),
+        ] {
+            assert_eq!(misfit(&result, Some(&shape)).as_deref(), wanted, "{result}");
+            assert_eq!(misfit(&result, None), None, "{result}");
+        }
+    }
+
+    #[test]
+    fn an_image_without_data_is_an_error() {
+        let result = json!({ "content": [{ "type": "image", "mimeType": "image/png" }] });
+        assert!(reply(&result).is_error());
+        let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+        for block in [
+            json!({ "type": "image", "MIMEType": "image/png", "Data": png }),
+            json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": png } }),
+        ] {
+            let reply = reply(&json!({ "content": [block] }));
+            assert!(!reply.is_error());
+            assert!(
+                matches!(reply.content(), [haft::Content::Image { .. }]),
+                "{reply:?}"
+            );
+        }
     }
 
     #[test]

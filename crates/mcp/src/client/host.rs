@@ -384,7 +384,7 @@ impl RemoteServer {
                 match content::misfit(&result, now.output.as_deref()) {
                     None => Ok(content::reply(&result)),
                     Some(why) => Err(self.failed(format!(
-                        "answered {} with structured content that does not match the output schema it declares: {why}",
+                        "answered {} with a result that does not match the output schema it declares: {why}",
                         listed::shown(&tool.own)
                     ))),
                 }

@@ -11,6 +11,11 @@ const SECRET_WORDS: [&str; 5] = ["AUTH", "BEARER", "COOKIE", "JWT", "PAT"];
 /// Variables that make a program run something else first.
 const HOOKS: [&str; 2] = ["BASH_ENV", "ENV"];
 
+/// Variables that every program sees, beside those that begin with `LC_`.
+const USUAL: [&str; 8] = [
+    "PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "TMPDIR",
+];
+
 /// Nobody sits at the terminal: a pager would wait for a key, git for a password,
 /// and an editor for ever.
 const UNATTENDED: [(&str, &str); 7] = [
@@ -42,6 +47,23 @@ pub fn for_commands(
         set(&mut kept, name, OsStr::new(value));
     }
     kept
+}
+
+/// The variables that programs get which are tools or bring some: the usual ones, and
+/// whatever the person granted by name.
+pub fn for_programs(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+    granted: &[String],
+) -> Vec<(OsString, OsString)> {
+    let is_seen = |name: &str| {
+        USUAL.contains(&name)
+            || name.starts_with("LC_")
+            || granted.iter().any(|granted| granted == name)
+    };
+    let variables = variables.into_iter();
+    variables
+        .filter(|(name, _)| name.to_str().is_some_and(is_seen))
+        .collect()
 }
 
 /// Whether a variable is kept from everybody whom the person has not given it by name: it

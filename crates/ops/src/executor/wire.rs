@@ -64,13 +64,14 @@ pub(super) enum Left {
     Some,
 }
 
-const REFUSALS: [Refusal; 8] = [
+const REFUSALS: [Refusal; 9] = [
     Refusal::Missing,
     Refusal::NotExecutable,
     Refusal::TooLong,
     Refusal::NoDirectory,
     Refusal::Unconfined,
     Refusal::Busy,
+    Refusal::Written,
     Refusal::NoSupervisor,
     Refusal::Other,
 ];

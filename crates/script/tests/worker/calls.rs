@@ -63,13 +63,17 @@ fn each_kind_of_result_has_its_text() {
 fn blocks_are_taken_as_they_are() {
     let blocks = result(
         "return {content = {{type = 'text', text = 'a'}, {type = 'image', data = 'aGk=', mimeType = 'image/png'},
-         {type = 'image', data = 'aGk=', media_type = 'image/gif'}, {type = 'text', text = 7}}}, true",
+         {type = 'image', data = 'aGk=', media_type = 'image/gif'},
+         {type = 'image', Data = 'aGk=', MIMEType = 'image/gif'},
+         {type = 'image', source = {type = 'base64', media_type = 'image/gif', data = 'aGk='}}, {type = 'text', text = 7}}}, true",
     );
     assert_eq!(
         blocks,
         json!({"type": "result", "call_id": "c", "error": true, "content": [
             {"type": "text", "text": "a"},
             {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "image", "data": "aGk=", "mimeType": "image/gif"},
+            {"type": "image", "data": "aGk=", "mimeType": "image/gif"},
             {"type": "image", "data": "aGk=", "mimeType": "image/gif"},
             {"type": "text", "text": "7"},
         ]})

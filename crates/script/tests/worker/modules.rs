@@ -71,6 +71,23 @@ fn empty_tables_of_a_schema_are_what_they_have_to_be() {
 }
 
 #[test]
+fn a_module_may_say_how_long_a_call_takes() {
+    let source = |timeout: &str| {
+        format!(
+            "return {{name = 'a', description = 'A', timeout = {timeout}, \
+             input_schema = {{type = 'object'}}, execute = function() return 'x' end}}"
+        )
+    };
+    let described = |timeout: &str| Worker::pure(&source(timeout)).describe();
+    assert_eq!(described("300")["tools"][0]["timeout"], 300.0);
+    assert_eq!(described("0")["tools"][0].get("timeout"), None);
+    for odd in ["-1", "'soon'", "1e9", "0/0"] {
+        let message = described(odd)["message"].to_string();
+        assert!(message.contains("`timeout` is"), "{odd}: {message}");
+    }
+}
+
+#[test]
 fn a_module_that_is_no_tool_is_explained() {
     let cases = [
         (

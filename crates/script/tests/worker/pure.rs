@@ -6,8 +6,8 @@ use crate::process::{Worker, tool};
 
 #[test]
 fn nothing_of_the_machine_is_there() {
-    let names = "os.execute io.popen io.open os.remove os.exit os.getenv os.rename os.tmpname os.setlocale dofile loadfile \
-                 require package.loadlib package debug debug.sethook io string.dump warn arg";
+    let names = "os.setlocale package.loadlib package debug debug.sethook io.stdin io.stdout io.stderr \
+                 string.dump warn arg";
     let body = format!(
         r#"
         local found = {{}}
@@ -33,10 +33,50 @@ fn what_is_there_is_a_list() {
         return table.concat(names, " ")"#;
     assert_eq!(
         Worker::pure(&tool(body)).success(),
-        "_G _VERSION assert collectgarbage coroutine error getmetatable haft ipairs load math next os os.clock \
-         os.date os.difftime os.time pairs pcall print rawequal rawget rawlen rawset select setmetatable string \
-         table tonumber tostring type utf8 xpcall"
+        "_G _VERSION assert collectgarbage coroutine dofile error getmetatable haft io ipairs load loadfile \
+         math next os os.clock os.date os.difftime os.execute os.exit os.getenv os.remove os.rename os.time \
+         os.tmpname pairs pcall print rawequal rawget rawlen rawset require select setmetatable string table \
+         tonumber tostring type utf8 xpcall"
     );
+}
+
+#[test]
+fn what_is_not_available_says_so_and_what_to_use_instead() {
+    for (attempt, name, instead) in [
+        ("io.open('notes.txt')", "io.open", "haft.call"),
+        ("io.lines('notes.txt')", "io.lines", "haft.call"),
+        ("io.popen('ls')", "io.popen", "run commands with haft.call"),
+        ("io.write('hello')", "io.write", "return the text"),
+        (
+            "os.execute('ls')",
+            "os.execute",
+            "run commands with haft.call",
+        ),
+        ("os.remove('notes.txt')", "os.remove", "haft.call"),
+        ("os.getenv('HOME')", "os.getenv", "parameter"),
+        (
+            "require('helpers')",
+            "require",
+            "put the code into this file",
+        ),
+        (
+            "dofile('helpers.lua')",
+            "dofile",
+            "put the code into this file",
+        ),
+    ] {
+        let mut worker = Worker::pure(&tool(attempt));
+        let message = worker.failure();
+        assert!(
+            message.contains(&format!("{name} is not available in a project's module")),
+            "{message}"
+        );
+        assert!(message.contains(instead), "{message}");
+        assert!(message.contains("~/.config/haft/tools"), "{message}");
+        // At load as well.
+        let message = Worker::pure(&format!("local helpers = {attempt}")).describe();
+        assert!(message["message"].to_string().contains(name), "{message}");
+    }
 }
 
 #[test]
@@ -53,12 +93,19 @@ fn a_canary_stays_away() {
         format!("_G._G.os.execute('{touch}')"),
     ] {
         let mut worker = Worker::pure(&tool(&attempt));
-        assert!(worker.failure().contains("nil value"), "{attempt}");
+        let message = worker.failure();
+        assert!(
+            message.contains("nil value") || message.contains("is not available"),
+            "{attempt}: {message}"
+        );
         worker.close();
         assert_eq!(worker.code(), Some(0));
         // At load as well.
         let message = Worker::pure(&attempt).describe()["message"].to_string();
-        assert!(message.contains("nil value"), "{message}");
+        assert!(
+            message.contains("nil value") || message.contains("is not available"),
+            "{message}"
+        );
     }
     assert!(!canary.exists());
 }

@@ -21,7 +21,9 @@ use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
 use crate::{config, env};
 use calls::Given;
+use haft::Protocol;
 use haft::ops::text::spelling::closest;
+use haft::plugin_protocol::Question;
 use program::Program;
 use report::Report;
 use screen::Screen;
@@ -59,7 +61,13 @@ pub(crate) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
         },
         Ok(program) => {
             family::adopt();
-            let trial = Trial::new(program, Duration::from_secs(args.timeout), screen);
+            let protocol = match args.protocol.as_deref() {
+                Some("describe") => Protocol::Describe,
+                Some("init") => Protocol::Init,
+                _ => Protocol::Auto,
+            };
+            let patience = Duration::from_secs(args.timeout);
+            let trial = Trial::new(program, Question::of(protocol), patience, screen);
             let ended = signals::block_on(async {
                 let mut signals = Signals::listen()?;
                 tokio::select! {
@@ -157,8 +165,16 @@ async fn talk(trial: &mut Trial, part: Part, given: &Given) -> Result<(), Stop> 
         trial.report.given_up = Some("no call was answered".to_owned());
         return Err(Stop);
     };
-    calls::wrong_arguments(trial, given).await?;
-    calls::odd_lines(trial, probe).await?;
+    calls::texts(trial, probe).await?;
+    // What haft never sends: it may stop these, and nothing else.
+    trial.hypothetically(true);
+    let _ = calls::wrong_arguments(trial, given).await;
+    trial.hypothetically(true);
+    let _ = calls::odd_lines(trial, probe).await;
+    trial.hypothetically(false);
+    if trial.report.given_up.is_some() {
+        return Err(Stop);
+    }
     if trial.report.is_second {
         calls::second(trial, probe, slow).await?;
     }

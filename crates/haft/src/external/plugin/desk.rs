@@ -48,6 +48,8 @@ pub(super) struct Desk {
     /// Who waits for the introduction, and gets every message until then.
     pub(super) introduction: Option<mpsc::Sender<Map<String, Value>>>,
     pub(super) over: Option<Over>,
+    /// The beginning of the first line that was not a message.
+    pub(super) noise: Option<String>,
     /// Whether it has answered a call.
     has_answered: bool,
     /// Every answer has to say which call it is for: the second protocol says so, and so
@@ -79,6 +81,7 @@ impl Desk {
             calls: HashMap::new(),
             introduction: Some(introduction),
             over: None,
+            noise: None,
             has_answered: false,
             names_calls: false,
             is_out_of_step: false,
@@ -130,7 +133,7 @@ impl Desk {
         match message.get("type").and_then(Value::as_str) {
             Some("update") => {
                 if let (Some(caller), Some(content)) = (caller, message.remove("content")) {
-                    caller.teller.update(message::blocks(content));
+                    caller.teller.update(message::blocks(content).content);
                 }
                 Then::Nothing
             }

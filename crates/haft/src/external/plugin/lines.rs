@@ -138,7 +138,7 @@ impl Assembler {
 
     /// A line while nothing is begun.
     fn first(&mut self, line: Vec<u8>) -> Option<Arrived> {
-        if !line.starts_with(b"{") {
+        if !line.starts_with(b"{") && !begins_list(&line) {
             return Some(Arrived::Noise(told(&line)));
         }
         self.shape = Shape::of(&line);
@@ -161,8 +161,11 @@ impl Assembler {
         }
         let object = serde_json::from_slice(line).ok();
         let object = object.or_else(|| serde_json::from_str(&mended(line)?).ok())?;
-        let is_listed =
-            || self.shape.is_in_list() && memchr::memmem::find(&self.begun, b"\"tools\"").is_some();
+        let is_listed = || {
+            self.shape.is_in_list()
+                && (begins_list(&self.begun)
+                    || memchr::memmem::find(&self.begun, b"\"tools\"").is_some())
+        };
         (is_ours(&object) || is_definition(&object) && !is_listed()).then_some(object)
     }
 
@@ -175,14 +178,14 @@ impl Assembler {
                 Err(_) => Arrived::Noise(told(&text)),
             };
         }
-        if let Ok(message) = serde_json::from_slice(&text) {
+        if let Some(message) = read(&text) {
             return Arrived::Message(message);
         }
         let told = told(&text);
         let mended = mended(&text);
         // So that it is there twice at most.
         drop(text);
-        match mended.and_then(|text| serde_json::from_str(&text).ok()) {
+        match mended.and_then(|text| read(text.as_bytes())) {
             Some(message) => Arrived::Message(message),
             None => Arrived::Noise(told),
         }
@@ -193,6 +196,26 @@ enum Line {
     Whole,
     TooLong,
     End,
+}
+
+/// Whether a text begins as a list of objects. Many lines of logs begin with a bracket.
+fn begins_list(text: &[u8]) -> bool {
+    let inside = text.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(b"{"))
+}
+
+/// The message that a text is: an object, or a bare list of tools.
+fn read(text: &[u8]) -> Option<Map<String, Value>> {
+    if !begins_list(text) {
+        return serde_json::from_slice(text).ok();
+    }
+    let tools: Vec<Map<String, Value>> = serde_json::from_slice(text).ok()?;
+    let is_named = |tool: &Map<String, Value>| tool.get("name").is_some_and(Value::is_string);
+    if tools.is_empty() || !tools.iter().all(is_named) {
+        return None;
+    }
+    let tools: Vec<Value> = tools.into_iter().map(Value::Object).collect();
+    Some(Map::from_iter([("tools".to_owned(), tools.into())]))
 }
 
 /// Whether an object is a message of a plugin, and no part of one: a schema may have a
@@ -324,6 +347,31 @@ mod tests {
         let properties = json!({ "content": { "type": "string" } });
         let wanted = json!({ "name": "a", "parameters": { "properties": properties } });
         assert_eq!(all(text).await, [message(wanted)]);
+    }
+
+    #[tokio::test]
+    async fn a_bare_list_of_tools_is_a_message_and_other_brackets_are_not() {
+        let tool = |name: &str| json!({ "name": name, "parameters": { "type": "object" } });
+        let wanted = message(json!({ "tools": [tool("a"), tool("b")] }));
+        let line = format!("[{},{}]\n", tool("a"), tool("b"));
+        assert_eq!(all(line.as_bytes()).await, [wanted]);
+        let wanted = message(json!({ "tools": [tool("a"), tool("b")] }));
+        let lines = format!("[\n  {},\n  {}\n]\n", tool("a"), tool("b"));
+        assert_eq!(all(lines.as_bytes()).await, [wanted]);
+        for noise in [
+            "[INFO] started",
+            "[1, 2]",
+            "[]",
+            "[{\"level\":1}]",
+            "[ 10%] Building",
+        ] {
+            let line = format!("{noise}\n");
+            assert_eq!(all(line.as_bytes()).await, [Arrived::Noise(noise.into())]);
+        }
+        // A bracket alone hides no answer.
+        let answer = json!({ "content": [] });
+        let lines = format!("[\n{answer}\n");
+        assert_eq!(all(lines.as_bytes()).await, [message(answer)]);
     }
 
     #[tokio::test]

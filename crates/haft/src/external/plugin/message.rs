@@ -1,7 +1,9 @@
 //! What messages say: definitions in every shape there is, and results.
 
 use crate::Content;
-use serde_json::{Map, Value};
+use crate::external::time;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// The most that is taken of a description and of guidance, in characters.
 const LONG_TEXT: usize = 16_000;
@@ -20,6 +22,56 @@ pub struct Introduction {
     pub is_init: bool,
 }
 
+/// How a plugin is asked to introduce itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// `describe`, with the offer to speak the second protocol.
+    Describe,
+    /// `describe` and nothing else, for plugins that compare the whole line.
+    Plain,
+    /// `init`.
+    Init,
+}
+
+impl Question {
+    /// The message.
+    #[must_use]
+    pub fn message(self) -> Value {
+        match self {
+            Self::Describe => json!({ "type": "describe", "protocol": 2 }),
+            Self::Plain => json!({ "type": "describe" }),
+            Self::Init => json!({ "type": "init", "tools": [] }),
+        }
+    }
+
+    /// Its name in a configuration: the protocol that it is of.
+    #[must_use]
+    pub fn protocol(self) -> &'static str {
+        match self {
+            Self::Describe | Self::Plain => "describe",
+            Self::Init => "init",
+        }
+    }
+}
+
+impl Introduction {
+    /// Which of the questions that were asked this may be the answer to, the most likely
+    /// first.
+    #[must_use]
+    pub fn answers(&self, asked: &[Question]) -> Vec<Question> {
+        use Question::{Describe, Init, Plain};
+        let order: &[Question] = match (self.is_init, self.is_second) {
+            (true, _) => &[Init],
+            (false, true) => &[Describe, Plain, Init],
+            // Who answers `describe` at all answers the plain one.
+            (false, false) if asked.contains(&Plain) => &[Plain, Init],
+            (false, false) => &[Describe, Init],
+        };
+        let asked = order.iter().filter(|question| asked.contains(question));
+        asked.copied().collect()
+    }
+}
+
 /// One tool as it described it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Described {
@@ -31,6 +83,8 @@ pub struct Described {
     pub parameters: Value,
     /// Advice for the prompt.
     pub guidance: Option<String>,
+    /// How long a call of it may take.
+    pub timeout: Option<Duration>,
 }
 
 /// The introduction that a message is, if it is one.
@@ -70,6 +124,10 @@ fn described(object: &Map<String, Value>) -> Described {
         guidance: text("guidance")
             .or_else(|| text("system_prompt"))
             .map(clean),
+        timeout: object
+            .get("timeout")
+            .and_then(Value::as_f64)
+            .and_then(time::seconds),
     }
 }
 
@@ -104,7 +162,7 @@ pub(in crate::external) fn cleaned(schema: &Value) -> Value {
 
 /// No schema: whatever comes is passed on.
 fn anything() -> Value {
-    serde_json::json!({ "type": "object", "properties": {}, "additionalProperties": true })
+    json!({ "type": "object", "properties": {}, "additionalProperties": true })
 }
 
 /// A text of somebody else for a model and a screen: of bounded length, without
@@ -150,9 +208,14 @@ pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
         let text = words.to_owned();
         Some(vec![Content::Text { text }])
     };
+    let mut problem = None;
     // An error may come as words instead of a flag, and a result with nothing in it.
     let content = match (content, message.get("error")) {
-        (Some(content), _) => Some(blocks(content)),
+        (Some(content), _) => {
+            let read = blocks(content);
+            problem = read.problem;
+            Some(read.content)
+        }
         (None, Some(Value::String(words))) => text(words),
         (None, Some(Value::Object(error))) => match error.get("message") {
             Some(Value::String(words)) => text(words),
@@ -166,7 +229,8 @@ pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
         ),
         (None, _) => (kind == Some("result")).then(Vec::new),
     };
-    let is_error = is_failure || flag("error") || flag("is_error") || flag("isError");
+    let is_error =
+        is_failure || problem.is_some() || flag("error") || flag("is_error") || flag("isError");
     Some(Outcome {
         call_id: call_id(&message),
         content: content?,
@@ -196,16 +260,28 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
+/// The content of a message.
+pub(super) struct Blocks {
+    pub(super) content: Vec<Content>,
+    /// What is wrong with it; the content says so as well.
+    problem: Option<&'static str>,
+}
+
 /// Blocks of a reply; texts that follow each other are one.
-pub(super) fn blocks(content: Value) -> Vec<Content> {
+pub(super) fn blocks(content: Value) -> Blocks {
     let items = match content {
         Value::Array(items) => items,
         other => vec![other],
     };
     let mut blocks: Vec<Content> = Vec::new();
     let mut images = 0;
+    let mut problem = None;
     for item in items {
-        let mut block = block(item);
+        let mut block = block(item).unwrap_or_else(|found| {
+            problem = Some(found);
+            let text = found.to_owned();
+            Some(Content::Text { text })
+        });
         if matches!(block, Some(Content::Image { .. })) {
             images += 1;
             if images > MOST_IMAGES {
@@ -227,7 +303,10 @@ pub(super) fn blocks(content: Value) -> Vec<Content> {
         );
         blocks.push(Content::Text { text });
     }
-    blocks
+    Blocks {
+        content: blocks,
+        problem,
+    }
 }
 
 /// A picture, if it can be one. The runtime decodes it before anybody keeps it.
@@ -260,34 +339,76 @@ fn image(data: String, media_type: &str) -> Option<Content> {
     })
 }
 
-fn block(item: Value) -> Option<Content> {
-    let text = |text: String| Some(Content::Text { text });
+/// One block, or what is wrong with it.
+fn block(item: Value) -> Result<Option<Content>, &'static str> {
+    let text = |text: String| Ok(Some(Content::Text { text }));
     let mut object = match item {
         Value::String(words) => return text(words),
-        Value::Null => return None,
+        Value::Null => return Ok(None),
         Value::Object(object) => object,
         other => return text(other.to_string()),
     };
-    if object.get("type").is_some_and(|kind| kind == "image") {
-        let Some(Value::String(data)) = object.remove("data") else {
-            return None;
-        };
-        let media_type = ["mimeType", "mime_type", "media_type"]
-            .iter()
-            .find_map(|name| object.get(*name).and_then(Value::as_str));
-        return image(data, media_type.unwrap_or("image/png"));
+    let kind = field(&object, "type").and_then(|name| object.get(&name)?.as_str());
+    if kind == Some("image") {
+        let (data, media_type) = image_data(object)?;
+        return Ok(image(data, media_type.as_deref().unwrap_or("image/png")));
     }
-    match object.remove("text") {
+    match take(&mut object, "text") {
         Some(Value::String(words)) => text(words),
         Some(other) => text(other.to_string()),
         None => text(Value::Object(object).to_string()),
     }
 }
 
+/// The base64 text and the media type of an image block, in any of its spellings: `data` and
+/// `mimeType`, `Data` and `MIMEType`, or `source` with `data` and `media_type`.
+///
+/// # Errors
+/// Says what is wrong with a block that holds no image.
+pub fn image_data(mut block: Map<String, Value>) -> Result<(String, Option<String>), &'static str> {
+    let mut inner = match take(&mut block, "source") {
+        Some(Value::Object(source)) => source,
+        _ => Map::new(),
+    };
+    let mut find = |name: &str| match take(&mut block, name) {
+        Some(Value::String(text)) => Some(text),
+        _ => match take(&mut inner, name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        },
+    };
+    let data = find("data").filter(|data| !data.trim().is_empty());
+    let media_type = find("mimetype").or_else(|| find("mediatype"));
+    match (data, find("url")) {
+        (Some(data), _) => Ok((data, media_type)),
+        (None, Some(_)) => Err(
+            "an image block names a URL, which is not fetched; it needs the image itself as base64 in `data`",
+        ),
+        (None, None) => Err("an image block has no data; it needs the image as base64 in `data`"),
+    }
+}
+
+/// The key of an object that is a name, however it is spelled: `mimeType`, `MIMEType`,
+/// `mime_type`.
+fn field(object: &Map<String, Value>, name: &str) -> Option<String> {
+    let is_same = |key: &str| {
+        let letters = key.chars().filter(|c| *c != '_');
+        letters.map(|c| c.to_ascii_lowercase()).eq(name.chars())
+    };
+    if object.contains_key(name) {
+        return Some(name.to_owned());
+    }
+    object.keys().find(|key| is_same(key)).cloned()
+}
+
+fn take(object: &mut Map<String, Value>, name: &str) -> Option<Value> {
+    let key = field(object, name)?;
+    object.remove(&key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn map(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap_or_default()
@@ -354,7 +475,52 @@ mod tests {
             data: "QQ==".into(),
             media_type: "image/gif".into(),
         };
-        assert_eq!(blocks(content), [text("ab"), image, text("c")]);
+        assert_eq!(blocks(content).content, [text("ab"), image, text("c")]);
+    }
+
+    #[test]
+    fn an_image_is_taken_in_every_spelling() {
+        let image = Content::Image {
+            data: "QQ==".into(),
+            media_type: "image/gif".into(),
+        };
+        for block in [
+            json!({ "type": "image", "data": "QQ==", "mimeType": "image/gif" }),
+            json!({ "type": "image", "data": "QQ==", "media_type": "image/gif" }),
+            json!({ "type": "image", "MIMEType": "image/gif", "Data": "QQ==" }),
+            json!({ "Type": "image", "MIMEType": "image/gif", "Data": "QQ==" }),
+            json!({ "type": "image", "source": { "type": "base64", "media_type": "image/gif", "data": "QQ==" } }),
+        ] {
+            let message = map(json!({ "content": [block] }));
+            let outcome = outcome(&message).unwrap();
+            assert_eq!(outcome.content, std::slice::from_ref(&image), "{message:?}");
+            assert!(!outcome.is_error, "{message:?}");
+        }
+        let text = outcome(&map(
+            json!({ "content": [{ "Type": "text", "Text": "x" }] }),
+        ))
+        .unwrap();
+        assert_eq!(text.content, [Content::Text { text: "x".into() }]);
+    }
+
+    #[test]
+    fn an_image_without_data_is_an_error() {
+        for block in [
+            json!({ "type": "image", "mimeType": "image/png" }),
+            json!({ "type": "image", "data": "", "mimeType": "image/png" }),
+            json!({ "type": "image", "data": null }),
+            json!({ "type": "image", "source": { "type": "base64" } }),
+        ] {
+            let outcome = outcome(&map(json!({ "content": [block], "error": false }))).unwrap();
+            assert!(outcome.is_error);
+            let [Content::Text { text }] = outcome.content.as_slice() else {
+                panic!("{:?}", outcome.content)
+            };
+            assert!(text.contains("an image block has no data"), "{text}");
+        }
+        let url = json!({ "type": "image", "source": { "type": "url", "url": "https://example.com/a.png" } });
+        let outcome = outcome(&map(json!({ "content": [url] }))).unwrap();
+        assert!(outcome.is_error);
     }
 
     #[test]

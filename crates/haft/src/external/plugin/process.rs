@@ -106,9 +106,14 @@ impl Process {
             || desk.over == Some(Over::Left)
     }
 
-    /// Writes one line.
-    pub(super) async fn say(&self, message: &Value) {
-        self.write(message, |_| ()).await;
+    /// Writes one line, and says where it ends.
+    pub(super) async fn say(&self, message: &Value) -> Option<End> {
+        self.write(message, |_| ()).await
+    }
+
+    /// The beginning of the first line that was not a message.
+    pub(super) fn noise(&self) -> Option<String> {
+        lock(&self.desk).noise.clone()
     }
 
     /// Writes the line of a call, and says where it ends.
@@ -328,6 +333,7 @@ impl Reading {
             Some(Arrived::Noise(line)) => {
                 self.noise += 1;
                 tracing::info!(line, "a plugin wrote what is no message");
+                lock(&self.desk).noise.get_or_insert(line);
                 if self.noise > MOST_NOISE {
                     return Err(Over::Babbling);
                 }

@@ -1,17 +1,17 @@
 //! What a plugin said of itself, in a form that can be kept.
 
-use super::Protocol;
-use super::message::{Described, Introduction};
+use super::message::{Described, Introduction, Question};
+use crate::external::time;
 use serde_json::{Value, json};
 
-/// An introduction, and the protocol it was made in.
+/// An introduction, and the question that it answered.
 pub(super) struct Remembered {
-    pub(super) protocol: Protocol,
+    pub(super) question: Question,
     pub(super) introduction: Introduction,
 }
 
 /// What is kept is made anew when its form changes.
-const FORM: u64 = 1;
+const FORM: u64 = 2;
 
 impl Remembered {
     pub(super) fn written(&self) -> Value {
@@ -19,11 +19,17 @@ impl Remembered {
             json!({
                 "name": tool.name, "description": tool.description,
                 "parameters": tool.parameters, "guidance": tool.guidance,
+                "timeout": tool.timeout.map(|timeout| timeout.as_secs_f64()),
             })
         });
         json!({
             "form": FORM,
-            "init": self.protocol == Protocol::Init,
+            "question": match self.question {
+                Question::Describe => "describe 2",
+                Question::Plain => "describe",
+                Question::Init => "init",
+            },
+            "init": self.introduction.is_init,
             "second": self.introduction.is_second,
             "tools": tools.collect::<Vec<_>>(),
         })
@@ -33,25 +39,26 @@ impl Remembered {
         if kept["form"].as_u64() != Some(FORM) {
             return None;
         }
-        let is_init = kept["init"].as_bool()?;
         let tools = kept["tools"].as_array()?.iter().map(|tool| {
             Some(Described {
                 name: tool["name"].as_str()?.to_owned(),
                 description: tool["description"].as_str()?.to_owned(),
                 parameters: tool["parameters"].clone(),
                 guidance: tool["guidance"].as_str().map(str::to_owned),
+                timeout: tool["timeout"].as_f64().and_then(time::seconds),
             })
         });
         Some(Self {
-            protocol: if is_init {
-                Protocol::Init
-            } else {
-                Protocol::Describe
+            question: match kept["question"].as_str()? {
+                "describe 2" => Question::Describe,
+                "describe" => Question::Plain,
+                "init" => Question::Init,
+                _ => return None,
             },
             introduction: Introduction {
                 tools: tools.collect::<Option<_>>()?,
                 is_second: kept["second"].as_bool()?,
-                is_init,
+                is_init: kept["init"].as_bool()?,
             },
         })
     }
@@ -69,20 +76,21 @@ mod tests {
                 description: "A".into(),
                 parameters: json!({ "type": "object" }),
                 guidance: Some("use it".into()),
+                timeout: Some(std::time::Duration::from_millis(1500)),
             }],
             is_second: true,
             is_init: true,
         };
         let kept = Remembered {
-            protocol: Protocol::Init,
+            question: Question::Plain,
             introduction: introduction.clone(),
         };
         let read = Remembered::read(&kept.written()).unwrap();
         assert_eq!(
-            (read.protocol, read.introduction),
-            (Protocol::Init, introduction)
+            (read.question, read.introduction),
+            (Question::Plain, introduction)
         );
         assert!(Remembered::read(&json!({ "form": 0 })).is_none());
-        assert!(Remembered::read(&json!({ "form": 1, "tools": 7 })).is_none());
+        assert!(Remembered::read(&json!({ "form": FORM, "tools": 7 })).is_none());
     }
 }

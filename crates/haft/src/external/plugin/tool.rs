@@ -5,6 +5,7 @@ use super::desk::{Caller, Over};
 use super::meanwhile::{self, Ask, Meanwhile};
 use super::message::{Described, Outcome};
 use super::process::Process;
+use crate::external::time::TimeLimit;
 use crate::guest;
 use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
@@ -12,9 +13,6 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-
-/// How long a call may take, unless the session says less.
-const TIME: Duration = Duration::from_secs(120);
 
 /// How long a plugin of the second protocol has to answer a cancelled call, before
 /// its process is ended.
@@ -38,9 +36,11 @@ pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec
         problems.push(host.failed(many).to_string());
     }
     for one in described.into_iter().take(MOST_TOOLS) {
+        let time = host.time(one.timeout);
         match definition(one) {
             Ok(definition) => tools.push(Arc::new(PluginTool {
                 definition,
+                time,
                 host: Arc::clone(&host),
             })),
             Err(reason) => problems.push(host.failed(reason).to_string()),
@@ -60,6 +60,7 @@ pub fn definition(described: Described) -> Result<Definition, String> {
         description,
         mut parameters,
         guidance,
+        timeout: _,
     } = described;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
@@ -109,6 +110,7 @@ pub fn accepts(definition: &Definition, arguments: &Value) -> Result<(), String>
 
 struct PluginTool {
     definition: Definition,
+    time: TimeLimit,
     host: Arc<Host>,
 }
 
@@ -126,7 +128,11 @@ impl AnyTool for PluginTool {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        Some(TIME)
+        Some(self.time.alone())
+    }
+
+    fn limit(&self, session: Option<Duration>) -> Option<Duration> {
+        Some(self.time.within(session))
     }
 
     fn only_waits(&self) -> bool {
@@ -142,27 +148,37 @@ impl AnyTool for PluginTool {
         arguments: Value,
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(self.host.call(&self.definition.name, arguments, cx))
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                reply = self.host.converse(&self.definition.name, arguments, cx) => reply,
+                () = cx.cancel().cancelled() => Err(Error::Cancelled),
+                () = cx.time_is_up() => {
+                    let after = cx.limit().unwrap_or_else(|| self.time.alone());
+                    Err(self.time.exceeded(after))
+                }
+            }
+        })
     }
 }
 
 impl Host {
-    /// Calls a tool of the plugin, for as long as somebody waits for it.
-    async fn call(
-        self: &Arc<Self>,
-        name: &str,
-        params: Value,
-        cx: &Context,
-    ) -> Result<Reply, Error> {
-        let limit = cx.time_left(TIME);
-        tokio::select! {
-            biased;
-            reply = self.converse(name, params, cx) => reply,
-            () = cx.cancel().cancelled() => Err(Error::Cancelled),
-            () = tokio::time::sleep(limit) => Err(Error::TimedOut { after: limit }),
+    /// How long a call may take of a tool that asks for a limit of its own.
+    fn time(&self, own: Option<Duration>) -> TimeLimit {
+        let plugin = &self.plugin;
+        // What a project says only shortens.
+        let (by_user, by_project) = match plugin.is_guest {
+            true => (None, plugin.timeout),
+            false => (plugin.timeout, None),
+        };
+        TimeLimit {
+            by_user,
+            own: by_project.or(own),
+            set_in: plugin.limits_set_in.clone(),
         }
     }
 
+    /// Calls a tool of the plugin, for as long as somebody waits for it.
     async fn converse(
         self: &Arc<Self>,
         name: &str,

@@ -94,6 +94,7 @@ fn sort(error: &io::Error) -> Failed {
         Some(Errno::NOENT | Errno::NOTDIR) => Refusal::Missing,
         Some(Errno::ACCESS | Errno::NOEXEC | Errno::PERM | Errno::ISDIR) => Refusal::NotExecutable,
         Some(Errno::TOOBIG) => Refusal::TooLong,
+        Some(Errno::TXTBSY) => Refusal::Written,
         Some(_) if busy::is_passing(error) => Refusal::Busy,
         _ => Refusal::Other,
     };

@@ -99,3 +99,24 @@ End what it starts when it ends itself. haft ends all of it in the end, without 
 pub(super) const LENIENT: &str = "\
 haft checks arguments against the schema and never sends such a call, but other hosts may: \
 answer with \"error\":true and say which argument is wrong and what it should be.";
+
+/// Something that haft never sends.
+pub(super) const NEVER_SENT: &str = "\
+haft never sends this, so the plugin works as it is; another host might. To be safe, catch \
+errors around each line and answer with \"error\":true, or ignore the line, then read the next one.";
+
+/// A long line.
+pub(super) const LONG: &str = "\
+A long argument makes a long line, and this one did not get through: a model that passes a \
+long text will see the call fail. Read lines of any length. In Go, call \
+scanner.Buffer(make([]byte, 0, 64*1024), 16*1024*1024) before the loop, as a Scanner stops at \
+64 KB otherwise.";
+
+/// A text that is easily broken.
+pub(super) const TEXT: &str = "\
+It has to read and write such a text whole, and escape what it repeats. Make JSON with a \
+library, not by putting strings together.";
+
+/// Tools in a bare list.
+pub(super) const LIST: &str = "\
+haft understands a bare list of tools, other hosts may not: answer with {\"tools\":[…]}.";

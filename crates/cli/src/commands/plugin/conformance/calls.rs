@@ -1,4 +1,4 @@
-//! Calls: with right arguments, with wrong ones, and lines that no host would send.
+//! Calls: with right arguments, with difficult texts, and what haft never sends.
 
 use super::advice;
 use super::arguments::{self, Which, valid, with_text, wrong};
@@ -92,7 +92,7 @@ pub(super) async fn wrong_arguments(trial: &mut Trial, given: &Given) -> Result<
             let answer = trial.ask(name, &arguments).await?;
             let check = trial.judge(id, format!("{name}, {how}"), &answer);
             let check = match is_bearable {
-                true if is_success(&answer) => check.detail("answered, which is fine"),
+                true if is_success(&answer) => check.if_passed("answered, which is fine"),
                 true => check,
                 false => lenient(check, &answer),
             };
@@ -118,17 +118,17 @@ pub(super) async fn odd_lines(trial: &mut Trial, probe: &Probe) -> Result<(), St
             b"{\"type\":\"call\",oops\n",
         ),
     ] {
-        let before = trial.strays.len();
+        let before = trial.odd_strays.len();
         let said = trial.maybe(odd).await?;
         let answer = trial.ask(&probe.tool, &probe.arguments).await?;
         let mut check = trial.judge(id, title.to_owned(), &answer);
         if let Answer::Given { .. } = answer {
-            check = check.detail(match said {
+            check = check.if_passed(match said {
                 Some(_) => "answered, and so is the next call",
                 None => "ignored, and the next call is answered",
             });
         }
-        if trial.strays.len() > before {
+        if trial.odd_strays.len() > before {
             check = out_of_step(check);
         }
         trial.found(check);
@@ -146,7 +146,9 @@ pub(super) async fn odd_lines(trial: &mut Trial, probe: &Probe) -> Result<(), St
     );
     let check = match is_success(&answer) {
         // With one tool, there is no need to look at the name.
-        true if trial.tools.len() == 1 => check.detail("answered by its only tool, which is fine"),
+        true if trial.tools.len() == 1 => {
+            check.if_passed("answered by its only tool, which is fine")
+        }
         true => check
             .level(Level::Warned)
             .detail("answered as if there were such a tool")
@@ -154,11 +156,12 @@ pub(super) async fn odd_lines(trial: &mut Trial, probe: &Probe) -> Result<(), St
         false => check,
     };
     trial.found(check);
-    texts(trial, probe).await
+    Ok(())
 }
 
 /// Texts that are easily broken.
-async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
+pub(super) async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
+    trial.screen.section("Texts");
     // To a tool that takes texts, if there is one.
     let definitions = trial.tools.clone();
     let takes_text = |definition: &&haft::Definition| {
@@ -187,13 +190,14 @@ async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
     ] {
         let (arguments, _) = with_text(definition, &right, &text);
         let answer = trial.ask(&definition.name, &arguments).await?;
-        let mut check = trial.judge(id, title.to_owned(), &answer);
-        if matches!(answer, Answer::Silence) {
-            check = check.fix(
-                "It has to read and write such a line whole, and escape what it repeats. Read \
-                 lines of any length, and make JSON with a library, not by putting strings together.",
-            );
-        }
+        let check = trial.judge(id, title.to_owned(), &answer);
+        let check = match (&answer, id) {
+            (Answer::Silence | Answer::Gone(_), "long") => {
+                check.level(Level::Warned).fix(advice::LONG)
+            }
+            (Answer::Silence, _) => check.fix(advice::TEXT),
+            _ => check,
+        };
         trial.found(check);
     }
     Ok(())

@@ -109,7 +109,11 @@ fn stdout(trial: &Trial) -> Option<Check> {
 fn lines(trial: &Trial) -> Check {
     let tally = trial.tallies.lock();
     let title = "one line of JSON for each message";
-    if tally.pretty > 0 {
+    if tally.lists > 0 {
+        Check::warned("lines", title)
+            .detail("its tools came as a bare list")
+            .fix(advice::LIST)
+    } else if tally.pretty > 0 {
         Check::warned("lines", title)
             .detail(format!(
                 "{} on several lines",

@@ -5,10 +5,10 @@ use super::advice;
 use super::report::{Check, Level, counted, duration};
 use super::screen::shortened;
 use super::shape::kind;
-use super::talk::Next;
+use super::talk::{Next, Talk};
 use super::trial::{Stop, Trial, ended, line};
-use haft::plugin_protocol::{self as protocol, Introduction};
-use serde_json::{Map, Value, json};
+use haft::plugin_protocol::{self as protocol, Introduction, Question};
+use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long the first question stands alone, as with the host.
 const FIRST: Duration = Duration::from_secs(1);
+
+/// How much longer than the first time it may take to introduce itself again.
+const SLACK: Duration = Duration::from_secs(2);
 
 /// How long it is watched whether it stays.
 const WATCHED: Duration = Duration::from_millis(100);
@@ -31,8 +34,7 @@ const MOST_TOOLS: usize = 256;
 pub(super) async fn meet(trial: &mut Trial) -> Result<(), Stop> {
     trial.screen.section("Introduction");
     let (message, introduction) = introduced(trial).await?;
-    let is_init = introduction.is_init;
-    trial.report.protocol = Some(if is_init { "init" } else { "describe" });
+    trial.report.protocol = Some(trial.question.protocol());
     trial.report.is_second = introduction.is_second;
     tools(trial, &message, introduction);
     if trial.tools.is_empty() {
@@ -42,27 +44,13 @@ pub(super) async fn meet(trial: &mut Trial) -> Result<(), Stop> {
     Ok(())
 }
 
-fn question(is_init: bool) -> Value {
-    if is_init {
-        json!({ "type": "init", "tools": [] })
-    } else {
-        json!({ "type": "describe", "protocol": 2 })
-    }
-}
-
 /// Its definition, from a program that was asked for it in one way only.
 async fn introduced(trial: &mut Trial) -> Result<(Map<String, Value>, Introduction), Stop> {
-    trial.introduction = question(false);
-    let first = first(trial, true).await?;
-    let (mut message, mut introduction, mut took, asked_twice) = first;
-    if asked_twice {
-        // As the host does: no stray answer is left then.
-        trial.introduction = question(introduction.is_init);
-        trial
-            .screen
-            .remark("it was asked in two ways: once more, in the one it answers");
-        (message, introduction, took, _) = self::first(trial, false).await?;
-    }
+    let Introduced {
+        message,
+        introduction,
+        took,
+    } = asked(trial).await?;
     let is_slow = took > FIRST;
     let status = match &mut trial.talk {
         Some(talk) => talk.ended(WATCHED).await,
@@ -77,19 +65,19 @@ async fn introduced(trial: &mut Trial) -> Result<(Map<String, Value>, Introducti
         return Err(Stop);
     }
     trial.found(Check::passed("start", "it starts and stays"));
-    let spoken = match (introduction.is_init, introduction.is_second) {
-        (true, false) => "the protocol init",
-        (true, true) => "the protocol init, version 2",
-        (false, false) => "the protocol describe",
-        (false, true) => "the protocol describe, version 2",
+    let version = match introduction.is_second {
+        true => ", version 2",
+        false => "",
     };
+    let spoken = format!("the protocol {}{version}", trial.question.protocol());
     let check = Check::passed("describe", "it introduces itself")
         .detail(spoken)
         .took(took);
     trial.found(if is_slow {
         check.level(Level::Warned).fix(
             "After one second haft asks in the other protocol too, and has to start it twice. \
-             Answer first, and load what is slow at the first call.",
+             Answer first, and load what is slow at the first call; or set `protocol` in its \
+             entry in haft.yaml, and `start_timeout` if it needs more than 10 seconds.",
         )
     } else {
         check
@@ -97,58 +85,144 @@ async fn introduced(trial: &mut Trial) -> Result<(Map<String, Value>, Introducti
     Ok((message, introduction))
 }
 
-/// Starts it, asks, and hears its definition; and whether both questions were asked.
-async fn first(
+/// Its definition.
+struct Introduced {
+    message: Map<String, Value>,
+    introduction: Introduction,
+    took: Duration,
+}
+
+/// What came of asking a program that was just started.
+enum Asked {
+    Introduced(Introduced, Vec<Question>),
+    /// It exited after it had read what it was asked, or is to be asked in another way.
+    Gone(Check),
+    /// It gave no definition, and there is a check that says so.
+    Stopped,
+}
+
+/// Asks as the host does: one question after the other, then the one that was answered
+/// alone, so that no stray answer is left.
+async fn asked(trial: &mut Trial) -> Result<Introduced, Stop> {
+    let questions = trial.questions.clone();
+    let mut again = PATIENCE;
+    let (alone, failure) = match ask(trial, &questions, None).await? {
+        Asked::Stopped => return Err(Stop),
+        Asked::Introduced(introduced, asked) => {
+            if let [only] = asked.as_slice() {
+                trial.question = *only;
+                return Ok(introduced);
+            }
+            trial
+                .screen
+                .remark("it was asked in several ways: once more, in the one it answers");
+            again = PATIENCE.min(introduced.took * 2 + SLACK);
+            (introduced.introduction.answers(&asked), None)
+        }
+        Asked::Gone(check) => {
+            let others = questions.get(1..).unwrap_or_default().to_vec();
+            if !others.is_empty() {
+                trial
+                    .screen
+                    .remark("it exited: it is started again and asked in another way");
+            }
+            (others, Some(check))
+        }
+    };
+    let mut last = failure;
+    for (at, question) in alone.iter().copied().enumerate() {
+        let is_last = at + 1 == alone.len();
+        match ask(trial, &[question], Some(again).filter(|_| !is_last)).await? {
+            Asked::Introduced(introduced, _) => {
+                trial.question = question;
+                return Ok(introduced);
+            }
+            Asked::Stopped => return Err(Stop),
+            Asked::Gone(check) => last = last.or(Some(check)),
+        }
+    }
+    trial.found(last.unwrap_or_else(|| {
+        Check::failed("describe", "it introduces itself")
+            .detail("it was asked nothing")
+            .fix(advice::DEFINITION)
+    }));
+    Err(Stop)
+}
+
+/// Starts it, asks, and hears its definition. If it may be asked in another way later, it
+/// has less time.
+async fn ask(
     trial: &mut Trial,
-    may_ask_twice: bool,
-) -> Result<(Map<String, Value>, Introduction, Duration, bool), Stop> {
+    questions: &[Question],
+    less: Option<Duration>,
+) -> Result<Asked, Stop> {
     trial.start()?;
     let begun = trial
         .talk
         .as_ref()
         .map_or_else(Instant::now, |talk| talk.begun);
-    let asked = line(&trial.introduction.clone());
-    trial.say(&asked).await;
-    let mut asked_twice = false;
     let mut others = Vec::new();
-    loop {
-        let stands_alone = may_ask_twice && !asked_twice;
-        let until = begun + if stands_alone { FIRST } else { PATIENCE };
-        match trial.next(until).await {
-            Next::Message(message) => {
-                if let Some(introduction) = protocol::introduction(&message) {
-                    return Ok((message, introduction, begun.elapsed(), asked_twice));
+    for (at, question) in questions.iter().enumerate() {
+        trial.say(&line(&question.message())).await;
+        let asked = questions.get(..=at).unwrap_or_default();
+        let is_last = asked.len() == questions.len();
+        let until = match is_last {
+            true => begun + less.unwrap_or(PATIENCE),
+            false => Instant::now() + FIRST,
+        };
+        loop {
+            let message = match trial.next(until).await {
+                Next::Message(message) => message,
+                Next::Silence if is_last && less.is_some() => {
+                    let check = Check::failed("describe", "it introduces itself");
+                    return Ok(Asked::Gone(
+                        check.detail("no definition").fix(advice::SILENT),
+                    ));
                 }
-                if message.get("type").is_some_and(|kind| kind == "invalid") {
-                    return Err(refused(trial, &message));
+                Next::Silence if is_last => {
+                    silent(trial, &others).await;
+                    return Ok(Asked::Stopped);
                 }
-                // A banner is none either, but no answer.
-                let is_answer = protocol::outcome(&message).is_some();
-                if others.len() < OTHERS {
-                    others.push(message);
+                Next::Silence => break,
+                Next::Gone => {
+                    let has_read = trial.talk.as_ref().is_some_and(Talk::has_read_all);
+                    let how = trial.end().await;
+                    let check = Check::failed("start", "it starts and stays").detail(how);
+                    let check = check.fix(advice::ENDED);
+                    if has_read {
+                        return Ok(Asked::Gone(check));
+                    }
+                    trial.found(check);
+                    return Ok(Asked::Stopped);
                 }
-                if !is_answer {
-                    continue;
-                }
+            };
+            if let Some(introduction) = protocol::introduction(&message) {
+                let introduced = Introduced {
+                    message,
+                    introduction,
+                    took: begun.elapsed(),
+                };
+                return Ok(Asked::Introduced(introduced, asked.to_vec()));
             }
-            Next::Silence if stands_alone => {}
-            Next::Silence => return Err(silent(trial, &others).await),
-            Next::Gone => {
-                let how = trial.end().await;
-                let check = Check::failed("start", "it starts and stays").detail(how);
-                trial.found(check.fix(advice::ENDED));
-                return Err(Stop);
+            if message.get("type").is_some_and(|kind| kind == "invalid") {
+                refused(trial, &message);
+                return Ok(Asked::Stopped);
             }
-        }
-        if stands_alone {
-            asked_twice = true;
-            trial.say(&line(&question(true))).await;
+            // A banner is not a definition either, but not an answer.
+            let is_answer = protocol::outcome(&message).is_some();
+            if others.len() < OTHERS {
+                others.push(message);
+            }
+            if is_answer && !is_last {
+                break;
+            }
         }
     }
+    Ok(Asked::Stopped)
 }
 
 /// It says itself that it cannot be used.
-fn refused(trial: &mut Trial, message: &Map<String, Value>) -> Stop {
+fn refused(trial: &mut Trial, message: &Map<String, Value>) {
     let words = message
         .get("message")
         .and_then(Value::as_str)
@@ -157,11 +231,10 @@ fn refused(trial: &mut Trial, message: &Map<String, Value>) -> Stop {
         .detail(format!("it says that it cannot be used: {words}"))
         .fix("It is the plugin itself that says so, by {\"type\":\"invalid\"}.");
     trial.found(check);
-    Stop
 }
 
 /// There is no definition. Why not shows when stdin ends.
-async fn silent(trial: &mut Trial, others: &[Map<String, Value>]) -> Stop {
+async fn silent(trial: &mut Trial, others: &[Map<String, Value>]) {
     let title = "it introduces itself";
     if let Some(other) = others.first() {
         let text = Value::Object(other.clone()).to_string();
@@ -172,7 +245,7 @@ async fn silent(trial: &mut Trial, others: &[Map<String, Value>]) -> Stop {
             ))
             .fix(advice::DEFINITION);
         trial.found(check);
-        return Stop;
+        return;
     }
     let mut fix = advice::SILENT;
     let (unended, noise) = {
@@ -202,7 +275,6 @@ async fn silent(trial: &mut Trial, others: &[Map<String, Value>]) -> Stop {
         .fix(fix);
     trial.found(check);
     trial.talk = None;
-    Stop
 }
 
 /// Looks at every tool that it describes, and keeps those that can be called.

@@ -59,6 +59,26 @@ impl Check {
         self
     }
 
+    pub(super) fn has_passed(&self) -> bool {
+        self.level == Level::Passed
+    }
+
+    /// Details of a check that passed.
+    pub(super) fn if_passed(self, detail: &str) -> Self {
+        match self.level {
+            Level::Passed => self.detail(detail),
+            Level::Warned | Level::Failed => self,
+        }
+    }
+
+    /// The same as a warning, if it failed.
+    pub(super) fn only_warned(mut self) -> Self {
+        if self.level == Level::Failed {
+            self.level = Level::Warned;
+        }
+        self
+    }
+
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self

@@ -1,6 +1,7 @@
 //! Whether messages look as they should. The host takes more than this; but what it
 //! has to guess, another host may guess otherwise.
 
+use haft::plugin_protocol::image_data;
 use serde_json::{Map, Value};
 
 /// What is wrong with the content of a message.
@@ -41,19 +42,14 @@ fn block(block: &Value) -> Option<String> {
     match fields.get("type").and_then(Value::as_str) {
         Some("text") if is_text("text") => None,
         Some("text") => Some("a text block has no text that is a string".to_owned()),
-        Some("image") if !is_text("data") => Some("an image block has no data".to_owned()),
-        Some("image")
-            if !["mimeType", "mime_type", "media_type"]
-                .into_iter()
-                .any(is_text) =>
-        {
-            Some("an image block has no mimeType".to_owned())
-        }
         Some("image") => {
-            let data = fields
-                .get("data")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let (data, media_type) = match image_data(fields.clone()) {
+                Ok(image) => image,
+                Err(problem) => return Some(problem.to_owned()),
+            };
+            if media_type.is_none() {
+                return Some("an image block has no mimeType".to_owned());
+            }
             let is_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
             (!data.chars().all(is_code)).then(|| "the data of an image is not base64".to_owned())
         }

@@ -37,6 +37,8 @@ pub(super) struct Tally {
     pub(super) pretty: usize,
     /// Messages that had to be repaired.
     pub(super) mended: usize,
+    /// Lists of tools without an object around them.
+    pub(super) lists: usize,
     /// Bytes of a line whose end has not come.
     pub(super) unended: usize,
     /// Whether it wrote more than can be borne.
@@ -150,6 +152,12 @@ impl Talk {
         self.messages.try_recv().ok()
     }
 
+    /// Whether it has read everything that was written to it.
+    pub(super) fn has_read_all(&self) -> bool {
+        let input = self.input.as_ref();
+        input.is_some_and(|input| haft::ops::executor::unread(input).is_ok_and(|left| left == 0))
+    }
+
     /// Closes its stdin.
     pub(super) fn close(&mut self) {
         self.input = None;
@@ -243,7 +251,9 @@ impl Hearing {
             }
             Some(Arrived::Message(message)) => {
                 if tally.held.is_empty() {
-                    tally.mended += usize::from(alone.is_none());
+                    let is_list = line.trim_ascii_start().starts_with(b"[");
+                    tally.lists += usize::from(is_list);
+                    tally.mended += usize::from(alone.is_none() && !is_list);
                 } else if alone.as_ref() == Some(&message) {
                     // What seemed to be its beginning was something else.
                     tally.settle();

@@ -8,7 +8,7 @@ use super::screen::{Screen, shortened};
 use super::shape;
 use super::talk::{Next, Talk, Tallies};
 use haft::Definition;
-use haft::plugin_protocol::{self as protocol, Outcome};
+use haft::plugin_protocol::{self as protocol, Outcome, Question};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,11 +33,17 @@ pub(super) struct Trial {
     pub(super) tallies: Tallies,
     pub(super) report: Report,
     pub(super) talk: Option<Talk>,
+    /// What it may be asked to introduce itself.
+    pub(super) questions: Vec<Question>,
     /// What it answers with its definition.
-    pub(super) introduction: Value,
+    pub(super) question: Question,
+    /// Whether what comes next is something that haft never sends.
+    is_hypothetical: bool,
     pub(super) tools: Vec<Definition>,
     /// Answers that nobody asked for.
     pub(super) strays: Vec<String>,
+    /// The same, after something that haft never sends.
+    pub(super) odd_strays: Vec<String>,
     /// Answers with the id of their call, and without any.
     pub(super) marked: usize,
     pub(super) unmarked: usize,
@@ -64,7 +70,12 @@ pub(super) enum Answer {
 }
 
 impl Trial {
-    pub(super) fn new(program: Program, patience: Duration, screen: Screen) -> Self {
+    pub(super) fn new(
+        program: Program,
+        questions: Vec<Question>,
+        patience: Duration,
+        screen: Screen,
+    ) -> Self {
         Self {
             program,
             patience,
@@ -72,9 +83,12 @@ impl Trial {
             tallies: Tallies::default(),
             report: Report::default(),
             talk: None,
-            introduction: Value::Null,
+            question: questions.first().copied().unwrap_or(Question::Describe),
+            questions,
+            is_hypothetical: false,
             tools: Vec::new(),
             strays: Vec::new(),
+            odd_strays: Vec::new(),
             marked: 0,
             unmarked: 0,
             updates: 0,
@@ -85,8 +99,19 @@ impl Trial {
         }
     }
 
+    /// What comes next is something that haft never sends, or no longer.
+    pub(super) fn hypothetically(&mut self, is_so: bool) {
+        self.sweep();
+        self.is_hypothetical = is_so;
+        self.silences = 0;
+    }
+
     /// Shows and keeps what was found.
     pub(super) fn found(&mut self, check: Check) {
+        let check = match self.is_hypothetical {
+            true => check.only_warned(),
+            false => check,
+        };
         self.screen.check(&check);
         self.report.checks.push(check);
     }
@@ -113,11 +138,17 @@ impl Trial {
         }
         if self.silences >= MOST_SILENCES {
             let calls = self.silences;
-            return self.give_up(format!("{calls} messages were not answered"));
+            let why = format!("{calls} messages were not answered");
+            if self.is_hypothetical {
+                self.screen
+                    .remark(&format!("{why}: the rest of this part is left out"));
+                return Err(Stop);
+            }
+            return self.give_up(why);
         }
         self.screen.remark("it is started again");
         self.start()?;
-        let question = line(&self.introduction);
+        let question = line(&self.question.message());
         self.say(&question).await;
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -268,7 +299,11 @@ impl Trial {
 
     fn stray(&mut self, message: &Map<String, Value>) {
         let text = Value::Object(message.clone()).to_string();
-        self.strays.push(shortened(text.as_bytes(), 100));
+        let text = shortened(text.as_bytes(), 100);
+        match self.is_hypothetical {
+            true => self.odd_strays.push(text),
+            false => self.strays.push(text),
+        }
     }
 
     /// Waits for the answer to something that need not have one.
@@ -346,15 +381,20 @@ impl Trial {
                             "second"
                         )
                     ))
-                    .fix(if unended {
-                        advice::NEWLINE
-                    } else {
-                        advice::UNANSWERED
+                    .fix(match unended {
+                        true => advice::NEWLINE,
+                        false if self.is_hypothetical => advice::NEVER_SENT,
+                        false => advice::UNANSWERED,
                     })
             }
-            Answer::Gone(how) => Check::failed(id, title)
-                .detail(how.clone())
-                .fix(advice::CRASHED),
+            Answer::Gone(how) => {
+                Check::failed(id, title)
+                    .detail(how.clone())
+                    .fix(match self.is_hypothetical {
+                        true => advice::NEVER_SENT,
+                        false => advice::CRASHED,
+                    })
+            }
         }
     }
 }
@@ -392,7 +432,7 @@ pub(super) fn is_success(answer: &Answer) -> bool {
 
 /// A check that passed so far becomes a warning.
 pub(super) fn lenient(check: Check, answer: &Answer) -> Check {
-    if is_success(answer) {
+    if is_success(answer) && check.has_passed() {
         check
             .level(Level::Warned)
             .detail("answered as if nothing were wrong")
