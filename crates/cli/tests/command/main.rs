@@ -14,6 +14,7 @@ mod closed;
 mod config;
 mod doctor;
 mod help;
+mod init;
 mod modes;
 mod policy;
 mod scratch;
