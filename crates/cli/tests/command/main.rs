@@ -17,6 +17,7 @@ mod help;
 mod init;
 mod modes;
 mod policy;
+mod printed;
 mod scratch;
 mod signals;
 mod stderr;
