@@ -78,7 +78,12 @@ fn convert(
         );
     }
     let text = draft.text(&shown);
-    config::check(&text, path)?;
+    config::check(&text, path).map_err(|failure| {
+        Failure::failed(format!(
+            "cannot make a valid haft.yaml from {shown}: {}",
+            failure.message
+        ))
+    })?;
     write(path, &text, init.force)?;
     output::text(&format!("{report}wrote {}", path.display()))?;
     if !shared.quiet {
@@ -113,7 +118,7 @@ fn carry(draft: &mut Draft, source: &Source, folder: &Path) {
     }
 }
 
-/// What a person has to do next.
+/// Prints the next steps.
 fn advise(draft: &Draft, shown: &str) {
     let variables: Vec<&str> = draft.variables().iter().map(String::as_str).collect();
     if !variables.is_empty() {

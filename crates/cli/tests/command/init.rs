@@ -25,6 +25,7 @@ const SERVERS: &str = r#"{"mcpServers": {
     "headers": {"Authorization": "Bearer plainpw5", "X-Team": "plainpw6", "Accept": "text/plain"}},
   "user": {"url": "https://me:plainpw7@example.com/mcp"},
   "long": {"command": "srv", "args": ["a8f3k2l9q0w1e2r3t4", "--key=plainpw8"]},
+  "bad": {"url": "not an address"},
   "kept": {"command": "${TOOLS:-/opt}/srv", "env": {"API_KEY": "${MY_KEY}"}}
 }}"#;
 
@@ -111,7 +112,7 @@ fn written(scratch: &Scratch) -> String {
     std::fs::read_to_string(scratch.work("haft.yaml")).unwrap()
 }
 
-/// What is decided about a command.
+/// The policy decision about a command.
 fn decided(scratch: &Scratch, command: &str) -> String {
     let command = format!("command={command}");
     let ended = scratch.haft(&["why", "bash", &command, "--json"]);
@@ -156,7 +157,7 @@ fn a_file_that_is_there_stays_unless_forced() {
     let ended = scratch.haft(&["init", "--from", ".mcp.json", "--force"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(written(&scratch).contains("mcp:"), "{ended:?}");
-    // A link is replaced; what it leads to is somebody else's file.
+    // A link is replaced, and its target left alone.
     scratch.file("elsewhere", "kept\n");
     std::fs::remove_file(scratch.work("haft.yaml")).unwrap();
     std::os::unix::fs::symlink(scratch.work("elsewhere"), scratch.work("haft.yaml")).unwrap();
@@ -339,6 +340,10 @@ fn variables_stand_for_secrets() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    assert!(
+        ended.out.contains("mcpServers.bad.url: not an address"),
+        "{ended:?}"
+    );
     assert!(
         ended
             .err

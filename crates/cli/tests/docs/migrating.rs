@@ -273,7 +273,7 @@ fn command(bed: &Bed, span: &str) -> Result<(), String> {
     for flag in flags {
         let flag = flag.split('=').next().unwrap_or_default();
         if !known(flag) {
-            return Err(format!("`{span}`: there is no flag {flag}"));
+            return Err(format!("`{span}`: unknown flag {flag}"));
         }
     }
     Ok(())
@@ -424,7 +424,7 @@ fn tables_name_only_what_exists() {
     assert!(checked > 150, "{checked} names were found in the tables");
 }
 
-/// What is named outside of the tables exists too.
+/// The same for commands and settings outside of the tables.
 #[test]
 fn commands_and_settings_in_the_text_exist() {
     let mut bed = Bed::new();

@@ -121,7 +121,7 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) {
                 }
             }
             ("work_dir", Value::String(folder))
-                if draft.is_own || !folder.starts_with(['/', '~']) =>
+                if draft.is_own || !(folder.starts_with(['/', '~']) || folder.contains("..")) =>
             {
                 draft.set(&what, &what, folder.as_str());
             }

@@ -32,7 +32,7 @@ struct Note {
     fate: Fate,
 }
 
-/// What became of a setting.
+/// Outcome of one setting.
 #[derive(Debug)]
 enum Fate {
     /// Written with the same meaning.
@@ -243,7 +243,7 @@ impl Draft {
         text
     }
 
-    /// What became of each setting, a line each.
+    /// The report: one line per setting, grouped by outcome.
     pub(super) fn report(&self) -> String {
         let mut text = String::new();
         let mut group = |title: &str, lines: Vec<String>| {
@@ -277,7 +277,7 @@ impl Draft {
     }
 }
 
-/// The variable that holds the key of a provider, if nothing else is said.
+/// The variable that haft reads a provider's key from by default.
 pub(super) fn usual_key(provider: &str) -> Option<&'static str> {
     let provider: Provider = provider.parse().ok()?;
     provider.key_variable()

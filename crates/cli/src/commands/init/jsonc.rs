@@ -4,7 +4,7 @@
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
-    // Where a comma stands that only blanks follow so far.
+    // Position of a comma with only white space after it so far.
     let mut comma = None;
     while let Some(c) = chars.next() {
         match (c, chars.peek()) {

@@ -210,7 +210,8 @@ fn carry(draft: &mut Draft, permission: &Permission, over_denials: bool, home: O
     }
 }
 
-/// A pattern that cannot be said: nothing is allowed by it, and the rest holds for all.
+/// Handles a pattern haft cannot express: drops an `allow`, and widens `ask` and `deny` to
+/// the whole tool.
 fn whole(draft: &mut Draft, what: &str, verdict: Verdict, tool: &str, over_denials: bool) {
     let verdict = match (verdict, over_denials) {
         (Verdict::Allow, _) => return draft.left(what, "haft has no such pattern for this tool"),
@@ -290,7 +291,7 @@ fn subagent(draft: &mut Draft, what: &str, name: &str, given: &Value) {
     draft.push(what, "subagents", spec);
 }
 
-/// What its own permissions and tools say of a tool.
+/// The values that a sub-agent's own permissions and tools have for a tool.
 fn said<'a>(given: &'a Value, tool: &str) -> Vec<&'a Value> {
     let of = |group: &str| given.get(group).and_then(|group| group.get(tool));
     let all = given.get("permission").filter(|all| all.is_string());

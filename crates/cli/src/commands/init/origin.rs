@@ -1,4 +1,4 @@
-//! Whose file it is, told by its name and by what is in it.
+//! Detects which program a file belongs to, by its name and its content.
 
 use super::{Source, jsonc};
 use crate::config;
@@ -19,7 +19,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// What the file is, for the report.
+    /// Description of the file, for the report.
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::AgentYaml => "an agent.yaml",

@@ -6,7 +6,7 @@ use super::secrets;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// What a rule says.
+/// Effect of a rule on the calls it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allow,
@@ -179,7 +179,7 @@ pub(super) fn command(
 }
 
 /// A path pattern in gitignore's spelling, as Claude Code takes it, as a glob of haft's.
-/// `None` where it cannot be said.
+/// `None` if there is no such glob.
 pub(super) fn from_gitignore(
     pattern: &str,
     verdict: Verdict,
@@ -233,7 +233,7 @@ pub(super) fn from_wildcard(
         return None;
     }
     if verdict == Verdict::Allow {
-        // Narrower: a star stays in its folder, but for the whole last part.
+        // Narrower: a star does not cross folders, except as the whole last part.
         return Some(match pattern.strip_suffix("/*") {
             Some(folder) => format!("{folder}/**"),
             None => pattern,

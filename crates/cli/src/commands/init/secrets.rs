@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-/// How keys and tokens of well-known services begin.
+/// Prefixes of keys and tokens of well-known services.
 const PREFIXES: [&str; 22] = [
     "sk-",
     "sk_",

@@ -2,10 +2,11 @@
 
 use super::draft::Draft;
 use super::secrets;
+use haft_mcp::client::{Reach, Wire};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// How a file spells what differs between programs.
+/// The program whose spelling of servers and variables a file uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// `.mcp.json` and Claude Code.
@@ -71,7 +72,7 @@ impl Reader<'_> {
         let mut denied = Vec::new();
         for (key, value) in self.given {
             match (key.as_str(), value) {
-                // Read above.
+                // Handled by `program` and `address`.
                 ("command" | "args" | "env" | "environment" | "env_vars" | "cwd" | "url"
                 | "httpUrl" | "headers" | "http_headers" | "env_http_headers"
                 | "bearer_token_env_var" | "type" | "transport", _)
@@ -206,6 +207,10 @@ impl Reader<'_> {
             );
         }
         let url = self.url(draft, url);
+        // One with a variable in it is known only once that is set.
+        if !url.contains("${") && Reach::address(url.trim(), Vec::new(), Wire::Either).is_err() {
+            return draft.left(&format!("{}.url", self.what), "not an address of a server");
+        }
         server.insert(key.to_owned(), url.into());
         if let Some("sse") = text("type").or(text("transport")) {
             server.insert("type".to_owned(), "sse".into());
@@ -379,7 +384,7 @@ pub(super) fn references(draft: &mut Draft, what: &str, text: &str, spelling: Sp
     out
 }
 
-/// What stands between the braces of a reference.
+/// Translates the text between the braces of a reference.
 fn reference(draft: &mut Draft, what: &str, inner: &str) -> Option<String> {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
