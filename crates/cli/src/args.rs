@@ -211,7 +211,7 @@ pub(crate) enum Command {
     /// Write a haft.yaml: commented, or from another program's settings.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft init\n  haft init --from .claude/settings.json"
+        after_help = "Examples:\n  haft init\n  haft init --force --from .mcp.json"
     )]
     Init(Init),
     /// Show the configuration in force, or the schema of haft.yaml.

@@ -8,8 +8,8 @@ const CLAUDE: &str = r#"{
   "permissions": {
     "allow": ["Bash(npm run test:*)", "Bash(git log:*)", "Bash(npm run lint)", "Bash(make*)",
       "Bash(curl -H ghp_0123456789abcdefghij:*)", "Read(~/.zshrc)", "Edit(/docs/**)",
-      "WebFetch(domain:docs.rs)", "mcp__github__list_issues", "mcp__github"],
-    "ask": ["Bash(git push:*)"],
+      "WebFetch(domain:docs.rs)", "mcp__github__list_issues", "mcp__github", "mcp__jira__read"],
+    "ask": ["Bash(git push:*)", "mcp__jira"],
     "deny": ["Bash(wget:*)", "Bash(docker run)", "Bash(pip * --user)", "Read(.env)",
       "Read(./secrets/**)", "Edit(vendor/**)", "WebSearch"],
     "additionalDirectories": ["../docs"]
@@ -50,7 +50,7 @@ bearer_token_env_var = "FIGMA_TOKEN"
 
 const GEMINI: &str = r#"{"model": {"name": "gemini-2.5-pro"}, "ui": {"theme": "x"},
  "tools": {"allowed": ["run_shell_command(git status)", "read_file"],
-   "exclude": ["run_shell_command(rm)", "google_web_search"]},
+   "exclude": ["run_shell_command(rm)", "google_web_search", "drop_table"]},
  "mcpServers": {"py": {"command": "python3", "args": ["-m", "srv"], "env": {"API_KEY": "$MY_KEY"},
    "timeout": 1500, "trust": true, "includeTools": ["a"]},
    "web": {"httpUrl": "https://example.com/mcp"}, "old": {"url": "https://example.com/sse"}}}"#;
@@ -59,7 +59,7 @@ const OPENCODE: &str = r#"{
   "$schema": "https://opencode.ai/config.json", // a comment
   "model": "anthropic/claude-sonnet-4-5",
   "provider": {"anthropic": {"options": {"apiKey": "plainpw10"}}},
-  "permission": {"edit": "ask", "webfetch": "deny", "read": {"*.env": "deny"},
+  "permission": {"sentry_delete": "deny", "local_*": "deny", "edit": "ask", "webfetch": "deny", "read": {"*.env": "deny"},
     "bash": {"*": "deny", "git *": "allow", "git push *": "deny", "npm * -g": "ask", "ls": "allow", "pnpm *": "ask"}},
   "mcp": {"local": {"type": "local", "command": ["bun", "x", "srv"], "environment": {"TOKEN": "plainpw11"}},
     "sentry": {"type": "remote", "url": "https://mcp.sentry.dev/mcp", "headers": {"Authorization": "Bearer {env:SENTRY}"}}},
@@ -252,6 +252,7 @@ fn permissions_of_claude_code_never_get_wider() {
         "permissions.allow Bash(git log:*) -> policy: { allow: bash, command: git log }",
         "permissions.deny Bash(pip * --user) -> policy: { deny: bash, command: pip }: ",
         "permissions.allow Bash(npm run lint): haft has no rule for exactly these words",
+        "permissions.allow mcp__jira__read: a rule that asks or denies is about the whole server",
         "permissions.additionalDirectories: a project's file cannot add folders",
         "hooks: haft has no hooks",
     ] {
@@ -276,11 +277,19 @@ fn permissions_of_opencode_never_get_wider() {
     }
     let text = written(&scratch);
     assert!(text.contains("tools: [read]"), "{text}");
+    // Tools of servers have the same names there.
+    assert!(text.contains("- { deny: sentry_delete }"), "{text}");
+    assert!(text.contains("enabled: false"), "{text}");
 }
 
 #[test]
 fn permissions_of_gemini_and_codex_never_get_wider() {
     let (scratch, _) = from(".gemini/settings.json", GEMINI);
+    assert!(
+        written(&scratch).contains("- { deny: py_drop_table }"),
+        "{}",
+        written(&scratch)
+    );
     for (command, decision) in [("git status -s", "allow"), ("rm x", "deny"), ("ls", "ask")] {
         assert_eq!(decided(&scratch, command), decision, "{command}");
     }

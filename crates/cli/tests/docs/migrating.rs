@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// A tool and its arguments.
+type Tool = (&'static str, &'static [&'static str]);
+
 /// The tools of each origin, with their arguments, as its documentation lists them.
-const ORIGINS: [(&str, &[(&str, &[&str])]); 4] = [
+const ORIGINS: [(&str, &[Tool]); 4] = [
     (
         "agent.md",
         &[

@@ -89,6 +89,7 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
     let Value::Object(given) = given else {
         return draft.left("permissions", "not a map");
     };
+    let whole = whole_servers(given);
     // The order in which Claude Code looks at them; in haft the first rule decides.
     for (key, verdict) in [
         ("deny", Verdict::Deny),
@@ -100,7 +101,16 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
         };
         for rule in servers::texts(listed) {
             let what = format!("permissions.{key} {rule}");
-            self::rule(draft, &what, verdict, &rule, home);
+            let server = rule.strip_prefix("mcp__").unwrap_or_default();
+            let server = server.split("__").next().unwrap_or_default();
+            if verdict == Verdict::Allow && whole.iter().any(|whole| whole == server) {
+                draft.left(
+                    &what,
+                    "a rule that asks or denies is about the whole server",
+                );
+            } else {
+                self::rule(draft, &what, verdict, &rule, home);
+            }
         }
     }
     for (key, value) in given {
@@ -134,6 +144,24 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
         ),
     }
     rules::ask_by_default(draft, "Claude Code", &["write", "execute", "network"]);
+}
+
+/// Servers that a rule asks about or denies as a whole. Such a rule comes before those that
+/// allow single tools.
+fn whole_servers(given: &Map<String, Value>) -> Vec<String> {
+    ["deny", "ask"]
+        .iter()
+        .filter_map(|key| given.get(*key).and_then(Value::as_array))
+        .flat_map(|listed| servers::texts(listed))
+        .filter_map(|rule| {
+            let name = rule.strip_prefix("mcp__")?;
+            match name.split_once("__") {
+                Some((_, tool)) if !tool.contains('*') && !tool.is_empty() => None,
+                Some((server, _)) => Some(server.to_owned()),
+                None => Some(name.to_owned()),
+            }
+        })
+        .collect()
 }
 
 /// The tools of haft that a tool of Claude Code stands for.

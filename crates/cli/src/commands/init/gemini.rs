@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::rules::{self, Verdict};
-use super::servers::{self, Spelling};
+use super::servers::{self, Spelling, tool_name};
 use serde_json::{Map, Value};
 
 /// The tools of haft that have a counterpart there.
@@ -194,6 +194,13 @@ fn one(draft: &mut Draft, what: &str, verdict: Verdict, entry: &str) {
             "haft has no such rule, so it holds for every call",
         ),
         (Some(_), Some(_)) => draft.left(what, "haft has no such rule; such calls ask"),
+        // It may be a tool of any server; there their names stand alone.
+        (None, _) if verdict == Verdict::Deny && !draft.server_names().is_empty() => {
+            let name = name.rsplit("__").next().unwrap_or(name);
+            let names = draft.server_names();
+            let denied = |server: &String| rules::tool(verdict, &tool_name(server, name));
+            draft.rules(what, names.iter().map(denied));
+        }
         (None, _) => draft.left(what, format!("haft has no tool for {name}")),
     }
 }

@@ -125,6 +125,9 @@ fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path
                     pattern: None,
                     verdict: Verdict::Deny,
                 }),
+                (Value::Bool(false), []) => {
+                    of_servers(draft, &format!("tools.{tool} false"), tool, Verdict::Deny);
+                }
                 _ => draft.left(&format!("tools.{tool}"), "haft has no such tool"),
             }
         }
@@ -142,13 +145,14 @@ fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path
 fn collect(draft: &mut Draft, all: &mut Vec<Permission>, tool: &str, value: &Value) {
     let what = format!("permission.{tool}");
     if tools(tool).is_empty() {
-        let why = match tool {
-            "external_directory" => {
-                "the sandbox decides which folders are written: see tools.roots"
-            }
-            _ => "haft has no such tool",
+        return match (tool, value.as_str().and_then(Verdict::by_name)) {
+            ("external_directory", _) => draft.left(
+                &what,
+                "the sandbox decides which folders are written: see tools.roots",
+            ),
+            (_, Some(verdict)) => of_servers(draft, &what, tool, verdict),
+            (_, None) => of_servers(draft, &what, tool, Verdict::Deny),
         };
-        return draft.left(&what, why);
     }
     let mut push =
         |draft: &mut Draft, what: String, pattern: Option<&String>, value: &Value| match value
@@ -170,6 +174,36 @@ fn collect(draft: &mut Draft, all: &mut Vec<Permission>, tool: &str, value: &Val
             }
         }
         value => push(draft, what, None, value),
+    }
+}
+
+/// A rule about tools of MCP servers, which both programs name SERVER_TOOL. These come
+/// before the others, so that none of them is loosened.
+fn of_servers(draft: &mut Draft, what: &str, pattern: &str, verdict: Verdict) {
+    let start = pattern.trim_end_matches('*');
+    let names = draft.server_names();
+    let is_of = |server: &&String| start.starts_with(&format!("{server}_"));
+    let is_about = |server: &&String| server.starts_with(start.trim_end_matches('_'));
+    if !pattern.contains('*') && names.iter().any(|server| is_of(&server)) {
+        return draft.rule(what, rules::tool(verdict, pattern));
+    }
+    let about: Vec<&String> = names
+        .iter()
+        .filter(|server| pattern.contains('*') && (is_about(server) || is_of(server)))
+        .collect();
+    match (verdict, about.is_empty()) {
+        (_, true) => draft.left(what, "haft has no such tool"),
+        (Verdict::Allow, false) => draft.left(what, "haft has no rule for all tools of a server"),
+        (Verdict::Ask, false) => draft.stricter_rules(
+            what,
+            [json!({ "ask": "*", "effect": "execute" })],
+            "haft has no rule for all tools of a server, so all of them and commands ask",
+        ),
+        (Verdict::Deny, false) => {
+            for server in about {
+                draft.disable_server(what, server, "haft has no rule for all tools of a server");
+            }
+        }
     }
 }
 

@@ -103,6 +103,7 @@ fn commands(pattern: &str) -> Commands {
         Some("") if is_last => Commands::Beginning(plain),
         Some(start) if is_last && is_plain(&start.trim_end_matches(':')) => {
             match start.strip_suffix(':') {
+                Some("") if plain.is_empty() => Commands::All,
                 Some("") => Commands::Beginning(plain),
                 Some(word) => {
                     let word = word.to_owned();
@@ -278,6 +279,7 @@ mod tests {
         for (pattern, wanted) in [
             ("*", Commands::All),
             ("", Commands::All),
+            (":*", Commands::All),
             ("git log:*", Commands::Beginning(words("git log"))),
             ("git log *", Commands::Beginning(words("git log"))),
             ("ls:*", Commands::Beginning(words("ls"))),
