@@ -266,7 +266,9 @@ fn command(bed: &Bed, span: &str) -> Result<(), String> {
         let is_enough = length > 0 || path.is_empty();
         let help = bed.haft(&asked).ok().filter(|_| is_enough)?;
         let is_this = length == 0 || help.contains(&format!("haft {}", path[..length].join(" ")));
-        is_this.then_some(help)
+        // Behind a command that has commands of its own, a word is one of these.
+        let is_whole = length == path.len().min(2) || !help.contains("Commands:");
+        (is_this && is_whole).then_some(help)
     });
     let Some(help) = help else {
         return Err(format!("`{span}`: there is no such command"));
