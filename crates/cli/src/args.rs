@@ -221,12 +221,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: store::Store,
     },
-    /// Write a commented haft.yaml into the work folder.
+    /// Write a haft.yaml: commented, or from another program's settings.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft init\n  haft config show"
+        after_help = "Examples:\n  haft init\n  haft init --force --from .mcp.json"
     )]
-    Init,
+    Init(Init),
     /// Show the configuration in force, or the schema of haft.yaml.
     #[command(
         verbatim_doc_comment,
@@ -328,6 +328,16 @@ pub(crate) struct Tools {
     /// Estimate how many tokens each definition takes
     #[arg(long, group = "as")]
     pub(crate) cost: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// Settings of agent, Claude Code, Codex, Gemini CLI or opencode
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    /// Replace the file if there is one
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -40,7 +40,7 @@ use places::Named;
 use serde_json::Value;
 use sources::{Given, Origin, Sources};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What is in force.
@@ -126,6 +126,31 @@ pub(crate) struct Shown {
 /// The folder that a command without configuration works in.
 pub(crate) fn folder(flags: &Shared) -> Result<PathBuf, Failure> {
     Ok(places::here(flags, &env::current_folder()?)?.0)
+}
+
+/// Checks the text of a file before it is written: its keys, their values and its rules.
+pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
+    let shown = path.display().to_string();
+    let layer = layer::Layer::parse(layer::Role::Named, path, &shown, text.to_owned())?;
+    policy::check(&layer)
+}
+
+/// The text of another program's file, or `None` if there is none. Such files may be
+/// large: some programs keep histories beside their settings.
+pub(crate) fn read_text(path: &Path, shown: &str) -> Result<Option<String>, Failure> {
+    file::read_up_to(path, shown, file::Links::Followed, 64 << 20)
+}
+
+/// A YAML document as a value.
+pub(crate) fn yaml_value(text: &str, shown: &str) -> Result<Value, Failure> {
+    let node = yaml::parse(text).map_err(|malformed| {
+        let place = match malformed.at {
+            Some(at) => format!("{shown}:{}:{}", at.line, at.column),
+            None => shown.to_owned(),
+        };
+        Failure::at(&place, &malformed.message)
+    })?;
+    Ok(sources::plain(&node))
 }
 
 /// The preset, which must be one of the toolset. Which tools are offered is a

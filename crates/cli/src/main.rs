@@ -77,7 +77,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Plugin { command }) => commands::plugin::run(shared, &command),
         Some(Command::Sessions { command }) => commands::sessions::run(shared, &command),
         Some(Command::Store { command }) => commands::store::run(shared, &command),
-        Some(Command::Init) => commands::init::run(shared),
+        Some(Command::Init(init)) => commands::init::run(shared, &init),
         Some(Command::Config { command }) => commands::config::run(shared, &command),
         Some(Command::Trust(trust)) => commands::trust::run(shared, &trust),
         Some(Command::Doctor(doctor)) => commands::doctor::run(shared, &doctor),

@@ -8,6 +8,9 @@
     reason = "a test reads and rewrites its own files, and fails by panicking"
 )]
 
+#[path = "docs/migrating.rs"]
+mod migrating;
+
 use haft::{Definition, Listed, Runtime, toolsets};
 use haft_testing::transcript::{self, CommandLine, Haft, Mcp, Report, Route};
 use haft_web::{Client, Fetcher, Searcher};

@@ -1,42 +1,178 @@
-//! `haft init`: a commented `haft.yaml`.
+//! `haft init`: a commented `haft.yaml`, or one made from another program's settings.
 
-use crate::args::Shared;
+mod agent_yaml;
+mod claude;
+mod codex;
+mod draft;
+mod gemini;
+mod jsonc;
+mod opencode;
+mod origin;
+mod rules;
+mod secrets;
+mod servers;
+
+use crate::args::{Init, Shared};
 use crate::config;
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use draft::Draft;
+use origin::Origin;
+use serde_json::{Map, Value};
+use servers::Spelling;
 use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// A file of another program.
+struct Source {
+    origin: Origin,
+    given: Map<String, Value>,
+}
 
 /// Writes the file, unless there is one.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the person's own command writes the file that no tool may write"
-)]
-pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
-    let path = config::folder(shared)?.join(config::FILE);
-    let cannot = |error: std::io::Error| {
-        if error.kind() == ErrorKind::AlreadyExists {
-            Failure::failed(format!(
-                "{} is there already; it stays as it is",
-                path.display()
-            ))
-            .hint("haft config show says what is in force")
-        } else {
-            Failure::failed(format!("cannot write {}: {error}", path.display()))
-        }
+pub(crate) fn run(shared: &Shared, init: &Init) -> Result<Exit, Failure> {
+    let folder = config::folder(shared)?;
+    let path = match &shared.config {
+        Some(named) => env::current_folder()?.join(named),
+        None => folder.join(config::FILE),
     };
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .map_err(cannot)?;
-    file.write_all(config::template::template().as_bytes())
-        .map_err(cannot)?;
-    output::text(&format!("wrote {}", path.display()))?;
-    if !shared.quiet {
-        output::note(
-            "Next: take the `# ` from the lines you want, then run `haft config show`.\n\
-             Editors complete it by the schema that `haft config schema` prints.",
+    match &init.from {
+        Some(from) => convert(shared, init, &folder, &path, from),
+        None => {
+            write(&path, &config::template::template(), init.force)?;
+            output::text(&format!("wrote {}", path.display()))?;
+            if !shared.quiet {
+                output::note(
+                    "Next: take the `# ` from the lines you want, then run `haft config show`.\n\
+                     Editors complete it by the schema that `haft config schema` prints.",
+                );
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn convert(
+    shared: &Shared,
+    init: &Init,
+    folder: &Path,
+    path: &Path,
+    from: &Path,
+) -> Result<Exit, Failure> {
+    let shown = from.display().to_string();
+    // Before anything is read, so that the answer is the same whatever the file holds.
+    if !init.force && is_there(path) {
+        return Err(exists(path));
+    }
+    let from: PathBuf = env::current_folder()?.join(from);
+    let source = origin::read(&from, &shown)?;
+    let mut draft = Draft::new(shared.config.is_some());
+    carry(&mut draft, &source, folder);
+    let report = format!("{shown}: {}\n{}", source.origin.about(), draft.report());
+    if draft.is_empty() {
+        output::text(&report)?;
+        return Err(
+            Failure::failed(format!("nothing in {shown} can be carried over"))
+                .hint("`haft init` writes a haft.yaml with every key, commented out"),
         );
     }
+    let text = draft.text(&shown);
+    config::check(&text, path).map_err(|failure| {
+        Failure::failed(format!(
+            "cannot make a valid haft.yaml from {shown}: {}",
+            failure.message
+        ))
+    })?;
+    write(path, &text, init.force)?;
+    output::text(&format!("{report}wrote {}", path.display()))?;
+    if !shared.quiet {
+        advise(&draft, &shown);
+    }
     Ok(Exit::Done)
+}
+
+fn carry(draft: &mut Draft, source: &Source, folder: &Path) {
+    let given = &source.given;
+    let folders = env::folders();
+    let home = folders.home.as_deref();
+    match source.origin {
+        Origin::AgentYaml => agent_yaml::settings(draft, given),
+        Origin::ClaudeSettings => claude::settings(draft, given, home),
+        Origin::ClaudeState => claude::state(draft, given, folder),
+        Origin::Codex => codex::settings(draft, given),
+        Origin::Gemini => gemini::settings(draft, given),
+        Origin::Opencode => opencode::settings(draft, given, home),
+        Origin::Servers => {
+            for (key, value) in given {
+                match key.as_str() {
+                    "mcpServers" | "servers" => {
+                        servers::add_all(draft, key, value, Spelling::Claude);
+                    }
+                    "$schema" => {}
+                    "inputs" => draft.left(key, "haft does not ask for values; set variables"),
+                    _ => draft.left(key, "not a server"),
+                }
+            }
+        }
+    }
+}
+
+/// Prints the next steps.
+fn advise(draft: &Draft, shown: &str) {
+    let variables: Vec<&str> = draft.variables().iter().map(String::as_str).collect();
+    if !variables.is_empty() {
+        output::note(&format!("Set these variables: {}", variables.join(", ")));
+    }
+    if !draft.is_own && variables.iter().any(|name| secrets::is_secret(name, "")) {
+        output::note(&format!(
+            "A project's haft.yaml never gets secret variables, even when it is trusted. For\n\
+             settings that need them, write your own file instead:\n  \
+             haft init --from {shown} --config ~/.config/haft/haft.yaml"
+        ));
+    }
+    output::note(match draft.is_own {
+        true => {
+            "Next: read the file. What it names runs without `haft trust`, because it is your own."
+        }
+        false => {
+            "Next: `haft config show`; then `haft trust`, which shows what the file would run."
+        }
+    });
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::failed(format!("{} already exists; left unchanged", path.display()))
+        .hint("--force replaces it; `haft config show` says what is in force")
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user's own command writes the file that no tool may write"
+)]
+fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::failed(format!("cannot write {}: {error}", path.display())),
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(cannot)?;
+    // Whole or not at all; a link in its place is replaced, not followed.
+    let mut file = tempfile::Builder::new()
+        .prefix(".haft-init-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(cannot)?;
+    file.write_all(text.as_bytes()).map_err(cannot)?;
+    match force {
+        true => file.persist(path).map_err(|error| cannot(error.error))?,
+        false => file
+            .persist_noclobber(path)
+            .map_err(|error| cannot(error.error))?,
+    };
+    Ok(())
 }

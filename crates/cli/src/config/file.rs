@@ -18,11 +18,21 @@ pub(crate) enum Links {
 
 /// The text of a file, or `None` if there is no such file. `shown` is its name
 /// for messages.
+pub(crate) fn read(path: &Path, shown: &str, links: Links) -> Result<Option<String>, Failure> {
+    read_up_to(path, shown, links, MAX_BYTES)
+}
+
+/// The same for a file of at most so many bytes.
 #[expect(
     clippy::disallowed_methods,
     reason = "the configuration is read before there is a backend"
 )]
-pub(crate) fn read(path: &Path, shown: &str, links: Links) -> Result<Option<String>, Failure> {
+pub(crate) fn read_up_to(
+    path: &Path,
+    shown: &str,
+    links: Links,
+    most: u64,
+) -> Result<Option<String>, Failure> {
     let problem = |what: &str| Failure::at(shown, what);
     let cannot = |error: std::io::Error| problem(&format!("cannot be read: {error}"));
     // Without waiting: a FIFO of that name would hold haft for ever.
@@ -47,11 +57,14 @@ pub(crate) fn read(path: &Path, shown: &str, links: Links) -> Result<Option<Stri
         return Err(problem("is not a regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1)
+    file.take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(cannot)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(problem("is larger than 1MB, so it is no configuration"));
+    if bytes.len() as u64 > most {
+        let most = most >> 20;
+        return Err(problem(&format!(
+            "is larger than {most}MB, so it is no configuration"
+        )));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(match text.strip_prefix('\u{feff}') {

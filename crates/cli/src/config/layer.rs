@@ -74,10 +74,20 @@ impl Layer {
         let Some(text) = file::read(real.as_deref().unwrap_or(path), &shown, follow)? else {
             return Ok(None);
         };
+        Self::parse(role, path, &shown, text).map(Some)
+    }
+
+    /// Reads and checks the text of a file.
+    pub(crate) fn parse(
+        role: Role,
+        path: &Path,
+        shown: &str,
+        text: String,
+    ) -> Result<Self, Failure> {
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         let mut layer = Self {
             role,
-            shown,
+            shown: shown.to_owned(),
             folder,
             entries: Vec::new(),
             text: String::new(),
@@ -95,7 +105,7 @@ impl Layer {
             }
         }
         layer.text = text;
-        Ok(Some(layer))
+        Ok(layer)
     }
 
     fn take(

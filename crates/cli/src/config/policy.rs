@@ -28,7 +28,16 @@ pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<
     }
     let policy = Policy::new(files);
     let known = known_tools();
+    let servers: Vec<String> = sources
+        .entries("tools.mcp")
+        .into_iter()
+        .map(|server| format!("{}_", super::mcp::label(&server.name)))
+        .collect();
     for rule in policy.about_others(&known) {
+        // A tool of a server is known once the server was reached.
+        if servers.iter().any(|server| rule.tool().starts_with(server)) {
+            continue;
+        }
         let meant = closest(rule.tool(), known.iter().cloned(), 1);
         let meant = meant
             .first()
@@ -41,6 +50,14 @@ pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<
         ));
     }
     Ok(policy)
+}
+
+/// Checks the rules of a file.
+pub(crate) fn check(layer: &Layer) -> Result<(), Failure> {
+    match layer.get("policy") {
+        Some(node) => file(layer, node).map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 /// The rules as they are shown, each with its place.

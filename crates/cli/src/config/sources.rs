@@ -353,7 +353,7 @@ fn expanded(layer: &Layer, name: &str, node: &Node) -> Result<Node, Failure> {
     })
 }
 
-fn plain(node: &Node) -> Value {
+pub(crate) fn plain(node: &Node) -> Value {
     match &node.content {
         Content::Scalar(value) => value.clone(),
         Content::List(items) => items.iter().map(plain).collect(),

@@ -111,6 +111,8 @@ fn every_example_works() {
         std::fs::write(logs.join("weather.log"), "started\n").unwrap();
         sessions_in(&scratch);
         store_in(&scratch);
+        let servers = r#"{"mcpServers": {"docs": {"command": "docs-server"}}}"#;
+        scratch.file(".mcp.json", servers);
         // Who answers where a model is asked.
         let server = scratch.home("docs.py");
         std::fs::write(&server, SERVER).unwrap();

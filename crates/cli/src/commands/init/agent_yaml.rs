@@ -1,0 +1,167 @@
+//! `agent.yaml` of the Go agent that the toolset `standard` comes from.
+
+use super::draft::{Draft, usual_key};
+use super::secrets;
+use super::servers::{self, Spelling};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Providers that both have.
+const PROVIDERS: [&str; 4] = [
+    "anthropic",
+    "openai-responses",
+    "openai-completions",
+    "google",
+];
+
+/// Carries it over.
+pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
+    for (key, value) in given {
+        match (key.as_str(), value) {
+            (_, Value::Null) => {}
+            ("tools", Value::Object(tools)) => self::tools(draft, tools),
+            ("provider", Value::String(name)) if PROVIDERS.contains(&name.as_str()) => {
+                draft.set(key, key, name.as_str());
+            }
+            ("provider", _) => draft.left(
+                key,
+                "haft has anthropic, openai-responses, openai-completions, google and ollama",
+            ),
+            ("base_url", Value::String(url))
+                if secrets::is_literal(url) && secrets::is_secret("url", url) =>
+            {
+                let hidden = draft.hide(key, "BASE_URL");
+                draft.set(key, key, hidden);
+            }
+            ("model" | "base_url" | "system_prompt", Value::String(text)) => {
+                let text = servers::references(draft, key, text, Spelling::Claude);
+                draft.set(key, key, text);
+            }
+            ("api_key", Value::String(text)) => {
+                let carried = servers::references(draft, key, text, Spelling::Claude);
+                let provider = given.get("provider").and_then(Value::as_str);
+                let provider = provider.unwrap_or_default();
+                let carried = match secrets::is_literal(&carried) {
+                    true => {
+                        let variable = usual_key(provider).unwrap_or("API_KEY");
+                        draft.hide(key, variable)
+                    }
+                    false => carried,
+                };
+                draft.api_key(key, provider, &carried);
+            }
+            ("max_turns" | "max_tool_concurrency", Value::Number(number)) => {
+                match number.as_u64() {
+                    // Zero is sequential there.
+                    Some(0) if key == "max_tool_concurrency" => draft.set(key, key, 1),
+                    Some(0) | None => {
+                        draft.left(key, "haft has no unlimited turns; the default is 50")
+                    }
+                    Some(number) if key == "max_tool_concurrency" => {
+                        draft.set(key, key, number.min(256));
+                    }
+                    Some(number) => draft.set(key, key, number),
+                }
+            }
+            ("max_retries", Value::Number(number)) if number.is_u64() => {
+                draft.set(key, key, number.clone());
+            }
+            ("max_cost" | "max_cost_usd", Value::Number(number)) => match number.as_f64() {
+                Some(cost) if cost > 0.0 => draft.set(key, "max_cost", number.clone()),
+                _ => draft.left(key, "without max_cost there is no limit on cost"),
+            },
+            ("tool_timeout", Value::Number(number)) if number.as_f64().is_some_and(is_seconds) => {
+                draft.set(key, "tools.timeout", number.clone());
+            }
+            ("max_tokens", _) => draft.left(
+                key,
+                "there it bounds one answer; in haft max_tokens bounds a whole task, both ways",
+            ),
+            ("auto_approve", Value::Bool(true)) => draft.left(
+                key,
+                "calls run without asking unless a rule asks; --approve auto answers those",
+            ),
+            ("auto_approve", _) => {}
+            ("context_window" | "compaction", _) => {
+                draft.left(key, "haft makes long conversations shorter by itself");
+            }
+            ("confirm_tools", Value::Array(names)) => {
+                for name in servers::texts(names) {
+                    let what = format!("confirm_tools {name}");
+                    draft.rule(&what, json!({ "ask": name }));
+                }
+            }
+            _ => draft.left(key, "haft has no such setting"),
+        }
+    }
+}
+
+fn is_seconds(number: f64) -> bool {
+    (0.0..=86_400.0).contains(&number)
+}
+
+fn tools(draft: &mut Draft, given: &Map<String, Value>) {
+    draft.set("tools of agent.yaml", "tools.toolset", "standard");
+    for (key, value) in given {
+        let what = format!("tools.{key}");
+        match (key.as_str(), value) {
+            (_, Value::Null) => {}
+            ("preset", Value::String(name)) => {
+                let name = name.trim().to_lowercase();
+                match haft::toolsets::by_name("standard")
+                    .is_some_and(|toolset| toolset.preset(Some(&name)).is_ok())
+                {
+                    true => draft.set(&what, &what, name),
+                    false => draft.set_stricter(
+                        &what,
+                        &what,
+                        "none",
+                        "haft has no preset of that name, and agent offers no tools for it",
+                    ),
+                }
+            }
+            ("work_dir", Value::String(folder))
+                if draft.is_own || !(folder.starts_with(['/', '~']) || folder.contains("..")) =>
+            {
+                draft.set(&what, &what, folder.as_str());
+            }
+            ("work_dir", _) => draft.left(
+                &what,
+                "a project's file stays in its folder; run haft there, or pass --dir",
+            ),
+            ("plugins", Value::Array(plugins)) => {
+                for plugin in plugins {
+                    self::plugin(draft, plugin);
+                }
+            }
+            ("timeout", Value::Number(number)) if number.as_f64().is_some_and(is_seconds) => {
+                draft.set(&what, &what, number.clone());
+            }
+            _ => draft.left(&what, "haft has no such setting"),
+        }
+    }
+}
+
+fn plugin(draft: &mut Draft, given: &Value) {
+    let Some(path) = given.get("path").and_then(Value::as_str) else {
+        return draft.left("tools.plugins", "an entry without a path");
+    };
+    let what = format!("tools.plugins {path}");
+    let mut plugin = Map::new();
+    plugin.insert("path".to_owned(), path.into());
+    if let Some(Value::Array(words)) = given.get("args") {
+        let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
+        let name = stem.unwrap_or(path);
+        let words = servers::words(draft, &what, name, &servers::texts(words), Spelling::Claude);
+        plugin.insert("args".to_owned(), words.into());
+    }
+    for key in given.as_object().into_iter().flat_map(Map::keys) {
+        if !["path", "args"].contains(&key.as_str()) {
+            draft.left(
+                &format!("{what}.{key}"),
+                "haft has no such setting for a plugin",
+            );
+        }
+    }
+    draft.push(&what, "tools.plugins", plugin);
+}

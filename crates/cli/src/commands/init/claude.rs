@@ -1,0 +1,309 @@
+//! Settings of Claude Code: `.claude/settings.json`, and `~/.claude.json` with its servers.
+
+use super::draft::Draft;
+use super::rules::{self, Verdict};
+use super::servers::{self, Spelling, tool_name};
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// Names of models that Claude Code resolves itself.
+const ALIASES: [&str; 6] = ["default", "sonnet", "opus", "haiku", "opusplan", "best"];
+
+/// Carries over `settings.json`.
+pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
+    for (key, value) in given {
+        match (key.as_str(), value) {
+            ("$schema", _) => {}
+            ("mcpServers", servers) => {
+                servers::add_all(draft, "mcpServers", servers, Spelling::Claude);
+            }
+            ("model", Value::String(model)) => self::model(draft, "model", model),
+            // Last: rules about servers need to know which there are.
+            ("permissions", _) => {}
+            ("sandbox", _) => draft.left(
+                key,
+                "haft always runs commands in its own sandbox; see `sandbox` and `network`",
+            ),
+            ("env", _) => draft.left(
+                key,
+                "set these variables in your shell; tools.env in your own haft.yaml lists more that commands may see",
+            ),
+            ("hooks", _) => draft.left(key, "haft has no hooks"),
+            ("apiKeyHelper", _) => draft.left(key, "set ANTHROPIC_API_KEY, or api_key in your own haft.yaml"),
+            _ => draft.left(key, "haft has no such setting"),
+        }
+    }
+    if let Some(permissions) = given.get("permissions") {
+        self::permissions(draft, permissions, home);
+    }
+}
+
+/// Carries over the servers of `~/.claude.json`: those for all folders and those of this one.
+pub(super) fn state(draft: &mut Draft, given: &Map<String, Value>, folder: &Path) {
+    if let Some(servers) = given.get("mcpServers") {
+        servers::add_all(draft, "mcpServers", servers, Spelling::Claude);
+    }
+    let projects = given.get("projects").and_then(Value::as_object);
+    let mut others = 0;
+    for (path, project) in projects.into_iter().flatten() {
+        let Some(servers @ Value::Object(map)) = project.get("mcpServers") else {
+            continue;
+        };
+        if Path::new(path) == folder {
+            let at = format!("projects.{path}.mcpServers");
+            servers::add_all(draft, &at, servers, Spelling::Claude);
+        } else {
+            others += map.len();
+        }
+    }
+    if others > 0 {
+        draft.left(
+            &format!("servers of other folders ({others})"),
+            "run `haft init --from` in those folders",
+        );
+    }
+    let rest = given
+        .keys()
+        .filter(|key| !["mcpServers", "projects"].contains(&key.as_str()))
+        .count();
+    if rest > 0 {
+        draft.left(
+            &format!("other keys ({rest})"),
+            "Claude Code's own state, not settings",
+        );
+    }
+}
+
+pub(super) fn model(draft: &mut Draft, what: &str, model: &str) {
+    if ALIASES.contains(&model) || !model.starts_with("claude-") || model.contains('[') {
+        return draft.left(
+            what,
+            format!("{model} is a name of Claude Code's own; write the full name as model"),
+        );
+    }
+    draft.set(what, "provider", "anthropic");
+    draft.set(what, "model", model);
+}
+
+fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
+    let Value::Object(given) = given else {
+        return draft.left("permissions", "not a map");
+    };
+    let whole = whole_servers(given);
+    // The order in which Claude Code looks at them; in haft the first rule decides.
+    for (key, verdict) in [
+        ("deny", Verdict::Deny),
+        ("ask", Verdict::Ask),
+        ("allow", Verdict::Allow),
+    ] {
+        let Some(Value::Array(listed)) = given.get(key) else {
+            continue;
+        };
+        for rule in servers::texts(listed) {
+            let what = format!("permissions.{key} {rule}");
+            let server = rule.strip_prefix("mcp__").unwrap_or_default();
+            let server = server.split("__").next().unwrap_or_default();
+            if verdict == Verdict::Allow && whole.iter().any(|whole| whole == server) {
+                draft.left(
+                    &what,
+                    "a rule that asks or denies is about the whole server",
+                );
+            } else {
+                self::rule(draft, &what, verdict, &rule, home);
+            }
+        }
+    }
+    for (key, value) in given {
+        match (key.as_str(), value) {
+            ("deny" | "ask" | "allow" | "defaultMode", _) => {}
+            ("additionalDirectories", Value::Array(folders)) if draft.is_own => {
+                for folder in servers::texts(folders) {
+                    draft.push("permissions.additionalDirectories", "tools.roots", folder);
+                }
+            }
+            ("additionalDirectories", _) => draft.left(
+                "permissions.additionalDirectories",
+                "a project's file cannot add folders; list them as tools.roots in your own haft.yaml",
+            ),
+            (key, _) => draft.left(&format!("permissions.{key}"), "haft has no such setting"),
+        }
+    }
+    let mode = given.get("defaultMode").and_then(Value::as_str);
+    let what = format!("permissions.defaultMode {}", mode.unwrap_or_default());
+    match mode {
+        None | Some("default") => {}
+        Some("acceptEdits") => {
+            let tools = ["edit", "write"].iter();
+            draft.rules(&what, tools.map(|tool| rules::tool(Verdict::Allow, tool)));
+        }
+        Some("plan") => draft.set(&what, "sandbox", "read-only"),
+        Some("dontAsk") => draft.set(&what, "approve", "never"),
+        Some(_) => draft.left(
+            &what,
+            "calls that no rule allows ask first; `--approve auto` runs them without asking",
+        ),
+    }
+    rules::ask_by_default(draft, "Claude Code", &["write", "execute", "network"]);
+}
+
+/// Servers that a rule asks about or denies as a whole. Such a rule comes before those that
+/// allow single tools.
+fn whole_servers(given: &Map<String, Value>) -> Vec<String> {
+    ["deny", "ask"]
+        .iter()
+        .filter_map(|key| given.get(*key).and_then(Value::as_array))
+        .flat_map(|listed| servers::texts(listed))
+        .filter_map(|rule| {
+            let name = rule.strip_prefix("mcp__")?;
+            match name.split_once("__") {
+                Some((_, tool)) if !tool.contains('*') && !tool.is_empty() => None,
+                Some((server, _)) => Some(server.to_owned()),
+                None => Some(name.to_owned()),
+            }
+        })
+        .collect()
+}
+
+/// The tools of haft that a tool of Claude Code stands for.
+fn tools(name: &str) -> Option<&'static [&'static str]> {
+    Some(match name {
+        "Bash" => &["bash"],
+        "Read" => &["read", "grep", "find", "ls"],
+        "Edit" | "MultiEdit" => &["edit", "write"],
+        "Write" => &["write"],
+        "Grep" => &["grep"],
+        "Glob" => &["find"],
+        "LS" => &["ls"],
+        "WebFetch" => &["web_fetch"],
+        "WebSearch" => &["web_search"],
+        _ => return None,
+    })
+}
+
+fn rule(draft: &mut Draft, what: &str, verdict: Verdict, rule: &str, home: Option<&Path>) {
+    let (name, specifier) = match rule.split_once('(') {
+        Some((name, rest)) => (name, rest.strip_suffix(')').map(str::trim)),
+        None => (rule, None),
+    };
+    if rule.contains('(') && specifier.is_none() {
+        return draft.left(what, "not a rule that haft understands");
+    }
+    if let Some(server) = name.strip_prefix("mcp__") {
+        return self::server(draft, what, verdict, server);
+    }
+    let Some(tools) = tools(name) else {
+        return draft.left(what, format!("haft has no tool for {name}"));
+    };
+    match (name, specifier) {
+        ("Read" | "Grep" | "Glob" | "LS", _) if verdict == Verdict::Allow => {
+            draft.same(what, "haft reads without asking");
+        }
+        ("Bash", Some(pattern)) => rules::command(draft, what, verdict, pattern, false),
+        (_, None | Some("" | "*" | "**")) => {
+            draft.rules(what, tools.iter().map(|tool| rules::tool(verdict, tool)));
+        }
+        ("WebFetch", Some(domain)) => host(draft, what, verdict, domain),
+        ("Read" | "Edit" | "MultiEdit" | "Write" | "Grep" | "Glob" | "LS", Some(pattern)) => {
+            path(draft, what, verdict, (name, tools), pattern, home);
+        }
+        _ => match verdict {
+            Verdict::Allow => draft.left(what, "haft has no such rule; such calls ask"),
+            _ => {
+                let why = "haft has no such rule, so it holds for every call";
+                let all = tools.iter().map(|tool| rules::tool(verdict, tool));
+                draft.stricter_rules(what, all, why);
+            }
+        },
+    }
+}
+
+fn path(
+    draft: &mut Draft,
+    what: &str,
+    verdict: Verdict,
+    (name, tools): (&str, &[&str]),
+    pattern: &str,
+    home: Option<&Path>,
+) {
+    let Some(glob) = rules::from_gitignore(pattern, verdict, home) else {
+        return match verdict {
+            Verdict::Allow => draft.left(what, "haft has no such pattern; such calls ask"),
+            _ => {
+                let why = "haft has no such pattern, so it holds for every path";
+                let all = tools.iter().map(|tool| rules::tool(verdict, tool));
+                draft.stricter_rules(what, all, why);
+            }
+        };
+    };
+    match (verdict, name) {
+        (Verdict::Deny, "Read") => draft.stricter_rules(
+            what,
+            [rules::narrowed(verdict, "*", "path", &glob)],
+            "it is also hidden from commands, and no tool writes it",
+        ),
+        _ => {
+            let about = |tool: &&str| rules::narrowed(verdict, tool, "path", &glob);
+            draft.rules(what, tools.iter().map(about));
+        }
+    }
+}
+
+fn host(draft: &mut Draft, what: &str, verdict: Verdict, specifier: &str) {
+    let Some(domain) = specifier.strip_prefix("domain:").map(str::trim) else {
+        return match verdict {
+            Verdict::Allow => draft.left(what, "haft has rules for hosts, not for addresses"),
+            _ => draft.stricter_rules(
+                what,
+                [rules::tool(verdict, "web_fetch")],
+                "haft has rules for hosts, not for addresses",
+            ),
+        };
+    };
+    let is_plain = |domain: &str| {
+        !domain.is_empty()
+            && domain
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || ".-".contains(c))
+    };
+    match domain.strip_prefix("*.").unwrap_or(domain) {
+        rest if is_plain(rest) => {
+            let mut hosts = vec![domain.to_owned()];
+            if rest == domain && verdict != Verdict::Allow {
+                hosts.push(format!("*.{domain}"));
+            }
+            let about = |host: &String| rules::narrowed(verdict, "web_fetch", "host", host);
+            draft.rules(what, hosts.iter().map(about));
+        }
+        _ if verdict == Verdict::Allow => draft.left(what, "haft has no such pattern for hosts"),
+        _ => draft.stricter_rules(
+            what,
+            [rules::tool(verdict, "web_fetch")],
+            "haft has no such pattern for hosts, so it holds for all of them",
+        ),
+    }
+}
+
+/// `mcp__SERVER__TOOL`, or a whole server.
+fn server(draft: &mut Draft, what: &str, verdict: Verdict, name: &str) {
+    if let Some((server, tool)) = name.split_once("__")
+        && !tool.contains('*')
+        && !tool.is_empty()
+    {
+        return draft.rule(what, rules::tool(verdict, &tool_name(server, tool)));
+    }
+    let server = name.split("__").next().unwrap_or(name);
+    match verdict {
+        Verdict::Allow => draft.left(
+            what,
+            "haft has no rule for all tools of a server; its calls ask",
+        ),
+        Verdict::Ask => draft.left(what, "calls of MCP tools ask anyway"),
+        Verdict::Deny if draft.has_server(server) => {
+            draft.disable_server(what, server, "haft has no rule for all tools of a server");
+        }
+        Verdict::Deny => draft.left(
+            what,
+            format!("leave {server} out of tools.mcp, or set enabled: false there"),
+        ),
+    }
+}

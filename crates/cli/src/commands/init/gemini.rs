@@ -1,0 +1,206 @@
+//! `settings.json` of Gemini CLI, in its nested and its older flat form.
+
+use super::draft::Draft;
+use super::rules::{self, Verdict};
+use super::servers::{self, Spelling, tool_name};
+use serde_json::{Map, Value};
+
+/// The tools of haft that have a counterpart there.
+const TOOLS: [&str; 9] = [
+    "bash",
+    "read",
+    "edit",
+    "write",
+    "grep",
+    "find",
+    "ls",
+    "web_fetch",
+    "web_search",
+];
+
+/// Carries it over.
+pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
+    if let Some(servers) = given.get("mcpServers") {
+        servers::add_all(draft, "mcpServers", servers, Spelling::Gemini);
+    }
+    let nested = |group: &str, key: &str| given.get(group).and_then(|group| group.get(key));
+    let model = nested("model", "name").or(given.get("model"));
+    if let Some(Value::String(model)) = model {
+        draft.set("model", "provider", "google");
+        draft.set("model", "model", model.as_str());
+    }
+    let lists = Lists {
+        core: list(nested("tools", "core").or(given.get("coreTools"))),
+        excluded: list(nested("tools", "exclude").or(given.get("excludeTools"))),
+        allowed: list(nested("tools", "allowed").or(given.get("allowedTools"))),
+    };
+    servers_in_use(draft, nested("mcp", "allowed"), nested("mcp", "excluded"));
+    lists.carry(draft);
+    rules::ask_by_default(draft, "Gemini CLI", &["write", "execute", "network"]);
+    for (key, value) in given {
+        match (key.as_str(), value) {
+            ("$schema" | "mcpServers" | "coreTools" | "excludeTools" | "allowedTools", _)
+            | ("model", Value::String(_)) => {}
+            ("tools" | "model" | "mcp", Value::Object(group)) => {
+                for inner in group.keys() {
+                    let what = format!("{key}.{inner}");
+                    match what.as_str() {
+                        "tools.core" | "tools.exclude" | "tools.allowed" | "model.name"
+                        | "mcp.allowed" | "mcp.excluded" => {}
+                        "tools.sandbox" => sandbox(draft, &what),
+                        _ => draft.left(&what, "haft has no such setting"),
+                    }
+                }
+            }
+            ("sandbox", _) => sandbox(draft, key),
+            ("context" | "contextFileName", _) => {
+                draft.left(key, "haft reads AGENTS.md; rename the file or link it");
+            }
+            _ => draft.left(key, "haft has no such setting"),
+        }
+    }
+}
+
+fn sandbox(draft: &mut Draft, what: &str) {
+    draft.left(what, "haft always runs commands in its own sandbox");
+}
+
+fn list(value: Option<&Value>) -> Option<Vec<String>> {
+    value
+        .and_then(Value::as_array)
+        .map(|items| servers::texts(items))
+}
+
+/// Switches off the servers that the lists of names leave out.
+fn servers_in_use(draft: &mut Draft, allowed: Option<&Value>, excluded: Option<&Value>) {
+    let named = |list: Option<&Value>| list_of(list);
+    if let Some(allowed) = allowed.map(|list| named(Some(list))) {
+        for name in draft.server_names() {
+            if !allowed.contains(&name) {
+                draft.disable_server("mcp.allowed", &name, "it is not among the servers in use");
+            }
+        }
+    }
+    for name in named(excluded) {
+        if draft.has_server(&name) {
+            draft.disable_server("mcp.excluded", &name, "it is excluded");
+        }
+    }
+}
+
+fn list_of(value: Option<&Value>) -> Vec<String> {
+    list(value).unwrap_or_default()
+}
+
+struct Lists {
+    /// The only tools there are, if it is set.
+    core: Option<Vec<String>>,
+    excluded: Option<Vec<String>>,
+    allowed: Option<Vec<String>>,
+}
+
+impl Lists {
+    fn carry(&self, draft: &mut Draft) {
+        for entry in self.excluded.iter().flatten() {
+            one(
+                draft,
+                &format!("tools.exclude {entry}"),
+                Verdict::Deny,
+                entry,
+            );
+        }
+        if let Some(core) = &self.core {
+            self.only(draft, core);
+        }
+        for entry in self.allowed.iter().flatten() {
+            let what = format!("tools.allowed {entry}");
+            match self.core.as_ref().is_some_and(|core| has_commands(core)) && is_shell(entry) {
+                true => draft.left(&what, "tools.core lists single commands, which ask"),
+                false => one(draft, &what, Verdict::Allow, entry),
+            }
+        }
+    }
+
+    /// Denies all tools but these.
+    fn only(&self, draft: &mut Draft, core: &[String]) {
+        for entry in core.iter().filter(|entry| is_shell(entry)) {
+            if let (_, Some(command)) = parts(entry) {
+                let what = format!("tools.core {entry}");
+                rules::command(draft, &what, Verdict::Ask, &prefix(command), true);
+            }
+        }
+        let listed = |tool: &str| {
+            core.iter().any(|entry| {
+                let (name, command) = parts(entry);
+                self::tool(name) == Some(tool) && command.is_none()
+            })
+        };
+        for tool in TOOLS.iter().filter(|tool| !listed(tool)) {
+            draft.rule(
+                "tools.core does not list it",
+                rules::tool(Verdict::Deny, tool),
+            );
+        }
+    }
+}
+
+/// Whether single commands are listed and not the shell as a whole.
+fn has_commands(core: &[String]) -> bool {
+    let shell: Vec<&String> = core.iter().filter(|entry| is_shell(entry)).collect();
+    !shell.is_empty() && shell.iter().all(|entry| parts(entry).1.is_some())
+}
+
+fn is_shell(entry: &str) -> bool {
+    tool(parts(entry).0) == Some("bash")
+}
+
+fn parts(entry: &str) -> (&str, Option<&str>) {
+    match entry.split_once('(') {
+        Some((name, rest)) => (name.trim(), Some(rest.trim_end_matches(')'))),
+        None => (entry.trim(), None),
+    }
+}
+
+/// Commands there are compared by how they begin.
+fn prefix(command: &str) -> String {
+    format!("{} *", command.trim())
+}
+
+fn tool(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "run_shell_command" | "ShellTool" => "bash",
+        "read_file" | "ReadFileTool" | "read_many_files" | "ReadManyFilesTool" => "read",
+        "replace" | "EditTool" => "edit",
+        "write_file" | "WriteFileTool" => "write",
+        "search_file_content" | "grep_search" | "GrepTool" => "grep",
+        "glob" | "GlobTool" => "find",
+        "list_directory" | "LSTool" => "ls",
+        "web_fetch" | "WebFetchTool" => "web_fetch",
+        "google_web_search" | "WebSearchTool" => "web_search",
+        _ => return None,
+    })
+}
+
+fn one(draft: &mut Draft, what: &str, verdict: Verdict, entry: &str) {
+    let (name, command) = parts(entry);
+    match (tool(name), command) {
+        (Some("bash"), Some(command)) => {
+            rules::command(draft, what, verdict, &prefix(command), false);
+        }
+        (Some(tool), None) => draft.rule(what, rules::tool(verdict, tool)),
+        (Some(tool), Some(_)) if verdict != Verdict::Allow => draft.stricter_rules(
+            what,
+            [rules::tool(verdict, tool)],
+            "haft has no such rule, so it holds for every call",
+        ),
+        (Some(_), Some(_)) => draft.left(what, "haft has no such rule; such calls ask"),
+        // It may be a tool of any server; there their names stand alone.
+        (None, _) if verdict == Verdict::Deny && !draft.server_names().is_empty() => {
+            let name = name.rsplit("__").next().unwrap_or(name);
+            let names = draft.server_names();
+            let denied = |server: &String| rules::tool(verdict, &tool_name(server, name));
+            draft.rules(what, names.iter().map(denied));
+        }
+        (None, _) => draft.left(what, format!("haft has no tool for {name}")),
+    }
+}

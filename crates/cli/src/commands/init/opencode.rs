@@ -1,0 +1,365 @@
+//! `opencode.json` and `opencode.jsonc`.
+
+use super::draft::Draft;
+use super::rules::{self, Verdict};
+use super::secrets;
+use super::servers::{self, Spelling};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Carries it over.
+pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
+    if let Some(servers) = given.get("mcp") {
+        servers::add_all(draft, "mcp", servers, Spelling::Opencode);
+    }
+    if let Some(Value::String(name)) = given.get("model") {
+        model(draft, given, name);
+    }
+    permissions(draft, given, home);
+    for (key, value) in given {
+        match (key.as_str(), value) {
+            ("$schema" | "mcp" | "model" | "permission" | "provider", _) => {}
+            ("tools", Value::Object(_)) => {}
+            ("agent" | "mode", Value::Object(agents)) => {
+                for (name, agent) in agents {
+                    subagent(draft, &format!("{key}.{name}"), name, agent);
+                }
+            }
+            ("instructions", _) => {
+                draft.left(key, "haft reads AGENTS.md from the repository's root down")
+            }
+            _ => draft.left(key, "haft has no such setting"),
+        }
+    }
+}
+
+/// A model in the form `PROVIDER/MODEL`.
+fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
+    let Some((provider, model)) = name.split_once('/') else {
+        return draft.left("model", "not in the form PROVIDER/MODEL");
+    };
+    let options = given
+        .get("provider")
+        .and_then(|all| all.get(provider))
+        .and_then(|provider| provider.get("options"));
+    let base = options
+        .and_then(|options| options.get("baseURL"))
+        .and_then(Value::as_str);
+    let kind = match (provider, base) {
+        ("anthropic", None) => "anthropic",
+        ("openai", None) => "openai-responses",
+        ("google", None) => "google",
+        ("ollama", None) => "ollama",
+        (_, Some(_)) => "openai-completions",
+        _ => {
+            return draft.left(
+                &format!("model {name}"),
+                "haft has no such provider; set provider, model and base_url yourself",
+            );
+        }
+    };
+    draft.set("model", "provider", kind);
+    draft.set("model", "model", model);
+    if let Some(base) = base {
+        let what = format!("provider.{provider}.options.baseURL");
+        match secrets::is_secret("url", base) {
+            true => draft.left(&what, "it holds a secret; set base_url yourself"),
+            false => draft.set(&what, "base_url", base),
+        }
+    }
+    if let Some(Value::String(key)) = options.and_then(|options| options.get("apiKey")) {
+        let what = format!("provider.{provider}.options.apiKey");
+        let carried = servers::references(draft, &what, key, Spelling::Opencode);
+        let carried = match secrets::is_literal(&carried) {
+            true => draft.hide(&what, &secrets::variable(&[provider, "api_key"])),
+            false => carried,
+        };
+        draft.api_key(&what, kind, &carried);
+    }
+}
+
+/// The tools of haft that a permission is about.
+fn tools(name: &str) -> &'static [&'static str] {
+    match name {
+        "*" => &["*"],
+        "bash" => &["bash"],
+        "edit" | "write" | "patch" => &["edit", "write"],
+        "read" => &["read"],
+        "grep" => &["grep"],
+        "glob" => &["find"],
+        "list" => &["ls"],
+        "webfetch" => &["web_fetch"],
+        "websearch" => &["web_search"],
+        "task" => &["task"],
+        "skill" => &["skill"],
+        _ => &[],
+    }
+}
+
+/// One permission: about a tool, for what matches a pattern.
+struct Permission {
+    what: String,
+    tool: String,
+    pattern: Option<String>,
+    verdict: Verdict,
+}
+
+fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
+    let mut all = Vec::new();
+    match given.get("permission") {
+        None => {}
+        Some(Value::Object(map)) => {
+            for (tool, value) in map {
+                collect(draft, &mut all, tool, value);
+            }
+        }
+        Some(value) => collect(draft, &mut all, "*", value),
+    }
+    if let Some(Value::Object(map)) = given.get("tools") {
+        for (tool, value) in map {
+            match (value, tools(tool)) {
+                (Value::Bool(true), _) => {}
+                (Value::Bool(false), [_, ..]) => all.push(Permission {
+                    what: format!("tools.{tool} false"),
+                    tool: tool.clone(),
+                    pattern: None,
+                    verdict: Verdict::Deny,
+                }),
+                (Value::Bool(false), []) => {
+                    of_servers(draft, &format!("tools.{tool} false"), tool, Verdict::Deny);
+                }
+                _ => draft.left(&format!("tools.{tool}"), "haft has no such tool"),
+            }
+        }
+    }
+    // There the last rule that matches decides, here the first.
+    for at in (0..all.len()).rev() {
+        let permission = &all[at];
+        let denies = |lower: &Permission| {
+            lower.verdict == Verdict::Deny && (lower.tool == permission.tool || lower.tool == "*")
+        };
+        carry(draft, permission, all[..at].iter().any(denies), home);
+    }
+}
+
+fn collect(draft: &mut Draft, all: &mut Vec<Permission>, tool: &str, value: &Value) {
+    let what = format!("permission.{tool}");
+    if tools(tool).is_empty() {
+        return match (tool, value.as_str().and_then(Verdict::by_name)) {
+            ("external_directory", _) => draft.left(
+                &what,
+                "the sandbox decides which folders are written: see tools.roots",
+            ),
+            (_, Some(verdict)) => of_servers(draft, &what, tool, verdict),
+            (_, None) => of_servers(draft, &what, tool, Verdict::Deny),
+        };
+    }
+    let mut push =
+        |draft: &mut Draft, what: String, pattern: Option<&String>, value: &Value| match value
+            .as_str()
+            .and_then(Verdict::by_name)
+        {
+            Some(verdict) => all.push(Permission {
+                what: format!("{what} {}", value.as_str().unwrap_or_default()),
+                tool: tool.to_owned(),
+                pattern: pattern.filter(|pattern| *pattern != "*").cloned(),
+                verdict,
+            }),
+            None => draft.left(&what, "not allow, ask or deny"),
+        };
+    match value {
+        Value::Object(map) => {
+            for (pattern, value) in map {
+                push(draft, format!("{what} {pattern}"), Some(pattern), value);
+            }
+        }
+        value => push(draft, what, None, value),
+    }
+}
+
+/// A rule about tools of MCP servers, which both programs name SERVER_TOOL. These come
+/// before the others, so that none of them is loosened.
+fn of_servers(draft: &mut Draft, what: &str, pattern: &str, verdict: Verdict) {
+    let start = pattern.trim_end_matches('*');
+    let names = draft.server_names();
+    let is_of = |server: &&String| start.starts_with(&format!("{server}_"));
+    let is_about = |server: &&String| server.starts_with(start.trim_end_matches('_'));
+    if !pattern.contains('*') && names.iter().any(|server| is_of(&server)) {
+        return draft.rule(what, rules::tool(verdict, pattern));
+    }
+    let about: Vec<&String> = names
+        .iter()
+        .filter(|server| pattern.contains('*') && (is_about(server) || is_of(server)))
+        .collect();
+    match (verdict, about.is_empty()) {
+        (_, true) => draft.left(what, "haft has no such tool"),
+        (Verdict::Allow, false) => draft.left(what, "haft has no rule for all tools of a server"),
+        (Verdict::Ask, false) => draft.stricter_rules(
+            what,
+            [json!({ "ask": "*", "effect": "execute" })],
+            "haft has no rule for all tools of a server, so all of them and commands ask",
+        ),
+        (Verdict::Deny, false) => {
+            for server in about {
+                draft.disable_server(what, server, "haft has no rule for all tools of a server");
+            }
+        }
+    }
+}
+
+fn carry(draft: &mut Draft, permission: &Permission, over_denials: bool, home: Option<&Path>) {
+    let Permission {
+        what,
+        tool,
+        pattern,
+        verdict,
+    } = permission;
+    match (tool.as_str(), pattern) {
+        (_, None) => {
+            let tools = tools(tool).iter();
+            draft.rules(what, tools.map(|tool| rules::tool(*verdict, tool)));
+        }
+        ("bash", Some(pattern)) => rules::command(draft, what, *verdict, pattern, over_denials),
+        ("edit" | "write" | "patch" | "read", Some(pattern)) => {
+            for tool in tools(tool) {
+                match rules::from_wildcard(pattern, *verdict, home) {
+                    // Asking about more than it means would loosen a denial below.
+                    Some(glob) if *verdict == Verdict::Ask && over_denials => draft.stricter_rules(
+                        what,
+                        [rules::narrowed(Verdict::Deny, tool, "path", &glob)],
+                        "haft's pattern is wider, and a rule below denies some of it",
+                    ),
+                    Some(glob) => {
+                        draft.rule(what, rules::narrowed(*verdict, tool, "path", &glob));
+                    }
+                    None => whole(draft, what, *verdict, tool, over_denials),
+                }
+            }
+        }
+        (_, Some(_)) => {
+            for tool in tools(tool) {
+                whole(draft, what, *verdict, tool, over_denials);
+            }
+        }
+    }
+}
+
+/// Handles a pattern haft cannot express: drops an `allow`, and widens `ask` and `deny` to
+/// the whole tool.
+fn whole(draft: &mut Draft, what: &str, verdict: Verdict, tool: &str, over_denials: bool) {
+    let verdict = match (verdict, over_denials) {
+        (Verdict::Allow, _) => return draft.left(what, "haft has no such pattern for this tool"),
+        (_, true) => Verdict::Deny,
+        (verdict, false) => verdict,
+    };
+    draft.stricter_rules(
+        what,
+        [rules::tool(verdict, tool)],
+        "haft has no such pattern for this tool, so it holds for every call",
+    );
+}
+
+fn subagent(draft: &mut Draft, what: &str, name: &str, given: &Value) {
+    let text = |key: &str| given.get(key).and_then(Value::as_str);
+    if given.get("disable") == Some(&Value::Bool(true)) {
+        return draft.left(what, "it is disabled");
+    }
+    if text("mode") == Some("primary") || ["build", "plan"].contains(&name) {
+        return draft.left(
+            what,
+            "haft has one agent and its sub-agents; no other primary ones",
+        );
+    }
+    let Some(description) = text("description") else {
+        return draft.left(what, "a sub-agent needs a description");
+    };
+    let mut spec = Map::new();
+    spec.insert("name".to_owned(), name.into());
+    spec.insert("description".to_owned(), description.into());
+    match text("prompt") {
+        Some(prompt) if prompt.contains("{file:") => draft.left(
+            &format!("{what}.prompt"),
+            "put the text of the file into system_prompt",
+        ),
+        Some(prompt) => {
+            spec.insert("system_prompt".to_owned(), prompt.into());
+        }
+        None => {}
+    }
+    if let Some(model) = text("model") {
+        let model = match model.split_once('/') {
+            Some(("anthropic" | "google" | "ollama", _)) => Some(model.to_owned()),
+            Some(("openai", model)) => Some(format!("openai-responses/{model}")),
+            _ => None,
+        };
+        match model {
+            Some(model) => {
+                spec.insert("model".to_owned(), model.into());
+            }
+            None => draft.left(&format!("{what}.model"), "haft has no such provider"),
+        }
+    }
+    spec.insert("tools".to_owned(), tools_of(given).into());
+    let waits = waiting(given);
+    if !waits.is_empty() {
+        spec.insert("interrupt_on".to_owned(), waits.into());
+    }
+    for key in given.as_object().into_iter().flat_map(Map::keys) {
+        if ![
+            "description",
+            "mode",
+            "prompt",
+            "model",
+            "disable",
+            "tools",
+            "permission",
+        ]
+        .contains(&key.as_str())
+        {
+            draft.left(
+                &format!("{what}.{key}"),
+                "haft has no such setting for a sub-agent",
+            );
+        }
+    }
+    draft.push(what, "subagents", spec);
+}
+
+/// The values that a sub-agent's own permissions and tools have for a tool.
+fn said<'a>(given: &'a Value, tool: &str) -> Vec<&'a Value> {
+    let of = |group: &str| given.get(group).and_then(|group| group.get(tool));
+    let all = given.get("permission").filter(|all| all.is_string());
+    of("tools")
+        .into_iter()
+        .chain(of("permission"))
+        .chain(all)
+        .collect()
+}
+
+/// The file tools that a sub-agent keeps. Commands are not among them: its own rules about
+/// commands cannot be carried over.
+fn tools_of(given: &Value) -> Vec<&'static str> {
+    let is_denied = |name: &str| {
+        said(given, name)
+            .into_iter()
+            .chain(said(given, "*"))
+            .any(|value| *value == json!(false) || *value == json!("deny") || value.is_object())
+    };
+    let mut tools = vec!["read"];
+    if !is_denied("edit") && !is_denied("write") {
+        tools.extend(["edit", "write"]);
+    }
+    tools
+}
+
+fn waiting(given: &Value) -> Map<String, Value> {
+    let asks = said(given, "edit")
+        .iter()
+        .any(|value| **value == json!("ask"));
+    let tools = tools_of(given);
+    ["edit", "write"]
+        .into_iter()
+        .filter(|tool| asks && tools.contains(tool))
+        .map(|tool| (tool.to_owned(), true.into()))
+        .collect()
+}

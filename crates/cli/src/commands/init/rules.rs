@@ -1,0 +1,329 @@
+//! Permission rules of other programs as rules of haft. A rule keeps its meaning or becomes
+//! stricter; what would allow more is left out.
+
+use super::draft::Draft;
+use super::secrets;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Effect of a rule on the calls it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl Verdict {
+    pub(super) fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "allow" => Some(Self::Allow),
+            "ask" => Some(Self::Ask),
+            "deny" => Some(Self::Deny),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A rule about all calls of a tool.
+pub(super) fn tool(verdict: Verdict, tool: &str) -> Value {
+    json!({ verdict.name(): tool })
+}
+
+/// A rule about some calls of a tool.
+pub(super) fn narrowed(verdict: Verdict, of: &str, key: &str, value: &str) -> Value {
+    let mut rule = Map::new();
+    rule.insert(verdict.name().to_owned(), of.into());
+    rule.insert(key.to_owned(), value.into());
+    rule.into()
+}
+
+/// Rules at the end that ask before calls of these effects, as the other program does when
+/// none of its rules says anything.
+pub(super) fn ask_by_default(draft: &mut Draft, program: &str, effects: &[&str]) {
+    for effect in effects {
+        let what = match *effect {
+            "write" => "changes of files",
+            "execute" => "commands and MCP tools",
+            _ => "the web",
+        };
+        draft.rule(
+            &format!("{program} asks before {what}"),
+            json!({ "ask": "*", "effect": effect }),
+        );
+    }
+}
+
+/// Commands that a pattern is about.
+#[derive(Debug, PartialEq, Eq)]
+enum Commands {
+    All,
+    /// All that begin with these words.
+    Beginning(Vec<String>),
+    /// These words and nothing behind them.
+    Exactly(Vec<String>),
+    /// All that begin with these words, and with the beginning of another behind them.
+    Partly(Vec<String>, String),
+    /// Some of those that begin with these words.
+    Among(Vec<String>),
+}
+
+/// Characters that haft does not take in the words of a rule: a shell reads them as
+/// something else.
+const SHELL: &[char] = &[
+    '|', '&', ';', '<', '>', '$', '`', '*', '?', '[', ']', '{', '}', '(', ')', '"', '\'', '\\',
+];
+
+fn commands(pattern: &str) -> Commands {
+    let pattern = pattern.trim();
+    let is_plain = |word: &&str| !word.contains(SHELL) && !secrets::looks_secret(word);
+    let words: Vec<&str> = pattern.split_ascii_whitespace().collect();
+    let plain: Vec<String> = words
+        .iter()
+        .take_while(|word| is_plain(word))
+        .map(|word| (*word).to_owned())
+        .collect();
+    let Some(odd) = words.get(plain.len()) else {
+        return match plain.is_empty() {
+            true => Commands::All,
+            false => Commands::Exactly(plain),
+        };
+    };
+    let is_last = words.len() == plain.len() + 1;
+    match odd.strip_suffix('*') {
+        Some("") if is_last && plain.is_empty() => Commands::All,
+        Some("") if is_last => Commands::Beginning(plain),
+        Some(start) if is_last && is_plain(&start.trim_end_matches(':')) => {
+            match start.strip_suffix(':') {
+                Some("") if plain.is_empty() => Commands::All,
+                Some("") => Commands::Beginning(plain),
+                Some(word) => {
+                    let word = word.to_owned();
+                    Commands::Beginning(plain.into_iter().chain([word]).collect())
+                }
+                None => Commands::Partly(plain, start.to_owned()),
+            }
+        }
+        _ => Commands::Among(plain),
+    }
+}
+
+/// Adds a rule about commands. `over_denials` says that rules below this one deny some of
+/// what it may be about, so that asking about more than the pattern means would loosen them.
+pub(super) fn command(
+    draft: &mut Draft,
+    what: &str,
+    verdict: Verdict,
+    pattern: &str,
+    over_denials: bool,
+) {
+    const WORDS: &str = "haft compares whole words from the start of a command";
+    let about = |verdict, words: &[String]| narrowed(verdict, "bash", "command", &words.join(" "));
+    match (verdict, commands(pattern)) {
+        (_, Commands::All) => draft.rule(what, tool(verdict, "bash")),
+        (_, Commands::Beginning(words)) => draft.rule(what, about(verdict, &words)),
+        (Verdict::Allow, Commands::Exactly(words)) => draft.left(
+            what,
+            format!(
+                "haft has no rule for exactly these words; if any arguments are fine, add {{ allow: bash, command: {} }}",
+                words.join(" ")
+            ),
+        ),
+        (Verdict::Allow, Commands::Partly(words, last)) => {
+            let words: Vec<String> = words.into_iter().chain([last]).collect();
+            draft.stricter_rules(what, [about(verdict, &words)], WORDS);
+        }
+        (Verdict::Allow, Commands::Among(_)) => draft.left(
+            what,
+            format!("{WORDS} and has no wildcards in them; such commands ask"),
+        ),
+        (Verdict::Ask | Verdict::Deny, some) => {
+            let strict = match over_denials {
+                true => Verdict::Deny,
+                false => verdict,
+            };
+            let (words, why) = match some {
+                Commands::Exactly(words) => (
+                    words,
+                    "haft has no rule for exactly these words, so it holds with any arguments"
+                        .to_owned(),
+                ),
+                Commands::Partly(words, last) => {
+                    let whole: Vec<String> = words.iter().cloned().chain([last]).collect();
+                    let why = format!(
+                        "haft compares whole words; if only `{}` is meant, write that as its command",
+                        whole.join(" ")
+                    );
+                    (words, why)
+                }
+                Commands::Among(words) => (
+                    words,
+                    format!("{WORDS}, so it holds for all of these; replace it by a narrower rule"),
+                ),
+                Commands::All | Commands::Beginning(_) => (Vec::new(), WORDS.to_owned()),
+            };
+            let rule = match words.is_empty() {
+                true => tool(strict, "bash"),
+                false => about(strict, &words),
+            };
+            draft.stricter_rules(what, [rule], &why);
+        }
+    }
+}
+
+/// A path pattern in gitignore's spelling, as Claude Code takes it, as a glob of haft's.
+/// `None` if there is no such glob.
+pub(super) fn from_gitignore(
+    pattern: &str,
+    verdict: Verdict,
+    home: Option<&Path>,
+) -> Option<String> {
+    let pattern = pattern.trim();
+    if pattern.is_empty() || pattern.contains("${") || pattern.contains(['!', '\\', '{']) {
+        return None;
+    }
+    let folder = |glob: String| match glob.strip_suffix('/') {
+        Some(folder) => format!("{folder}/**"),
+        None => glob,
+    };
+    if let Some(absolute) = pattern.strip_prefix("//") {
+        return Some(folder(format!("/{absolute}")));
+    }
+    if let Some(below) = pattern.strip_prefix("~/") {
+        let home = home?.to_str()?;
+        return Some(folder(format!("{home}/{below}")));
+    }
+    let below = pattern
+        .strip_prefix("./")
+        .or_else(|| pattern.strip_prefix('/'));
+    let glob = below.unwrap_or(pattern);
+    if glob.is_empty() || glob.starts_with("../") || glob == ".." {
+        return None;
+    }
+    // Without a slash it is about that name in every folder. Where a rule allows, the name
+    // in the work folder alone is the smaller promise.
+    let is_name = below.is_none() && !glob.trim_end_matches('/').contains('/');
+    match is_name && verdict != Verdict::Allow {
+        true => Some(folder(format!("**/{glob}"))),
+        false => Some(folder(glob.to_owned())),
+    }
+}
+
+/// A path pattern in which `*` also means `/`, as opencode takes it.
+pub(super) fn from_wildcard(
+    pattern: &str,
+    verdict: Verdict,
+    home: Option<&Path>,
+) -> Option<String> {
+    let pattern = match pattern
+        .strip_prefix("~/")
+        .or(pattern.strip_prefix("$HOME/"))
+    {
+        Some(below) => format!("{}/{below}", home?.to_str()?),
+        None => pattern.to_owned(),
+    };
+    if pattern.is_empty() || pattern.contains("${") || pattern.contains(['[', '{', '\\', '!']) {
+        return None;
+    }
+    if verdict == Verdict::Allow {
+        // Narrower: a star does not cross folders, except as the whole last part.
+        return Some(match pattern.strip_suffix("/*") {
+            Some(folder) => format!("{folder}/**"),
+            None => pattern,
+        });
+    }
+    // A star that is a whole part may be any number of parts; a star within a part can
+    // only be followed to the end of that part, so all of the folder is meant.
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let mut glob: Vec<String> = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let is_last = at + 1 == parts.len();
+        match *part {
+            "*" | "**" => glob.push("**".to_owned()),
+            part if part.contains('*') && !is_last => {
+                glob.push("**".to_owned());
+                return Some(glob.join("/"));
+            }
+            part if part.starts_with('*') && part.matches('*').count() == 1 => {
+                glob.push("**".to_owned());
+                glob.push(part.to_owned());
+            }
+            part if part.contains('*') => {
+                glob.push("**".to_owned());
+                return Some(glob.join("/"));
+            }
+            part => glob.push(part.to_owned()),
+        }
+    }
+    Some(glob.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn patterns_of_commands() {
+        for (pattern, wanted) in [
+            ("*", Commands::All),
+            ("", Commands::All),
+            (":*", Commands::All),
+            ("git log:*", Commands::Beginning(words("git log"))),
+            ("git log *", Commands::Beginning(words("git log"))),
+            ("ls:*", Commands::Beginning(words("ls"))),
+            ("npm test", Commands::Exactly(words("npm test"))),
+            ("rm*", Commands::Partly(Vec::new(), "rm".to_owned())),
+            ("git * main", Commands::Among(words("git"))),
+            ("* --force", Commands::Among(Vec::new())),
+            ("echo \"a\":*", Commands::Among(words("echo"))),
+            (
+                "curl -H ghp_0123456789abcdefghij:*",
+                Commands::Among(words("curl -H")),
+            ),
+        ] {
+            assert_eq!(commands(pattern), wanted, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn paths_never_get_wider() {
+        let home = Some(Path::new("/home/me"));
+        for (pattern, verdict, glob) in [
+            (".env", Verdict::Deny, Some("**/.env")),
+            (".env", Verdict::Allow, Some(".env")),
+            ("./.env", Verdict::Deny, Some(".env")),
+            ("./secrets/**", Verdict::Deny, Some("secrets/**")),
+            ("build/", Verdict::Deny, Some("**/build/**")),
+            ("~/.zshrc", Verdict::Deny, Some("/home/me/.zshrc")),
+            ("//etc/**", Verdict::Deny, Some("/etc/**")),
+            ("/src/**", Verdict::Allow, Some("src/**")),
+            ("../other/**", Verdict::Allow, None),
+        ] {
+            let found = from_gitignore(pattern, verdict, home);
+            assert_eq!(found.as_deref(), glob, "{pattern}");
+        }
+        for (pattern, verdict, glob) in [
+            ("*.env", Verdict::Deny, Some("**/*.env")),
+            ("src/*", Verdict::Deny, Some("src/**")),
+            ("src/*", Verdict::Allow, Some("src/**")),
+            ("src/a*b", Verdict::Deny, Some("src/**")),
+            ("src/a*/b", Verdict::Deny, Some("src/**")),
+            ("~/x/*", Verdict::Ask, Some("/home/me/x/**")),
+        ] {
+            let found = from_wildcard(pattern, verdict, home);
+            assert_eq!(found.as_deref(), glob, "{pattern}");
+        }
+    }
+}

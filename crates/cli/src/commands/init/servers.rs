@@ -1,0 +1,422 @@
+//! MCP servers, in the spellings of the programs that use them.
+
+use super::draft::Draft;
+use super::secrets;
+use haft_mcp::client::{Reach, Wire};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// The program whose spelling of servers and variables a file uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// `.mcp.json` and Claude Code.
+    Claude,
+    Codex,
+    Gemini,
+    Opencode,
+}
+
+/// Adds the servers of a map.
+pub(super) fn add_all(draft: &mut Draft, at: &str, servers: &Value, spelling: Spelling) {
+    let Value::Object(servers) = servers else {
+        return draft.left(at, "not a map of servers");
+    };
+    for (name, server) in servers {
+        let what = format!("{at}.{name}");
+        match server {
+            Value::Object(server) if !name.trim().is_empty() => {
+                let reader = Reader {
+                    what: &what,
+                    name,
+                    spelling,
+                    given: server,
+                };
+                reader.add(draft);
+            }
+            _ => draft.left(&what, "not a server: a name and a map are needed"),
+        }
+    }
+}
+
+/// The name that haft gives to a tool of a server.
+pub(super) fn tool_name(server: &str, tool: &str) -> String {
+    let plain = |c: char| match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+        true => c,
+        false => '_',
+    };
+    format!("{server}_{tool}")
+        .chars()
+        .map(plain)
+        .take(64)
+        .collect()
+}
+
+struct Reader<'a> {
+    what: &'a str,
+    name: &'a str,
+    spelling: Spelling,
+    given: &'a Map<String, Value>,
+}
+
+impl Reader<'_> {
+    fn add(&self, draft: &mut Draft) {
+        let mut server = Map::new();
+        self.program(draft, &mut server);
+        self.address(draft, &mut server);
+        if !["command", "url", "uri"]
+            .iter()
+            .any(|key| server.contains_key(*key))
+        {
+            return draft.left(self.what, "it has neither a command nor an address");
+        }
+        let mut denied = Vec::new();
+        for (key, value) in self.given {
+            match (key.as_str(), value) {
+                // Handled by `program` and `address`.
+                ("command" | "args" | "env" | "environment" | "env_vars" | "cwd" | "url"
+                | "httpUrl" | "headers" | "http_headers" | "env_http_headers"
+                | "bearer_token_env_var" | "type" | "transport", _)
+                // Words for people.
+                | ("description" | "note" | "comment" | "name", _)
+                // haft's own defaults.
+                | ("enabled", Value::Bool(true))
+                | ("disabled" | "trust" | "required", Value::Bool(false)) => {}
+                ("enabled", Value::Bool(false)) | ("disabled", Value::Bool(true)) => {
+                    server.insert("enabled".to_owned(), false.into());
+                }
+                ("timeout", Value::Number(number)) if self.spelling != Spelling::Opencode => {
+                    let seconds = number.as_f64().unwrap_or_default() / 1000.0;
+                    self.timeout(draft, &mut server, key, seconds);
+                }
+                ("tool_timeout_sec", Value::Number(number)) => {
+                    let seconds = number.as_f64().unwrap_or_default();
+                    self.timeout(draft, &mut server, key, seconds);
+                }
+                ("includeTools" | "enabled_tools", Value::Array(names)) => {
+                    server.insert("tools".to_owned(), texts(names).into());
+                }
+                ("excludeTools" | "disabled_tools", Value::Array(names)) => denied = texts(names),
+                ("trust", Value::Bool(true)) => draft.left(
+                    &format!("{}.trust", self.what),
+                    "haft has no rule for all tools of a server; its calls ask first. Allow them one by one: { allow: SERVER_TOOL }",
+                ),
+                ("startup_timeout_sec" | "startup_timeout_ms" | "timeout", _) => draft.left(
+                    &format!("{}.{key}", self.what),
+                    "haft waits 10 seconds for a start, and `haft mcp test NAME` two minutes",
+                ),
+                (key, _) => draft.left(
+                    &format!("{}.{key}", self.what),
+                    "haft has no such setting for a server",
+                ),
+            }
+        }
+        draft.server(self.what, self.name, server);
+        for tool in denied {
+            let rule = json!({ "deny": tool_name(self.name, &tool) });
+            draft.rule(&format!("{} without the tool {tool}", self.what), rule);
+        }
+    }
+
+    fn timeout(&self, draft: &mut Draft, server: &mut Map<String, Value>, key: &str, seconds: f64) {
+        if (0.001..=86_400.0).contains(&seconds) {
+            let whole = Duration::from_secs_f64(seconds);
+            let value = match whole.subsec_nanos() {
+                0 => json!(whole.as_secs()),
+                _ => json!(seconds),
+            };
+            server.insert("timeout".to_owned(), value);
+        } else {
+            draft.left(
+                &format!("{}.{key}", self.what),
+                "not between a millisecond and a day",
+            );
+        }
+    }
+
+    fn program(&self, draft: &mut Draft, server: &mut Map<String, Value>) {
+        let mut words = match self.given.get("command") {
+            Some(Value::String(program)) => vec![program.clone()],
+            Some(Value::Array(words)) => texts(words),
+            _ => return,
+        };
+        if let Some(Value::Array(more)) = self.given.get("args") {
+            words.extend(texts(more));
+        }
+        if words
+            .first()
+            .is_none_or(|program| program.trim().is_empty())
+        {
+            return;
+        }
+        let words = self::words(draft, self.what, self.name, &words, self.spelling);
+        server.insert("command".to_owned(), words.first().cloned().into());
+        if words.len() > 1 {
+            server.insert("args".to_owned(), words[1..].to_vec().into());
+        }
+        let environment = self.environment(draft);
+        if !environment.is_empty() {
+            server.insert("env".to_owned(), environment.into());
+        }
+        if let Some(Value::String(dir)) = self.given.get("cwd") {
+            server.insert("cwd".to_owned(), self.references(draft, dir).into());
+        }
+    }
+
+    fn environment(&self, draft: &mut Draft) -> Map<String, Value> {
+        let mut out = Map::new();
+        for key in ["env", "environment"] {
+            let Some(Value::Object(given)) = self.given.get(key) else {
+                continue;
+            };
+            for (name, value) in given {
+                let text = match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let carried = self.references(draft, &text);
+                let carried = match secrets::is_literal(&carried) && secrets::is_secret(name, &text)
+                {
+                    true => draft.hide(&format!("{}.{key}.{name}", self.what), name),
+                    false => carried,
+                };
+                out.insert(name.clone(), carried.into());
+            }
+        }
+        if let Some(Value::Array(names)) = self.given.get("env_vars") {
+            for name in texts(names) {
+                let reference = draft.needs(&name);
+                out.insert(name, reference.into());
+            }
+        }
+        out
+    }
+
+    fn address(&self, draft: &mut Draft, server: &mut Map<String, Value>) {
+        let text = |key: &str| self.given.get(key).and_then(Value::as_str);
+        let (key, url) = match (text("httpUrl"), text("url")) {
+            (Some(url), _) => ("url", url),
+            // Here it is the older transport, with events.
+            (None, Some(url)) if self.spelling == Spelling::Gemini => ("uri", url),
+            (None, Some(url)) => ("url", url),
+            (None, None) => return,
+        };
+        if server.contains_key("command") {
+            return draft.left(
+                &format!("{}.url", self.what),
+                "a server has a command or an address, not both",
+            );
+        }
+        let url = self.url(draft, url);
+        // One with a variable in it is known only once that is set.
+        if !url.contains("${") && Reach::address(url.trim(), Vec::new(), Wire::Either).is_err() {
+            return draft.left(&format!("{}.url", self.what), "not an address of a server");
+        }
+        server.insert(key.to_owned(), url.into());
+        if let Some("sse") = text("type").or(text("transport")) {
+            server.insert("type".to_owned(), "sse".into());
+        }
+        let headers = self.headers(draft);
+        if !headers.is_empty() {
+            server.insert("headers".to_owned(), headers.into());
+        }
+    }
+
+    /// An address without the secrets in it.
+    fn url(&self, draft: &mut Draft, given: &str) -> String {
+        let carried = self.references(draft, given);
+        let what = format!("{}.url", self.what);
+        if !secrets::is_literal(&carried) {
+            return carried;
+        }
+        let (place, query) = match given.split_once('?') {
+            Some((place, query)) => (place, Some(query)),
+            None => (given, None),
+        };
+        let has_user = url::Url::parse(place)
+            .is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
+        if has_user || secrets::looks_secret(place) {
+            return draft.hide(&what, &secrets::variable(&[self.name, "url"]));
+        }
+        let Some(query) = query else {
+            return given.to_owned();
+        };
+        let pairs: Vec<String> = query
+            .split('&')
+            .map(|pair| match pair.split_once('=') {
+                Some((name, value)) if secrets::is_secret(name, value) => {
+                    let variable = secrets::variable(&[self.name, name]);
+                    format!("{name}={}", draft.hide(&what, &variable))
+                }
+                _ => pair.to_owned(),
+            })
+            .collect();
+        format!("{place}?{}", pairs.join("&"))
+    }
+
+    fn headers(&self, draft: &mut Draft) -> Map<String, Value> {
+        let mut out = Map::new();
+        for key in ["headers", "http_headers"] {
+            let Some(Value::Object(given)) = self.given.get(key) else {
+                continue;
+            };
+            for (name, value) in given {
+                let Value::String(text) = value else {
+                    draft.left(&format!("{}.{key}.{name}", self.what), "not text");
+                    continue;
+                };
+                let carried = self.references(draft, text);
+                // Most headers that people write carry a key, whatever they are called.
+                let is_harmless = ["accept", "content-type", "user-agent"]
+                    .contains(&name.to_ascii_lowercase().as_str())
+                    && !secrets::looks_secret(text);
+                let carried = match secrets::is_literal(&carried) && !is_harmless {
+                    true => {
+                        let variable = secrets::variable(&[self.name, name]);
+                        let what = format!("{}.{key}.{name}", self.what);
+                        let hidden = draft.hide(&what, &variable);
+                        match text.split_once(' ') {
+                            Some((scheme @ ("Bearer" | "Basic" | "Token" | "token"), _)) => {
+                                format!("{scheme} {hidden}")
+                            }
+                            _ => hidden,
+                        }
+                    }
+                    false => carried,
+                };
+                out.insert(name.clone(), carried.into());
+            }
+        }
+        if let Some(Value::Object(given)) = self.given.get("env_http_headers") {
+            for (name, variable) in given {
+                let reference = draft.needs(variable.as_str().unwrap_or_default());
+                out.insert(name.clone(), reference.into());
+            }
+        }
+        if let Some(Value::String(variable)) = self.given.get("bearer_token_env_var") {
+            let reference = draft.needs(variable);
+            out.insert(
+                "Authorization".to_owned(),
+                format!("Bearer {reference}").into(),
+            );
+        }
+        out
+    }
+
+    fn references(&self, draft: &mut Draft, text: &str) -> String {
+        references(draft, self.what, text, self.spelling)
+    }
+}
+
+/// Words of a command line, with the names of variables in place of secrets.
+pub(super) fn words(
+    draft: &mut Draft,
+    what: &str,
+    owner: &str,
+    words: &[String],
+    spelling: Spelling,
+) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut flag: Option<&str> = None;
+    for word in words {
+        let given = references(draft, what, word, spelling);
+        let (name, value) = match (word.starts_with('-'), word.split_once('=')) {
+            (true, Some((name, value))) => (Some(name), value),
+            (true, None) => (None, ""),
+            (false, _) => (flag, word.as_str()),
+        };
+        flag = word.starts_with('-').then_some(word.as_str());
+        let is_secret = secrets::is_literal(&given)
+            && match name {
+                Some(name) => secrets::is_secret(name, value),
+                None => secrets::looks_secret(word),
+            };
+        if !is_secret {
+            out.push(given);
+            continue;
+        }
+        let variable = secrets::variable(&[owner, name.unwrap_or("secret")]);
+        let place = name.unwrap_or("a word");
+        let hidden = draft.hide(&format!("{what}.args, the value of {place}"), &variable);
+        out.push(match (word.starts_with('-'), name) {
+            (true, Some(name)) => format!("{name}={hidden}"),
+            _ => hidden,
+        });
+    }
+    out
+}
+
+/// A text with its variables in haft's spelling.
+pub(super) fn references(draft: &mut Draft, what: &str, text: &str, spelling: Spelling) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['$', '{']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let braced = from
+            .strip_prefix("${")
+            .or_else(|| {
+                from.strip_prefix('{')
+                    .filter(|_| spelling == Spelling::Opencode)
+            })
+            .and_then(|inner| inner.split_once('}'));
+        let bare = from
+            .strip_prefix('$')
+            .filter(|_| spelling == Spelling::Gemini);
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if let Some((inner, after)) = braced {
+            match reference(draft, what, inner) {
+                Some(reference) => out.push_str(&reference),
+                None => out.push_str(from.strip_suffix(after).unwrap_or_default()),
+            }
+            rest = after;
+        } else if let Some(name) = bare.filter(|name| name.starts_with(is_word)) {
+            let end = name.find(|c: char| !is_word(c)).unwrap_or(name.len());
+            let (name, after) = name.split_at(end);
+            out.push_str(&draft.needs(name));
+            rest = after;
+        } else {
+            let mut chars = from.chars();
+            out.extend(chars.next());
+            rest = chars.as_str();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Translates the text between the braces of a reference.
+fn reference(draft: &mut Draft, what: &str, inner: &str) -> Option<String> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if let Some((name, _)) = inner.split_once(":-") {
+        draft.left(
+            &format!("{what}, the default of {name}"),
+            format!("haft has no defaults for variables; set {name}"),
+        );
+        return Some(draft.needs(name));
+    }
+    if is_name(inner) {
+        return Some(draft.needs(inner));
+    }
+    match inner.split_once(':') {
+        Some(("env", name)) if is_name(name) => Some(draft.needs(name)),
+        Some(("input" | "file", name)) => {
+            let variable = secrets::variable(&[name]);
+            draft.left(
+                &format!("{what}, {{{inner}}}"),
+                format!("haft does not ask for values or read them from files; set the variable {variable}"),
+            );
+            Some(draft.needs(&variable))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn texts(items: &[Value]) -> Vec<String> {
+    let text = |item: &Value| match item {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    items.iter().map(text).collect()
+}

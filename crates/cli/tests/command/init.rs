@@ -1,0 +1,453 @@
+//! `haft init`, and `haft init --from` the settings of other programs.
+
+use crate::scratch::{Ended, Scratch};
+use serde_json::Value;
+
+const CLAUDE: &str = r#"{
+  "model": "claude-sonnet-4-5",
+  "permissions": {
+    "allow": ["Bash(npm run test:*)", "Bash(git log:*)", "Bash(npm run lint)", "Bash(make*)",
+      "Bash(curl -H ghp_0123456789abcdefghij:*)", "Read(~/.zshrc)", "Edit(/docs/**)",
+      "WebFetch(domain:docs.rs)", "mcp__github__list_issues", "mcp__github", "mcp__jira__read"],
+    "ask": ["Bash(git push:*)", "mcp__jira"],
+    "deny": ["Bash(wget:*)", "Bash(docker run)", "Bash(pip * --user)", "Read(.env)",
+      "Read(./secrets/**)", "Edit(vendor/**)", "WebSearch"],
+    "additionalDirectories": ["../docs"]
+  },
+  "env": {"FOO": "bar"},
+  "hooks": {"PreToolUse": []}
+}"#;
+
+const SERVERS: &str = r#"{"mcpServers": {
+  "github": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-github", "--token", "plainpw1"],
+    "env": {"GITHUB_TOKEN": "plainpw2", "DATABASE_URL": "postgres://me:plainpw3@host/db", "MODE": "fast"}},
+  "docs": {"type": "http", "url": "https://example.com/mcp?api_key=plainpw4&page=2",
+    "headers": {"Authorization": "Bearer plainpw5", "X-Team": "plainpw6", "Accept": "text/plain"}},
+  "user": {"url": "https://me:plainpw7@example.com/mcp"},
+  "long": {"command": "srv", "args": ["a8f3k2l9q0w1e2r3t4", "--key=plainpw8"]},
+  "bad": {"url": "not an address"},
+  "kept": {"command": "${TOOLS:-/opt}/srv", "env": {"API_KEY": "${MY_KEY}"}}
+}}"#;
+
+const CODEX: &str = r#"
+model = "gpt-5-codex"
+approval_policy = "untrusted"
+sandbox_mode = "danger-full-access"
+model_reasoning_effort = "high"
+[sandbox_workspace_write]
+network_access = true
+writable_roots = ["/srv"]
+[mcp_servers.ctx]
+command = "npx"
+args = ["-y", "@upstash/context7-mcp"]
+env = { CTX_TOKEN = "plainpw9" }
+tool_timeout_sec = 45
+disabled_tools = ["drop"]
+[mcp_servers.figma]
+url = "https://mcp.figma.com/mcp"
+bearer_token_env_var = "FIGMA_TOKEN"
+"#;
+
+const GEMINI: &str = r#"{"model": {"name": "gemini-2.5-pro"}, "ui": {"theme": "x"},
+ "tools": {"allowed": ["run_shell_command(git status)", "read_file"],
+   "exclude": ["run_shell_command(rm)", "google_web_search", "drop_table"]},
+ "mcpServers": {"py": {"command": "python3", "args": ["-m", "srv"], "env": {"API_KEY": "$MY_KEY"},
+   "timeout": 1500, "trust": true, "includeTools": ["a"]},
+   "web": {"httpUrl": "https://example.com/mcp"}, "old": {"url": "https://example.com/sse"}}}"#;
+
+const OPENCODE: &str = r#"{
+  "$schema": "https://opencode.ai/config.json", // a comment
+  "model": "anthropic/claude-sonnet-4-5",
+  "provider": {"anthropic": {"options": {"apiKey": "plainpw10"}}},
+  "permission": {"sentry_delete": "deny", "local_*": "deny", "edit": "ask", "webfetch": "deny", "read": {"*.env": "deny"},
+    "bash": {"*": "deny", "git *": "allow", "git push *": "deny", "npm * -g": "ask", "ls": "allow", "pnpm *": "ask"}},
+  "mcp": {"local": {"type": "local", "command": ["bun", "x", "srv"], "environment": {"TOKEN": "plainpw11"}},
+    "sentry": {"type": "remote", "url": "https://mcp.sentry.dev/mcp", "headers": {"Authorization": "Bearer {env:SENTRY}"}}},
+  "agent": {"review": {"mode": "subagent", "description": "Reviews code", "prompt": "Be strict",
+    "tools": {"write": false}}, "build": {}},
+}"#;
+
+const AGENT: &str = r#"
+provider: openai-completions
+base_url: https://openrouter.ai/api/v1
+api_key: plainpw12
+model: meta-llama/llama-3.3-70b-instruct
+max_tokens: 4096
+max_turns: 0
+max_retries: 3
+max_tool_concurrency: 4
+thinking_level: low
+system_prompt: |
+  You are an expert Go programmer.
+  Always write "idiomatic", well-tested code.
+tools:
+  preset: Coding
+  work_dir: .
+  plugins:
+    - path: ./my_plugin
+      args: ["--api-key", "${MY_API_KEY}", "--endpoint", "https://api.example.com"]
+    - path: ./other
+      args: ["--password", "plainpw13"]
+"#;
+
+/// The name of each file and its text.
+const ALL: [(&str, &str); 6] = [
+    (".claude/settings.json", CLAUDE),
+    (".mcp.json", SERVERS),
+    ("codex/config.toml", CODEX),
+    (".gemini/settings.json", GEMINI),
+    ("opencode.jsonc", OPENCODE),
+    ("agent.yaml", AGENT),
+];
+
+fn from(name: &str, text: &str) -> (Scratch, Ended) {
+    let scratch = Scratch::new();
+    scratch.file(name, text);
+    let ended = scratch.haft(&["init", "--from", name]);
+    assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
+    (scratch, ended)
+}
+
+fn written(scratch: &Scratch) -> String {
+    std::fs::read_to_string(scratch.work("haft.yaml")).unwrap()
+}
+
+/// The policy decision about a command.
+fn decided(scratch: &Scratch, command: &str) -> String {
+    let command = format!("command={command}");
+    let ended = scratch.haft(&["why", "bash", &command, "--json"]);
+    let said: Value = serde_json::from_str(&ended.out).unwrap();
+    said["decision"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_result_is_valid_and_holds_no_secret() {
+    for (name, text) in ALL {
+        let (scratch, ended) = from(name, text);
+        for config in [&[][..], &["--config", "haft.yaml"]] {
+            for command in [&["config", "show"][..], &["doctor"], &["tools"]] {
+                let args = [command, config].concat();
+                let checked = scratch.haft(&args);
+                assert_eq!(checked.code, Some(0), "{name} {args:?}: {checked:?}");
+            }
+        }
+        for shown in [&written(&scratch), &ended.out, &ended.err] {
+            for secret in ["plainpw", "ghp_0", "a8f3k2l9"] {
+                assert!(!shown.contains(secret), "{name}: {secret} in {shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_there_stays_unless_forced() {
+    let scratch = Scratch::new();
+    scratch.file("haft.yaml", "log: warn\n");
+    scratch.file(".mcp.json", SERVERS);
+    for args in [&["init"][..], &["init", "--from", ".mcp.json"]] {
+        let ended = scratch.haft(args);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(
+            ended.err.contains("already exists; left unchanged"),
+            "{ended:?}"
+        );
+        assert!(ended.err.contains("--force"), "{ended:?}");
+        assert_eq!(written(&scratch), "log: warn\n");
+    }
+    let ended = scratch.haft(&["init", "--from", ".mcp.json", "--force"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(written(&scratch).contains("mcp:"), "{ended:?}");
+    // A link is replaced, and its target left alone.
+    scratch.file("elsewhere", "kept\n");
+    std::fs::remove_file(scratch.work("haft.yaml")).unwrap();
+    std::os::unix::fs::symlink(scratch.work("elsewhere"), scratch.work("haft.yaml")).unwrap();
+    assert_eq!(scratch.haft(&["init", "--from", ".mcp.json"]).code, Some(1));
+    assert_eq!(scratch.haft(&["init", "--force"]).code, Some(0));
+    let kept = std::fs::read_to_string(scratch.work("elsewhere")).unwrap();
+    assert_eq!(kept, "kept\n");
+}
+
+#[test]
+fn what_is_not_known_is_said() {
+    let scratch = Scratch::new();
+    for (name, text, words) in [
+        (
+            "a.json",
+            "{\"a\": 1}",
+            "cannot tell which program a.json belongs to",
+        ),
+        ("b.json", "{\"a\": sk-plainpw", "b.json:1:"),
+        ("c.toml", "a = ", "c.toml:1: "),
+        ("d.toml", "[package]\nname = \"x\"\n", "cannot tell"),
+        ("e.yaml", "- 1\n", "cannot tell"),
+        ("f.yaml", "a: [", "f.yaml:"),
+    ] {
+        scratch.file(name, text);
+        let ended = scratch.haft(&["init", "--from", name]);
+        assert_eq!(ended.code, Some(2), "{name} {ended:?}");
+        assert!(ended.err.contains(words), "{name} {ended:?}");
+        assert!(!ended.err.contains("plainpw"), "{name} {ended:?}");
+    }
+    let ended = scratch.haft(&["init", "--from", "gone.json"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.err.contains("gone.json not found"), "{ended:?}");
+    assert!(!scratch.work("haft.yaml").exists());
+    // Understood, and nothing in it that haft has.
+    scratch.file(".claude/settings.json", "{\"hooks\": {}}");
+    let ended = scratch.haft(&["init", "--from", ".claude/settings.json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.out.contains("hooks: haft has no hooks"), "{ended:?}");
+    assert!(!scratch.work("haft.yaml").exists());
+}
+
+/// Rules keep their meaning or become stricter.
+#[test]
+fn permissions_of_claude_code_never_get_wider() {
+    let (scratch, ended) = from(".claude/settings.json", CLAUDE);
+    scratch.file("secrets/key", "x");
+    scratch.file("sub/.env", "x");
+    for (command, decision) in [
+        ("npm run test --watch", "allow"),
+        ("npm run tests", "ask"),
+        ("git log -1", "allow"),
+        ("git logout", "ask"),
+        // Allowed there without arguments only, so it asks here.
+        ("npm run lint", "ask"),
+        ("make all", "allow"),
+        ("makefile", "ask"),
+        ("ls", "ask"),
+        ("git push origin", "ask"),
+        ("wget x", "deny"),
+        ("docker run -it x", "deny"),
+        // Denied there for some arguments that haft cannot tell: all of pip is denied.
+        ("pip install x", "deny"),
+    ] {
+        assert_eq!(decided(&scratch, command), decision, "{command}");
+    }
+    let why = |args: &[&str]| {
+        let args = [&["why"], args, &["--json"]].concat();
+        let said: Value = serde_json::from_str(&scratch.haft(&args).out).unwrap();
+        said["decision"].as_str().unwrap().to_owned()
+    };
+    for (call, decision) in [
+        (&["read", "path=secrets/key"][..], "deny"),
+        (&["read", "path=sub/.env"], "deny"),
+        (&["read", "path=README.md"], "allow"),
+        (&["write", "path=docs/a.md", "content=x"], "allow"),
+        (&["write", "path=src/a.rs", "content=x"], "ask"),
+        (&["write", "path=vendor/a.rs", "content=x"], "deny"),
+        (
+            &["web_fetch", "url=https://docs.rs/x", "--preset=all"],
+            "allow",
+        ),
+        (
+            &["web_fetch", "url=https://example.com/x", "--preset=all"],
+            "ask",
+        ),
+        (&["web_search", "query=x", "--preset=all"], "deny"),
+    ] {
+        assert_eq!(why(call), decision, "{call:?}");
+    }
+    for line in [
+        "permissions.allow Bash(git log:*) -> policy: { allow: bash, command: git log }",
+        "permissions.deny Bash(pip * --user) -> policy: { deny: bash, command: pip }: ",
+        "permissions.allow Bash(npm run lint): haft has no rule for exactly these words",
+        "permissions.allow mcp__jira__read: a rule that asks or denies is about the whole server",
+        "permissions.additionalDirectories: a project's file cannot add folders",
+        "hooks: haft has no hooks",
+    ] {
+        assert!(ended.out.contains(line), "{line}: {}", ended.out);
+    }
+}
+
+/// There the last rule that matches decides, and here the first.
+#[test]
+fn permissions_of_opencode_never_get_wider() {
+    let (scratch, _) = from("opencode.jsonc", OPENCODE);
+    for (command, decision) in [
+        ("git status", "allow"),
+        ("git push origin", "deny"),
+        ("pnpm i", "ask"),
+        // Asked about there with -g alone, and denied otherwise.
+        ("npm i", "deny"),
+        ("ls", "deny"),
+        ("cat x", "deny"),
+    ] {
+        assert_eq!(decided(&scratch, command), decision, "{command}");
+    }
+    let text = written(&scratch);
+    assert!(text.contains("tools: [read]"), "{text}");
+    // Tools of servers have the same names there.
+    assert!(text.contains("- { deny: sentry_delete }"), "{text}");
+    assert!(text.contains("enabled: false"), "{text}");
+}
+
+#[test]
+fn permissions_of_gemini_and_codex_never_get_wider() {
+    let (scratch, _) = from(".gemini/settings.json", GEMINI);
+    assert!(
+        written(&scratch).contains("- { deny: py_drop_table }"),
+        "{}",
+        written(&scratch)
+    );
+    for (command, decision) in [("git status -s", "allow"), ("rm x", "deny"), ("ls", "ask")] {
+        assert_eq!(decided(&scratch, command), decision, "{command}");
+    }
+    let (scratch, _) = from(
+        ".gemini/settings.json",
+        r#"{"tools": {"core": ["run_shell_command(git)", "read_file"], "allowed": ["run_shell_command"]}}"#,
+    );
+    for (command, decision) in [("git log", "ask"), ("ls", "deny")] {
+        assert_eq!(decided(&scratch, command), decision, "{command}");
+    }
+    let (scratch, ended) = from("codex/config.toml", CODEX);
+    assert_eq!(decided(&scratch, "ls"), "ask");
+    let text = written(&scratch);
+    assert!(text.contains("sandbox: workspace"), "{text}");
+    assert!(
+        !text.contains("network") && !text.contains("roots"),
+        "{text}"
+    );
+    assert!(
+        ended
+            .out
+            .contains("network_access: a project's file cannot turn"),
+        "{ended:?}"
+    );
+    // The user's own file may have both.
+    let own = scratch.haft(&[
+        "init",
+        "--from",
+        "codex/config.toml",
+        "--config",
+        "own.yaml",
+    ]);
+    assert_eq!(own.code, Some(0), "{own:?}");
+    let text = std::fs::read_to_string(scratch.work("own.yaml")).unwrap();
+    assert!(
+        text.contains("network: \"on\"") && text.contains("roots: [\"/srv\"]"),
+        "{text}"
+    );
+}
+
+#[test]
+fn variables_stand_for_secrets() {
+    let (scratch, ended) = from(".mcp.json", SERVERS);
+    let text = written(&scratch);
+    for words in [
+        "\"--token\", \"${GITHUB_TOKEN}\"",
+        "GITHUB_TOKEN: \"${GITHUB_TOKEN}\"",
+        "DATABASE_URL: \"${DATABASE_URL}\"",
+        "MODE: fast",
+        "?api_key=${DOCS_API_KEY}&page=2",
+        "Authorization: \"Bearer ${DOCS_AUTHORIZATION}\"",
+        "Accept: text/plain",
+        "\"${USER_URL}\"",
+        "\"--key=${LONG_KEY}\"",
+        "command: \"${TOOLS}/srv\"",
+        "API_KEY: \"${MY_KEY}\"",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(
+        ended.out.contains("mcpServers.bad.url: not an address"),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .err
+            .contains("Set these variables: DATABASE_URL, DOCS_"),
+        "{ended:?}"
+    );
+    assert!(
+        ended.err.contains("--config ~/.config/haft/haft.yaml"),
+        "{ended:?}"
+    );
+    // With the variables set, and as the user's own word, every server is there.
+    let variables = [
+        "GITHUB_TOKEN",
+        "DATABASE_URL",
+        "DOCS_API_KEY",
+        "DOCS_AUTHORIZATION",
+        "DOCS_X_TEAM",
+        "LONG_SECRET",
+        "LONG_KEY",
+        "TOOLS",
+        "MY_KEY",
+    ];
+    let mut variables: Vec<(&str, &str)> = variables.iter().map(|name| (*name, "x")).collect();
+    variables.push(("USER_URL", "https://example.com/mcp"));
+    let (servers, _) = scratch.shown("tools.mcp", &variables, &["--config", "haft.yaml"]);
+    assert_eq!(
+        servers,
+        serde_json::json!(["github", "docs", "user", "long", "kept"])
+    );
+}
+
+#[test]
+fn an_agent_yaml_becomes_a_haft_yaml() {
+    let (scratch, ended) = from("agent.yaml", AGENT);
+    let named = ["--config", "haft.yaml"];
+    let variables = [
+        ("MY_API_KEY", "k"),
+        ("API_KEY", "k"),
+        ("OTHER_PASSWORD", "p"),
+        ("OPENAI_API_KEY", "k"),
+    ];
+    for (key, value) in [
+        ("provider", "openai-completions"),
+        ("base_url", "https://openrouter.ai/api/v1"),
+        ("model", "meta-llama/llama-3.3-70b-instruct"),
+        ("tools.preset", "coding"),
+    ] {
+        assert_eq!(scratch.shown(key, &variables, &named).0, value, "{key}");
+    }
+    let text = written(&scratch);
+    let prompt = "system_prompt: |\n  You are an expert Go programmer.\n  Always write \"idiomatic\", well-tested code.\n";
+    assert!(text.contains(prompt), "{text}");
+    assert!(
+        text.contains("[\"--api-key\", \"${MY_API_KEY}\", \"--endpoint\""),
+        "{text}"
+    );
+    assert!(
+        text.contains("[\"--password\", \"${OTHER_PASSWORD}\"]"),
+        "{text}"
+    );
+    for line in [
+        "max_tokens: there it bounds one answer",
+        "max_turns: haft has no unlimited turns",
+        "thinking_level: haft has no such setting",
+    ] {
+        assert!(ended.out.contains(line), "{line}: {}", ended.out);
+    }
+}
+
+#[test]
+fn the_servers_of_this_folder_come_from_the_state_of_claude_code() {
+    let scratch = Scratch::new();
+    let here = scratch.work("").canonicalize().unwrap();
+    let state = serde_json::json!({
+        "numStartups": 5,
+        "mcpServers": { "a": { "type": "stdio", "command": "a", "args": [] } },
+        "projects": {
+            here.to_str().unwrap().trim_end_matches('/'): { "mcpServers": { "b": { "command": "b" } } },
+            "/other": { "mcpServers": { "c": { "command": "c" } } },
+        },
+        // Larger than any configuration that a person writes.
+        "history": "x".repeat(2 << 20),
+    });
+    scratch.file(".claude.json", state.to_string());
+    let ended = scratch.haft(&["init", "--from", ".claude.json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let text = written(&scratch);
+    assert!(
+        text.contains("a: { command: a }\n    b: { command: b }\n"),
+        "{text}"
+    );
+    assert!(!text.contains("command: c"), "{text}");
+    assert!(
+        ended.out.contains("servers of other folders (1)"),
+        "{}",
+        ended.out
+    );
+}
