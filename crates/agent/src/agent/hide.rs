@@ -35,7 +35,8 @@ fn from_agent(event: &mut AgentEvent, keys: Clean<'_>, all: Clean<'_>) {
         | AgentEvent::TurnStart { .. }
         | AgentEvent::Compaction { .. }
         | AgentEvent::TurnLimitReached { .. }
-        | AgentEvent::TurnEnd { .. } => {}
+        | AgentEvent::TurnEnd { .. }
+        | AgentEvent::LastLook { .. } => {}
     }
 }
 

@@ -66,9 +66,9 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
         });
-        chat::run(live, setup, questions)
-            .await
-            .map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))
+        let ended = chat::run(live.clone(), setup, questions).await;
+        agent::close_now(&live.agent).await;
+        ended.map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))
     })?;
     Ok(match ended {
         Ended::Quit => Exit::Done,

@@ -47,7 +47,9 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
         let sessions = sessions.as_ref();
         let agent = agent::agent(&settings, model, Past::New, sessions, approver).await?;
-        work(&agent, Task::Prompt(prompt), manner, &mut signals).await
+        let exit = work(&agent, Task::Prompt(prompt), manner, &mut signals).await;
+        let stopped = agent::close(&agent, &mut signals).await;
+        stopped.map_or(exit, Ok)
     })
 }
 
