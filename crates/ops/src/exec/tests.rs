@@ -16,7 +16,7 @@ fn made(at: &Path) {
     fs::write(at.join("sub/run"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(at.join("sub/run"), fs::Permissions::from_mode(0o751)).unwrap();
     fs::write(at.join("sub/deep/shut"), "shut").unwrap();
-    fs::set_permissions(at.join("sub/deep/shut"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(at.join("sub/deep/shut"), fs::Permissions::from_mode(0o000)).unwrap();
     symlink("/etc/passwd", at.join("link")).unwrap();
     symlink("/etc", at.join("folder")).unwrap();
     rustix::fs::mknodat(
@@ -94,7 +94,7 @@ fn a_folder_is_not_renamed_into_a_root() {
     let number = || fs::metadata(&from).unwrap().ino();
     fs::create_dir(&from).unwrap();
     let before = number();
-    let to = move_out(&from, &out, &[root.clone()]).unwrap();
+    let to = move_out(&from, &out, std::slice::from_ref(&root)).unwrap();
     assert_ne!(fs::metadata(to).unwrap().ino(), before);
     fs::create_dir(&from).unwrap();
     let before = number();
@@ -108,7 +108,7 @@ fn the_way_is_shut_again() {
     let root = temp.path().canonicalize().unwrap();
     let folder = root.join("shut");
     fs::create_dir_all(folder.join("in")).unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o000)).unwrap();
     let mode = || fs::metadata(&folder).unwrap().mode() & 0o777;
     let opened = open_way(&folder.join("x"));
     assert_eq!((opened.len(), mode()), (1, 0o700));
