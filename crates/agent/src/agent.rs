@@ -247,6 +247,24 @@ impl Agent {
         self.handle().abort();
     }
 
+    /// Ends everything that its tools started, and answers with what had happened at
+    /// protected places, a line each: see [`Runtime::close`]. It is recorded as well.
+    pub async fn close(&self) -> Vec<String> {
+        let notes = self.shared.runtime.close().await;
+        if !notes.is_empty() {
+            let kind = EventKind::Agent(crate::AgentEvent::LastLook {
+                notes: notes.clone(),
+            });
+            let event = stamped(&self.shared, &self.settings, kind);
+            let text = serde_json::to_string(&event).unwrap_or_default();
+            let record = self.shared.lock().record.clone();
+            if let Err(error) = record.note(vec![(event.seq, text)]).await {
+                tracing::error!(%error, "the end of a session could not be recorded");
+            }
+        }
+        notes
+    }
+
     /// The tools, which may come and go while it works.
     #[must_use]
     pub fn tools(&self) -> &Tools {

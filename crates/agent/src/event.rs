@@ -156,6 +156,12 @@ pub enum AgentEvent {
         /// Why, and what to do.
         message: String,
     },
+    /// When the session was closed, something had happened at protected places. Only the
+    /// record has it: it comes after the last event that is told.
+    LastLook {
+        /// What, a line each.
+        notes: Vec<String>,
+    },
 }
 
 /// Why an agent has to stop.

@@ -13,10 +13,11 @@ pub(crate) use headless::{Away, Manner, Task, work};
 
 use crate::config::provider::{key_of, prefix, usual_model};
 use crate::config::{Settings, format, model};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::record;
 use crate::session;
+use crate::signals::Signals;
 use haft::Approver;
 use haft_agent::provider::{self, Provider, Recording};
 use haft_agent::{Agent, Model, ResponseFormat};
@@ -135,6 +136,22 @@ pub(crate) fn sessions(settings: &Settings) -> Result<Option<Sessions>, Failure>
         ))
     })?;
     Ok(Some(opened))
+}
+
+/// Ends what an agent started, and says and records what was found when somebody looked
+/// for the last time at what was not to be touched.
+pub(crate) async fn close_now(agent: &Agent) {
+    for note in agent.close().await {
+        output::note(&haft::ops::text::decode::visible(&note));
+    }
+}
+
+/// The same, but a signal does not wait for it.
+pub(crate) async fn close(agent: &Agent, signals: &mut Signals) -> Option<Exit> {
+    tokio::select! {
+        () = close_now(agent) => None,
+        exit = signals.next() => Some(exit),
+    }
 }
 
 /// Makes the agent.

@@ -15,6 +15,10 @@ use tokio::sync::OnceCell;
 /// The database of sessions in a state folder.
 pub(crate) const FILE: &str = "sessions.db";
 
+/// What the record calls the end of a session, where it has something to say: no tool has
+/// such a name.
+const END: &str = "(end of session)";
+
 /// Where calls are recorded.
 pub(crate) struct Record {
     pub(crate) journal: Arc<dyn Journal>,
@@ -246,6 +250,32 @@ impl Journal for Recorder {
             ..open.intended()
         };
         session.commit_soon(batch).await.map_err(told)
+    }
+
+    async fn note(&self, text: String) -> Result<(), Error> {
+        let session = self.session().await.map_err(Error::failed)?;
+        let call_id = format!("{}-end", self.id);
+        let reply = serde_json::json!({
+            "content": [{ "type": "text", "text": text }],
+            "is_error": false,
+        });
+        let batch = Batch {
+            calls: vec![Call {
+                call_id: call_id.clone(),
+                tool: END.to_owned(),
+                arguments: "{}".to_owned(),
+                has_effect: false,
+            }],
+            outcomes: vec![sessions::Outcome {
+                call_id,
+                reply: reply.to_string(),
+                is_error: false,
+                duration_ms: 0,
+                output: None,
+            }],
+            ..Batch::default()
+        };
+        session.commit(batch).await.map(drop).map_err(told)
     }
 }
 

@@ -6,8 +6,9 @@ use crate::config::commands::{Executor, Host};
 use crate::config::files::{Execution, has_a_tree};
 use crate::config::{self, Settings};
 use crate::env;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::record::Record;
+use crate::signals::Signals;
 use crate::{external, log, output, place, sandbox};
 use haft::commands::{Commands, Place};
 use haft::ops::backend::Kept;
@@ -313,6 +314,24 @@ pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
         if !quiet {
             output::note(&haft::ops::text::decode::visible(problem));
         }
+    }
+}
+
+/// Ends what the session started, and says what was found when somebody looked for the
+/// last time at what was not to be touched.
+pub(crate) async fn close(runtime: &Runtime) {
+    // Said to whoever wants to hear nothing, too: it is still there when haft is not.
+    for note in runtime.close().await {
+        output::note(&haft::ops::text::decode::visible(&note));
+    }
+}
+
+/// The same, but a signal does not wait for it. Then the next session in the work folder
+/// looks.
+pub(crate) async fn close_unless(runtime: &Runtime, signals: &mut Signals) -> Option<Exit> {
+    tokio::select! {
+        () = close(runtime) => None,
+        exit = signals.next() => Some(exit),
     }
 }
 

@@ -119,21 +119,7 @@ impl Context {
     /// Control characters are made visible, so that a name stays on its line.
     #[must_use]
     pub fn shown(&self, real: &Path) -> String {
-        let real = self.session.scope.seen(real);
-        let shown = real
-            .strip_prefix(self.session.scope.work_dir())
-            .unwrap_or(&real);
-        let shown = if shown.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            shown
-        };
-        let shown = shown.to_string_lossy();
-        if shown.contains(char::is_control) {
-            shown.escape_default().to_string()
-        } else {
-            shown.into_owned()
-        }
+        self.session.shown(real)
     }
 
     /// Cancelled when nobody waits for this call any more.
@@ -244,7 +230,7 @@ impl Context {
             return outcome;
         }
         let mut reply = outcome.unwrap_or_else(|error| self.runtime().failure(&error));
-        let text = commands::touched(&touched, self).join("\n");
+        let text = commands::touched(&touched, &self.session).join("\n");
         reply.content.push(Content::Text { text });
         Ok(reply)
     }

@@ -41,6 +41,11 @@ pub trait Journal: Send + Sync {
     async fn intent(&self, intent: Intent) -> Result<(), Error>;
     /// Records what came of it.
     async fn outcome(&self, outcome: Outcome) -> Result<(), Error>;
+    /// Records something that no call says: what was found when the session ended.
+    async fn note(&self, text: String) -> Result<(), Error> {
+        drop(text);
+        Ok(())
+    }
 }
 
 /// A journal in memory that keeps the newest calls.

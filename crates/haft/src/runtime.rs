@@ -6,6 +6,7 @@ mod call;
 mod changes;
 pub(crate) mod clock;
 pub(crate) mod closing;
+mod end;
 mod files;
 mod form;
 mod held;
@@ -203,6 +204,7 @@ impl Runtime {
 
     /// Makes one call: exactly one reply, whatever happens.
     pub async fn run(&self, call: Call) -> Reply {
+        self.recall().await;
         self.ready_for(&call.tool).await;
         let mut call = self.identified(call);
         let admitted = self.admit(&mut call, None);
@@ -219,6 +221,7 @@ impl Runtime {
 
     /// The same, with each reply as soon as it is there, and the number of its call.
     pub async fn run_each(&self, calls: Vec<Call>) -> impl Stream<Item = (usize, Reply)> + Send {
+        self.recall().await;
         self.ready().await;
         // Places in the queue are taken in order before anything runs, so that
         // two writes of one file happen as they were asked for.

@@ -3,12 +3,19 @@
 
 mod closed;
 pub mod environment;
+mod moving;
+mod open;
 mod sandboxed;
+mod state;
+#[cfg(test)]
+mod tests;
 mod tidy;
 mod touched;
+mod vigil;
 
-pub use sandboxed::{Sandbox, Vigil};
+pub use sandboxed::Sandbox;
 pub use touched::Touched;
+pub use vigil::Vigil;
 
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{Confinement, Enforcement};
@@ -20,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use vigil::Watching;
 
 /// Where and how the commands of a session run.
 #[derive(Clone)]
@@ -124,34 +132,57 @@ pub async fn run(
             touched: Vec::new(),
         });
     };
+    sandbox.recall().await;
     // What processes of earlier commands did since is told now, and taken away
     // before it would count as having been there.
     let mut touched = sandbox.since_last();
+    let ran = confined(surroundings, sandbox, request, watch, cancel, &mut touched).await;
+    if ran.is_err() {
+        // There is no reply that could tell it.
+        sandbox.vigil().tell(std::mem::take(&mut touched));
+    }
+    let (finished, enforcement) = ran?;
+    Ok(Done {
+        finished,
+        confined: Confined::By(enforcement),
+        touched,
+    })
+}
+
+/// Runs a command in a sandbox, and adds what it touched.
+async fn confined(
+    surroundings: &Surroundings,
+    sandbox: &Arc<Sandbox>,
+    request: Exec,
+    watch: &Watch<'_>,
+    cancel: &CancellationToken,
+    touched: &mut Vec<Touched>,
+) -> Result<(Finished, Enforcement)> {
     let closing = surroundings.closing.as_ref();
     let confined = sandbox.confine(&request.program, closing).await?;
     touched.extend(confined.noticed);
     let (confinement, enforcement) = (confined.confinement, confined.enforcement);
-    let before = sandbox.look(&confinement);
+    let watching = Watching::new(sandbox, &confinement);
     let launch = surroundings.launch(request.clone(), Some(confinement));
-    let (finished, enforcement, mut before) =
+    let (finished, enforcement, mut watching) =
         match surroundings.executor.run(launch, watch, cancel).await {
             // What was known of this machine no longer holds: look again, once.
             Err(refused) if is_unconfined(&refused) => {
+                watching.done();
                 let anew = sandbox.confine_anew(&request.program, closing, &enforcement);
                 let Some(anew) = anew.await? else {
                     return Err(refused);
                 };
-                let before = sandbox.look(&anew.confinement);
+                let watching = Watching::new(sandbox, &anew.confinement);
                 let launch = surroundings.launch(request, Some(anew.confinement));
                 let finished = surroundings.executor.run(launch, watch, cancel).await?;
-                (finished, anew.enforcement, before)
+                (finished, anew.enforcement, watching)
             }
-            other => (other?, enforcement, before),
+            other => (other?, enforcement, watching),
         };
-    let out = sandbox.moved_out().map(Path::to_owned);
-    let (before, seen) = blocking::run(Weight::Heavy, move || {
-        let seen = before.compare(out.as_deref());
-        Ok((before, seen))
+    let (watching, seen) = blocking::run(Weight::Heavy, move || {
+        let seen = watching.compare();
+        Ok((watching, seen))
     })
     .await?;
     touched.extend(seen);
@@ -161,14 +192,10 @@ pub async fn run(
             touched.push(one);
         }
     }
-    if !finished.survivors.is_empty() {
-        sandbox.look_again(before);
+    if finished.survivors.is_empty() {
+        watching.done();
     }
-    Ok(Done {
-        finished,
-        confined: Confined::By(enforcement),
-        touched,
-    })
+    Ok((finished, enforcement))
 }
 
 /// A command ready to be started, confined as the session says, and what is to be
@@ -185,19 +212,18 @@ pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<(Launc
     let closing = surroundings.closing.as_ref();
     let confined = sandbox.confine(&request.program, closing).await?;
     let after = After {
-        before: Some(sandbox.look(&confined.confinement)),
-        moved_out: sandbox.moved_out().map(Path::to_owned),
+        watching: Some(Watching::new(sandbox, &confined.confinement)),
         noticed: confined.noticed,
     };
     let launch = surroundings.launch(request, Some(confined.confinement));
     Ok((launch, after))
 }
 
-/// What is to be looked at when a command has ended.
+/// What is to be looked at when a command has ended. Dropped, it is left to the session,
+/// which looks before each command and when it is over.
 #[derive(Debug)]
 pub struct After {
-    before: Option<touched::Before>,
-    moved_out: Option<PathBuf>,
+    watching: Option<Watching>,
     noticed: Vec<Touched>,
 }
 
@@ -206,8 +232,7 @@ impl After {
     #[must_use]
     pub fn nothing() -> Self {
         Self {
-            before: None,
-            moved_out: None,
+            watching: None,
             noticed: Vec::new(),
         }
     }
@@ -215,18 +240,21 @@ impl After {
     /// Leaves the looking to the session, for a program that goes on between calls:
     /// see [`Surroundings::noticed`].
     pub fn stay(self, surroundings: &Surroundings) {
-        if let (Some(sandbox), Some(before)) = (&surroundings.sandbox, self.before) {
-            sandbox.look_again(before);
+        if let Some(sandbox) = &surroundings.sandbox {
+            sandbox.vigil().tell(self.noticed);
         }
     }
 
-    /// Looks: what the command did to places that it had better not.
+    /// Looks: what the command did to places that it had better not. What it left
+    /// running is watched on.
     #[must_use]
-    pub fn look(self) -> Vec<Touched> {
-        let moved_out = self.moved_out.as_deref();
+    pub fn look(self, finished: Option<&Finished>) -> Vec<Touched> {
         let mut touched = self.noticed;
-        if let Some(mut before) = self.before {
-            touched.extend(before.compare(moved_out));
+        if let Some(mut watching) = self.watching {
+            touched.extend(watching.compare());
+            if finished.is_some_and(|finished| finished.survivors.is_empty()) {
+                watching.done();
+            }
         }
         touched
     }
@@ -250,6 +278,36 @@ impl Surroundings {
             return Vec::new();
         };
         let looked = blocking::run(Weight::Heavy, move || Ok(sandbox.since_last())).await;
+        looked.unwrap_or_default()
+    }
+
+    /// Looks at what sessions left that were killed in this work folder, once. To be
+    /// waited for before anything is done there.
+    pub async fn recall(&self) {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.recall().await;
+        }
+    }
+
+    /// Ends what runs in these surroundings, where somebody will look at what it did, and
+    /// returns when it is gone.
+    pub async fn close(&self) {
+        let sandbox = self.sandbox.as_ref();
+        if sandbox.is_some_and(|sandbox| sandbox.vigil().is_needed()) {
+            self.executor.close().await;
+        }
+    }
+
+    /// Looks for the last time at what was not to be touched, once everything was closed
+    /// that runs in the session.
+    pub async fn end(&self) -> Vec<Touched> {
+        let Some(sandbox) = self.sandbox.clone() else {
+            return Vec::new();
+        };
+        sandbox.recall().await;
+        sandbox.vigil().settled().await;
+        let look = move || Ok(sandbox.vigil().end(sandbox.moved_out()));
+        let looked = blocking::run(Weight::Heavy, look).await;
         looked.unwrap_or_default()
     }
 

@@ -93,6 +93,9 @@ pub trait Executor: Send + Sync + 'static {
         Err(cannot(&launch.program, Refusal::Other, detail))
     }
 
+    /// Ends everything that it started, and returns when that is gone or cannot be ended.
+    async fn close(&self) {}
+
     /// One like it, for somebody whose commands end apart from the others: dropping it
     /// ends what it started. Nothing where that cannot be told apart.
     fn part(&self) -> Option<Arc<dyn Executor>> {
@@ -323,6 +326,8 @@ pub enum Refusal {
     Written,
     /// What rules close to it could not be found, or is too much to be hidden.
     Closed,
+    /// What an earlier command made at a protected place is still there.
+    Stuck,
     /// The supervisor could not be started, or was killed.
     NoSupervisor,
     /// Something else.

@@ -17,9 +17,9 @@ mod unfinished;
 mod walk;
 
 pub(crate) use obeyed::{Control, control_of, in_folder};
-pub(crate) use register::{Register, Running, Since};
+pub(crate) use register::{Register, Remembered, Running, Since};
 pub(crate) use same::{Sought, same_files, with_other_names};
-pub(crate) use unfinished::commands_left;
+pub(crate) use unfinished::{Added, Left, left_open};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use std::ffi::OsStr;

@@ -11,6 +11,7 @@ use crate::executor::{
 };
 use crate::{Error, Result, blocking};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
@@ -60,6 +61,8 @@ struct End {
     at: SystemTime,
     since: Instant,
     touched: Vec<Touched>,
+    /// Whether somebody asked about it since.
+    is_told: Arc<AtomicBool>,
 }
 
 /// What is known of a process.
@@ -296,6 +299,25 @@ impl Processes {
     }
 }
 
+impl Processes {
+    /// Waits for the end of all of them, once their executor was closed, and answers with
+    /// what those did to places that they had better not that had not ended before: nobody
+    /// was told of it.
+    pub async fn close(&self) -> Vec<Touched> {
+        let entries = self.table().entries.clone();
+        let mut touched = Vec::new();
+        for entry in entries {
+            entry.running.kill(crate::executor::GRACE).await;
+            entry.end().await;
+            let end = entry.ended.borrow().clone();
+            if let Some(end) = end.filter(|end| !end.is_told.load(Ordering::Relaxed)) {
+                touched.extend(end.touched);
+            }
+        }
+        touched
+    }
+}
+
 /// One of the places, taken.
 struct Place<'a> {
     processes: &'a Processes,
@@ -333,6 +355,9 @@ impl Entry {
     fn status(&self) -> Status {
         let end = self.ended.borrow().clone();
         let at = || end.as_ref().map_or_else(SystemTime::now, |end| end.at);
+        if let Some(end) = &end {
+            end.is_told.store(true, Ordering::Relaxed);
+        }
         let finished = self.running.finished().filter(|_| end.is_some());
         let state = match finished.as_deref() {
             None => State::Running,
@@ -388,9 +413,25 @@ fn note_end(running: &Running, after: After) -> watch::Receiver<Option<End>> {
     tokio::spawn(async move {
         let _ = end.wait_for(Option::is_some).await;
         let (at, since) = (SystemTime::now(), Instant::now());
-        let looked = blocking::run(blocking::Weight::Heavy, move || Ok(after.look())).await;
+        if ended.receiver_count() == 0 {
+            // Nobody would hear of it: the session looks when it ends.
+            return;
+        }
+        let finished = end.borrow().clone();
+        let look = move || {
+            let finished = finished
+                .as_ref()
+                .and_then(|finished| finished.as_ref().as_ref().ok());
+            Ok(after.look(finished))
+        };
+        let looked = blocking::run(blocking::Weight::Heavy, look).await;
         let touched = looked.unwrap_or_default();
-        ended.send_replace(Some(End { at, since, touched }));
+        ended.send_replace(Some(End {
+            at,
+            since,
+            touched,
+            is_told: Arc::default(),
+        }));
     });
     receiver
 }

@@ -43,7 +43,8 @@ fn from_agent(event: &mut AgentEvent, keys: Clean<'_>, all: Clean<'_>) {
         | AgentEvent::BackgroundWait { .. }
         | AgentEvent::Compaction { .. }
         | AgentEvent::TurnLimitReached { .. }
-        | AgentEvent::TurnEnd { .. } => {}
+        | AgentEvent::TurnEnd { .. }
+        | AgentEvent::LastLook { .. } => {}
     }
 }
 

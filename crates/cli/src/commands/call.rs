@@ -25,29 +25,41 @@ pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
         if runtime.tools().get(&args.tool).is_none() {
             session::ready(&runtime, settings.quiet).await;
         }
-        if runtime.tools().get(&args.tool).is_none() {
-            return Err(session::unknown_tool(&runtime, &args.tool));
-        }
-        let arguments = match given {
-            Arguments::Given(arguments) => arguments,
-            Arguments::Stdin => tokio::select! {
-                arguments = arguments::from_stdin() => arguments?,
-                exit = signals.next() => return Ok(exit),
-            },
+        let exit = match runtime.tools().get(&args.tool) {
+            Some(_) => made(&runtime, args, given, &mut signals).await,
+            None => Err(session::unknown_tool(&runtime, &args.tool)),
         };
-        let (reply, ended) = call(&runtime, &args.tool, arguments, &mut signals).await;
-        if let Some(reply) = &reply {
-            if args.json {
-                output::json(&reply.to_json())?;
-            } else {
-                output::text(&shown(reply))?;
-            }
+        let stopped = session::close_unless(&runtime, &mut signals).await;
+        stopped.map_or(exit, Ok)
+    })
+}
+
+/// Makes the call, and prints what came of it.
+async fn made(
+    runtime: &Runtime,
+    args: &Call,
+    given: Arguments,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let arguments = match given {
+        Arguments::Given(arguments) => arguments,
+        Arguments::Stdin => tokio::select! {
+            arguments = arguments::from_stdin() => arguments?,
+            exit = signals.next() => return Ok(exit),
+        },
+    };
+    let (reply, ended) = call(runtime, &args.tool, arguments, signals).await;
+    if let Some(reply) = &reply {
+        if args.json {
+            output::json(&reply.to_json())?;
+        } else {
+            output::text(&shown(reply))?;
         }
-        Ok(match (ended, reply) {
-            (Some(exit), _) => exit,
-            (None, Some(reply)) if reply.is_error() => Exit::Failed,
-            (None, _) => Exit::Done,
-        })
+    }
+    Ok(match (ended, reply) {
+        (Some(exit), _) => exit,
+        (None, Some(reply)) if reply.is_error() => Exit::Failed,
+        (None, _) => Exit::Done,
     })
 }
 

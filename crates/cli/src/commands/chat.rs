@@ -68,6 +68,7 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
         });
         let ended = chat::run(live.clone(), setup, questions).await;
         note_background(&live.agent.background_tasks(), live.agent.session());
+        agent::close_now(&live.agent).await;
         ended.map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))
     })?;
     Ok(match ended {

@@ -49,7 +49,11 @@ pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
         settings.files.execution = Execution::None;
     }
     let runtime = session::build(&settings, Offer::Every)?;
-    let mut findings = signals::block_on(look(&settings, &runtime))?;
+    let mut findings = signals::block_on(async {
+        let findings = look(&settings, &runtime).await;
+        session::close(&runtime).await;
+        findings
+    })?;
     findings.code = code;
     if args.json {
         output::json(&as_json(&settings, &findings))?;

@@ -24,13 +24,15 @@ pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
     let record = record::calls(&settings, Kind::Mcp);
     let runtime = session::build_with(&settings, Offer::Preset, None, record)?;
     signals::block_on(async {
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         note_enforcement(&runtime);
         session::ready(&runtime, settings.quiet).await;
         session::note_interrupts(&settings, &runtime);
         let shutdown = CancellationToken::new();
-        let serving = haft_mcp::serve_stdio(runtime, name(), shutdown.clone());
-        ended(serving, shutdown, signals).await
+        let serving = haft_mcp::serve_stdio(runtime.clone(), name(), shutdown.clone());
+        let exit = ended(serving, shutdown, &mut signals).await;
+        let stopped = session::close_unless(&runtime, &mut signals).await;
+        stopped.map_or(exit, Ok)
     })
 }
 
@@ -43,7 +45,7 @@ fn name() -> ServerName {
 async fn ended(
     serving: impl Future<Output = Result<(), haft_mcp::ServeError>>,
     shutdown: CancellationToken,
-    mut signals: Signals,
+    signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     tokio::pin!(serving);
     let failed = |error| Failure::failed(format!("the MCP server ended: {error}"));

@@ -53,8 +53,15 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
         let past = Past::Session(Box::new(taken));
         let agent = agent::agent(&settings, model, past, Some(&sessions), approver).await?;
         let agent = agent.response_format(format).waits_for_background(true);
-        let open = unanswered(&agent, &answers)?;
+        let open = match unanswered(&agent, &answers) {
+            Ok(open) => open,
+            Err(wrong) => {
+                agent::close(&agent, &mut signals).await;
+                return Err(wrong);
+            }
+        };
         if let (Some(_), Some(first)) = (&prompt, open.first()) {
+            agent::close(&agent, &mut signals).await;
             return Err(Failure::usage(format!(
                 "calls wait for an answer before something new can be said: {}",
                 open.join(", ")
@@ -70,7 +77,9 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
             ));
         }
         let resumed = Resumed { answers, prompt };
-        work(&agent, Task::Resume(resumed), manner, &mut signals).await
+        let exit = work(&agent, Task::Resume(resumed), manner, &mut signals).await;
+        let stopped = agent::close(&agent, &mut signals).await;
+        stopped.map_or(exit, Ok)
     })
 }
 

@@ -54,7 +54,9 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         let sessions = sessions.as_ref();
         let agent = agent::agent(&settings, model, past, sessions, approver).await?;
         let agent = agent.response_format(format).waits_for_background(true);
-        work(&agent, Task::Prompt(prompt), manner, &mut signals).await
+        let exit = work(&agent, Task::Prompt(prompt), manner, &mut signals).await;
+        let stopped = agent::close(&agent, &mut signals).await;
+        stopped.map_or(exit, Ok)
     })
 }
 

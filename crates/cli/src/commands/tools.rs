@@ -19,6 +19,7 @@ pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
     let runtime = session::build(&settings, offer)?;
     signals::block_on(async {
         session::ready(&runtime, settings.quiet).await;
+        session::close(&runtime).await;
         Ok(Exit::Done)
     })?;
     let runtime = match &args.name {

@@ -20,14 +20,8 @@ pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
     if runtime.tools().get(&args.tool).is_none() {
         signals::block_on(async {
             session::ready(&runtime, settings.quiet).await;
+            session::close(&runtime).await;
             Ok(Exit::Done)
-        })?;
-    }
-    if runtime.tools().get(&args.tool).is_none() {
-        // A program may bring it.
-        signals::block_on(async {
-            session::ready(&runtime, settings.quiet).await;
-            Ok(())
         })?;
     }
     if runtime.tools().get(&args.tool).is_none() {

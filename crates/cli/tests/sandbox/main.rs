@@ -16,6 +16,7 @@ mod bed;
 mod bombs;
 mod client;
 mod closed;
+mod ends;
 mod environment;
 mod files;
 mod floods;

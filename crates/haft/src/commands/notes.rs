@@ -1,5 +1,6 @@
 //! What there is to say of a command beside its output.
 
+use crate::runtime::Session;
 use crate::{Context, Reply};
 use haft_ops::exec::{Confined, Done, Touched};
 use haft_ops::executor::sandbox::{Enforcement, Network, Request};
@@ -90,7 +91,7 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
             }
         ));
     }
-    notes.extend(touched(&done.touched, cx));
+    notes.extend(touched(&done.touched, &cx.session));
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
         notes.push(format!(
             "[this may have been refused by the sandbox ({}): {}]",
@@ -151,8 +152,13 @@ fn protected(cx: &Context, request: Option<&Request>) -> String {
 }
 
 /// What there is to say of places that were touched, each a line in brackets.
-pub(crate) fn touched(touched: &[Touched], cx: &Context) -> Vec<String> {
-    let said = touched.iter().map(|place| said_of(place, cx));
+pub(crate) fn touched(touched: &[Touched], session: &Session) -> Vec<String> {
+    // Those that haft could do nothing about come first: only so many are named.
+    let (stayed, others): (Vec<_>, Vec<_>) = touched
+        .iter()
+        .partition(|one| matches!(one, Touched::Stayed { .. }));
+    let said = stayed.into_iter().chain(others);
+    let said = said.map(|place| said_of(place, session));
     let mut notes: Vec<String> = said.take(MOST_TOUCHED).collect();
     let more = touched.len().saturating_sub(notes.len());
     if more > 0 {
@@ -161,7 +167,7 @@ pub(crate) fn touched(touched: &[Touched], cx: &Context) -> Vec<String> {
     notes
 }
 
-fn said_of(touched: &Touched, cx: &Context) -> String {
+fn said_of(touched: &Touched, cx: &Session) -> String {
     match touched {
         Touched::MovedOut { path, to } => format!(
             "[protected: {} must not be written; what the command made there was moved to {}]",
@@ -179,6 +185,10 @@ fn said_of(touched: &Touched, cx: &Context) -> String {
             };
             format!("[new: {} ({why})]", cx.shown(path))
         }
+        Touched::Stayed { path, reason } => format!(
+            "[protected: {} must not be written; what the command made there could not be moved away ({reason}) and is still there. No command runs until it is gone: ask the person to remove it]",
+            cx.shown(path)
+        ),
         Touched::PutBack { path } => format!(
             "[protected: {} must not be changed; the link was put back]",
             cx.shown(path)
@@ -191,18 +201,33 @@ fn said_of(touched: &Touched, cx: &Context) -> String {
             cx.shown(path)
         ),
         Touched::Dismantled { path } => format!(
-            "[changed: {} is a repository and no longer has HEAD, objects and refs; put them back, or its hooks and config may be unprotected after haft ends]",
+            "[changed: {} is a repository and no longer has HEAD, objects and refs; put them back, or its hooks and config may be unprotected in a session with another work folder]",
             cx.shown(path)
         ),
         Touched::Obeyed { path } => {
             format!("[changed: {} (git obeys it)]", cx.shown(path))
         }
-        Touched::Unfinished { path, command } => {
-            let command: String = command.chars().take(200).collect();
+        Touched::Unfinished {
+            path,
+            commands,
+            more,
+        } => {
+            let shown = commands.iter().map(|command| {
+                let command: String = command.chars().take(200).collect();
+                format!("`{}`", command.escape_debug())
+            });
+            let shown: Vec<String> = shown.collect();
+            let (count, advice) = match more {
+                0 => (String::new(), ""),
+                more => (
+                    format!(" and {more} more commands"),
+                    "; read the file for all of them",
+                ),
+            };
             format!(
-                "[left open: {} runs `{}` when somebody continues it; continue it now, or run `git rebase --abort`]",
+                "[left open: {} runs {}{count} when somebody continues it{advice}; continue it now, or run `git rebase --abort`]",
                 cx.shown(path),
-                command.escape_debug()
+                shown.join(", ")
             )
         }
         Touched::CutOff {

@@ -23,6 +23,7 @@ use crate::toolset::{Paths, UnknownPreset};
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
 pub use folders::Folders;
 use haft_ops::backend::Kept;
+use haft_ops::exec::Vigil;
 use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
 use haft_ops::spill::Spill;
@@ -525,6 +526,12 @@ impl Builder {
             },
             moved: outputs.as_ref().map(|outputs| outputs.join(&id)),
             outputs: outputs.clone(),
+            vigil: {
+                let state = self.folders.state.as_ref();
+                Arc::new(Vigil::new(
+                    state.map(|state| folder_for(state, "watch", &dir)),
+                ))
+            },
             state: self.folders.state,
             plugins: self.programs_run.or_else(|| self.commands.clone()),
             programs_read: self.programs_read,

@@ -123,6 +123,8 @@ pub(super) struct Ground {
     pub(super) plugins: Option<Commands>,
     /// What plugins may read wherever it lies: themselves.
     pub(super) programs_read: Vec<PathBuf>,
+    /// What is watched in this session and those beside it.
+    pub(super) vigil: Arc<Vigil>,
 }
 
 /// The files of a session.
@@ -323,7 +325,7 @@ impl Ground {
             .as_ref()
             .map_or(Network::Off, Commands::network);
         // What a program does is told by whoever looks next.
-        let vigil = Arc::new(Vigil::default());
+        let vigil = self.vigil;
         let surroundings = |commands: Commands, places: &Places| {
             let made = commands.surroundings(places, moved.clone(), &vigil);
             made.map_err(|_| BuildError::NoState)

@@ -70,6 +70,12 @@ pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (Str
                 "a person can change the rule in haft.yaml; `--sandbox off` runs commands that nothing is hidden from".to_owned(),
             );
         }
+        Refusal::Stuck => {
+            return (
+                format!("the command was not run: {detail}"),
+                "no command runs until it is gone; ask the person to remove it".to_owned(),
+            );
+        }
         Refusal::TooLong => {
             return (
                 "the command is longer than the system takes (128KB for one argument)".to_owned(),

@@ -3,6 +3,7 @@
 use super::closed::{self, Covered, Found};
 use super::tidy::tidy;
 use super::touched::{Before, Touched};
+use super::vigil::Vigil;
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
 use crate::executor::{Program, Refusal};
@@ -33,13 +34,6 @@ pub struct Sandbox {
     names: Arc<Mutex<Names>>,
     /// What was found of what rules close.
     found: Arc<Mutex<Found>>,
-}
-
-/// What those that still run could touch: what commands left behind, and programs that
-/// are spoken to. One for everything that runs in a session.
-#[derive(Debug, Default)]
-pub struct Vigil {
-    before: Mutex<Option<Before>>,
 }
 
 /// Other names of protected files, as they were last found.
@@ -118,19 +112,32 @@ impl Sandbox {
         Before::look(confinement, &self.repositories)
     }
 
-    /// Keeps an eye on what a command was not to touch, beyond its own end.
-    pub(super) fn look_again(&self, before: Before) {
-        match &mut *lock(&self.vigil.before) {
-            Some(known) => known.join(before),
-            none => *none = Some(before),
-        }
+    /// What is watched in the session.
+    pub(super) fn vigil(&self) -> &Arc<Vigil> {
+        &self.vigil
     }
 
     /// What was touched since a command ended, by what it left running.
     pub(super) fn since_last(&self) -> Vec<Touched> {
-        let mut vigil = lock(&self.vigil.before);
-        let before = vigil.as_mut();
-        before.map_or_else(Vec::new, |before| before.compare(self.moved_out()))
+        self.vigil.since_last(self.moved_out())
+    }
+
+    /// Looks at what sessions left that were killed in this work folder, once.
+    pub(super) async fn recall(&self) {
+        self.vigil.recall(self.moved_out()).await;
+    }
+
+    /// No command runs while something is at a protected place that could not be moved
+    /// out of the way.
+    fn check_stuck(&self, program: &Program) -> Result<()> {
+        let Some(path) = self.vigil.stuck() else {
+            return Ok(());
+        };
+        let detail = format!(
+            "something is at {}, which is protected, and could not be moved out of the way",
+            path.display()
+        );
+        Err(crate::executor::cannot(program, Refusal::Stuck, detail))
     }
 
     /// The confinement of one command, and what was noticed on the way.
@@ -139,6 +146,8 @@ impl Sandbox {
         program: &Program,
         closing: Option<&Arc<dyn Closing>>,
     ) -> Result<Confined> {
+        self.recall().await;
+        self.check_stuck(program)?;
         let enforcement = match &*lock(&self.enforcement) {
             Known::Assumed(enforcement) | Known::Found(enforcement) => enforcement.clone(),
         };

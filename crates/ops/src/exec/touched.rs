@@ -2,22 +2,13 @@
 //! could keep it from that: names that did not exist before, links, and at the
 //! partial level everything that is protected.
 
+use super::moving::move_out;
+use super::state::{Opened, State, open_way, place, state};
 use crate::executor::sandbox::{Confinement, Level, Watched, Why};
-use crate::git::{Register, Running, Since};
-use crate::private;
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, openat, openat2,
-    readlinkat, renameat_with, statat, symlinkat, unlinkat,
-};
-use rustix::io::Errno;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::os::fd::OwnedFd;
+use crate::git::{Added, Left, Register, Running, Since};
+use rustix::fs::symlinkat;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// How many entries of a protected folder are compared.
-const ENTRIES: usize = 2_000;
 
 /// Something that a command did to a protected place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +21,18 @@ pub enum Touched {
         /// Where what it made is now.
         to: PathBuf,
     },
-    /// It made something that can make git or haft run things, or that the
-    /// person protects and that could not be moved.
+    /// It made something that can make git or haft run things.
     Appeared {
         /// What.
         path: PathBuf,
+    },
+    /// It made something at a path that the person protects, and that could not be moved
+    /// out of the way.
+    Stayed {
+        /// The protected path.
+        path: PathBuf,
+        /// Why it is still there.
+        reason: String,
     },
     /// It removed or replaced a link that the person protects, which leads where it
     /// led again.
@@ -62,12 +60,14 @@ pub enum Touched {
         /// What.
         path: PathBuf,
     },
-    /// It left a rebase open that will run a command when somebody continues it.
+    /// It left a rebase open that will run commands when somebody continues it.
     Unfinished {
         /// The list of steps.
         path: PathBuf,
-        /// What git would run.
-        command: String,
+        /// What git would run: the last commands that are new.
+        commands: Vec<String>,
+        /// How many more are new.
+        more: usize,
     },
     /// Not everything could be searched, so something may be unprotected.
     CutOff {
@@ -80,33 +80,15 @@ pub enum Touched {
 /// How such places were before the command.
 #[derive(Debug)]
 pub(super) struct Before {
-    watched: Vec<(Watched, State)>,
+    pub(super) watched: Vec<(Watched, State)>,
     protected: Vec<(PathBuf, State)>,
     /// What git obeys in repositories that commands made.
     made: Vec<(PathBuf, State)>,
-    /// The commands that git would run when it is told to continue.
-    left: Vec<(PathBuf, String)>,
-    repositories: Vec<Arc<Register>>,
+    /// What git would run when it is told to continue.
+    left: Vec<Left>,
+    pub(super) repositories: Vec<Arc<Register>>,
     /// What appears while this is watched for may be the command's work.
     running: Vec<Running>,
-}
-
-/// As much of a file or folder as tells whether it was changed. The time of the
-/// last change cannot be set by anybody.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
-    Nothing,
-    Link(Vec<u8>),
-    /// A link took the place of a folder above: what is there has another name, which
-    /// nobody watches.
-    Behind(PathBuf),
-    There(Vec<(PathBuf, [i64; 5])>),
-}
-
-impl State {
-    fn is_behind(&self) -> bool {
-        matches!(self, Self::Behind(_))
-    }
 }
 
 impl Before {
@@ -132,9 +114,27 @@ impl Before {
                 .flat_map(|one| one.made())
                 .map(now)
                 .collect(),
-            left: commands_left(repositories),
+            left: left_open(repositories, &[])
+                .into_iter()
+                .map(|(left, _)| left)
+                .collect(),
             repositories: repositories.to_vec(),
             running: repositories.iter().map(Register::runs).collect(),
+        }
+    }
+
+    /// How these places were when another process watched them, which is gone.
+    pub(super) fn of_another(
+        watched: Vec<(Watched, State)>,
+        repositories: Vec<Arc<Register>>,
+    ) -> Self {
+        Self {
+            watched,
+            protected: Vec::new(),
+            made: Vec::new(),
+            left: Vec::new(),
+            repositories,
+            running: Vec::new(),
         }
     }
 
@@ -175,7 +175,7 @@ impl Before {
             }
         }
         for one in left {
-            if !self.left.contains(&one) {
+            if self.left.iter().all(|known| known.path != one.path) {
                 self.left.push(one);
             }
         }
@@ -185,14 +185,20 @@ impl Before {
     /// at again later, it tells what happened since.
     pub(super) fn compare(&mut self, out: Option<&Path>) -> Vec<Touched> {
         let mut touched = Vec::new();
-        let roots: Vec<_> = self.repositories.iter().map(|one| one.root()).collect();
-        // A link above the roots is no command's.
-        let is_ours = |link: &Path| {
-            let mut roots = roots.iter();
-            roots.any(|root| link.starts_with(root) && link != *root)
-        };
+        let roots = self.repositories.iter().map(|one| one.root().to_owned());
+        let roots: Vec<PathBuf> = roots.collect();
+        let out = out.map(|folder| Out {
+            folder,
+            roots: &roots,
+        });
+        // Open until the end of this, where it is noted how everything is now.
+        let mut ways = Vec::new();
         for (Watched { path, why }, before) in &mut self.watched {
-            let now = state(path);
+            let mut now = state(path);
+            if now == State::Shut && *before != State::Shut {
+                ways.extend(open_way(path));
+                now = state(path);
+            }
             if now == *before {
                 continue;
             }
@@ -200,7 +206,7 @@ impl Before {
             touched.push(match (&*before, why) {
                 // Whatever the path is for, nobody wants it to lead elsewhere.
                 (State::Nothing, why) if *why == Why::Listed || now.is_behind() => {
-                    moved_out(path, &now, out, is_ours)
+                    moved_out(path, &now, out)
                 }
                 (State::Nothing, _) => Touched::Appeared { path },
                 (State::Link(target), Why::Listed) if put_back(&path, target, &now, out) => {
@@ -220,14 +226,21 @@ impl Before {
             }
         }
         touched.extend(self.appeared(&touched));
-        let left = commands_left(&self.repositories);
-        for (path, command) in left.iter().filter(|one| !self.left.contains(one)) {
-            touched.push(Touched::Unfinished {
-                path: path.clone(),
-                command: command.clone(),
-            });
-        }
-        self.left = left;
+        let left = left_open(&self.repositories, &self.left);
+        self.left = left
+            .into_iter()
+            .map(|(left, added)| {
+                if let Some(Added { commands, more }) = added {
+                    let path = left.path.clone();
+                    touched.push(Touched::Unfinished {
+                        path,
+                        commands,
+                        more,
+                    });
+                }
+                left
+            })
+            .collect();
         // What was told once is how it is from now on.
         for (watched, before) in &mut self.watched {
             *before = state(&watched.path);
@@ -235,6 +248,7 @@ impl Before {
         for (path, before) in self.protected.iter_mut().chain(&mut self.made) {
             *before = state(path);
         }
+        drop(ways);
         touched
     }
 
@@ -255,160 +269,59 @@ impl Before {
     }
 }
 
-fn commands_left(repositories: &[Arc<Register>]) -> Vec<(PathBuf, String)> {
+fn left_open(repositories: &[Arc<Register>], earlier: &[Left]) -> Vec<(Left, Option<Added>)> {
     repositories
         .iter()
-        .flat_map(|one| one.commands_left())
+        .flat_map(|one| one.left_open(earlier))
         .collect()
 }
 
-/// The folder a path is in, with no link followed on the way, and its name there.
-/// A command may have put one in the way that leads to what it must not reach.
-fn place(path: &Path) -> Option<(OwnedFd, &OsStr)> {
-    let folder = openat2(
-        CWD,
-        path.parent()?,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::empty(),
-        ResolveFlags::NO_SYMLINKS,
-    );
-    Some((folder.ok()?, path.file_name()?))
+/// Where goes what must not stay where it was made.
+#[derive(Clone, Copy)]
+struct Out<'a> {
+    folder: &'a Path,
+    roots: &'a [PathBuf],
 }
 
-/// Moves something to a free name below a folder of ours.
-fn move_out(path: &Path, out: &Path) -> Option<PathBuf> {
-    let (folder, name) = place(path)?;
-    private::folder(out).ok()?;
-    for number in 1..1_000 {
-        let to = out.join(format!("moved-{number}-{}", name.to_string_lossy()));
-        match renameat_with(&folder, name, CWD, &to, RenameFlags::NOREPLACE) {
-            Ok(()) => return Some(to),
-            Err(Errno::EXIST) => {}
-            Err(Errno::XDEV) => return copy_out(&folder, name, &to).then_some(to),
-            Err(_) => return None,
-        }
+impl Out<'_> {
+    /// Whether something is a command's: a link above the roots is not.
+    fn is_ours(&self, link: &Path) -> bool {
+        let mut roots = self.roots.iter();
+        roots.any(|root| link.starts_with(root) && link != root)
     }
-    None
 }
 
 /// Moves out what appeared at a path, or the link that leads there now.
-fn moved_out(
-    path: PathBuf,
-    now: &State,
-    out: Option<&Path>,
-    is_ours: impl Fn(&Path) -> bool,
-) -> Touched {
+fn moved_out(path: PathBuf, now: &State, out: Option<Out<'_>>) -> Touched {
     let made = match now {
         State::Behind(link) => link,
-        State::Nothing | State::Link(_) | State::There(_) => &path,
+        State::Nothing | State::Shut | State::Link(_) | State::There(_) => &path,
     };
-    let out = out.filter(|_| is_ours(made));
-    match out.and_then(|out| move_out(made, out)) {
-        Some(to) => Touched::MovedOut { path, to },
-        None => Touched::Appeared { path },
+    let Some(out) = out.filter(|out| out.is_ours(made)) else {
+        return Touched::Appeared { path };
+    };
+    match move_out(made, out.folder, out.roots) {
+        Ok(to) => Touched::MovedOut { path, to },
+        Err(error) => Touched::Stayed {
+            path,
+            reason: error.to_string(),
+        },
     }
 }
 
 /// Lets a link lead where it led; what took its place is moved out of the way.
-fn put_back(path: &Path, target: &[u8], now: &State, out: Option<&Path>) -> bool {
+fn put_back(path: &Path, target: &[u8], now: &State, out: Option<Out<'_>>) -> bool {
     let is_free = match now {
         State::Nothing => true,
-        State::Link(_) | State::There(_) => out.and_then(|out| move_out(path, out)).is_some(),
-        // The folder that held it is gone.
-        State::Behind(_) => false,
-    };
-    is_free && place(path).is_some_and(|(folder, name)| symlinkat(target, folder, name).is_ok())
-}
-
-/// To another disk: only what has a content of its own, by the handle that was
-/// looked at.
-fn copy_out(folder: &OwnedFd, name: &OsStr, to: &Path) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let made = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let copy = || -> std::io::Result<()> {
-        let from = openat(folder, name, flags, Mode::empty())?;
-        if !FileType::from_raw_mode(fstat(&from)?.st_mode).is_file() {
-            return Err(std::io::ErrorKind::Unsupported.into());
+        State::Link(_) | State::There(_) => {
+            out.is_some_and(|out| move_out(path, out.folder, out.roots).is_ok())
         }
-        let mut to = File::from(openat(CWD, to, made, Mode::RUSR | Mode::WUSR)?);
-        private::close(&to)?;
-        std::io::copy(&mut File::from(from), &mut to)?;
-        Ok(unlinkat(folder, name, AtFlags::empty())?)
+        // The folder that held it is gone, or is somebody else's.
+        State::Behind(_) | State::Shut => false,
     };
-    copy().is_ok()
-}
-
-fn state(path: &Path) -> State {
-    let Some((folder, name)) = place(path) else {
-        return link_above(path).map_or(State::Nothing, State::Behind);
-    };
-    let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
-        return State::Nothing;
-    };
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Symlink => {
-            let target = readlinkat(&folder, name, Vec::new()).unwrap_or_default();
-            State::Link(target.into_bytes())
-        }
-        FileType::Directory => {
-            let mut entries = vec![(PathBuf::new(), facts(&stat))];
-            collect(path, Path::new(""), &mut entries);
-            entries.sort();
-            State::There(entries)
-        }
-        _ => State::There(vec![(PathBuf::new(), facts(&stat))]),
-    }
-}
-
-/// The first link on the way to a path. It was real when it was looked for, so that
-/// somebody put the link there since.
-fn link_above(path: &Path) -> Option<PathBuf> {
-    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
-    above.reverse();
-    let is_link = |folder: &&Path| {
-        statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
-    };
-    above.into_iter().find(is_link).map(Path::to_owned)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "names and times of what is protected; no content is read"
-)]
-fn collect(root: &Path, below: &Path, entries: &mut Vec<(PathBuf, [i64; 5])>) {
-    let Ok(listed) = std::fs::read_dir(root.join(below)) else {
-        return;
-    };
-    for entry in listed.flatten() {
-        if entries.len() >= ENTRIES {
-            return;
-        }
-        let below = below.join(entry.file_name());
-        let Ok(stat) = statat(CWD, root.join(&below), AtFlags::SYMLINK_NOFOLLOW) else {
-            continue;
-        };
-        entries.push((below.clone(), facts(&stat)));
-        if FileType::from_raw_mode(stat.st_mode).is_dir() {
-            collect(root, &below, entries);
-        }
-    }
-}
-
-#[expect(
-    clippy::cast_possible_wrap,
-    reason = "compared for being the same, never for being larger"
-)]
-fn facts(stat: &rustix::fs::Stat) -> [i64; 5] {
-    // A folder's own times change with what happens in it, which is compared
-    // entry by entry.
-    let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
-    let time = |value: i64| if is_folder { 0 } else { value };
-    [
-        stat.st_ino as i64,
-        i64::from(stat.st_mode),
-        time(stat.st_size),
-        time(stat.st_ctime),
-        time(stat.st_ctime_nsec as i64),
-    ]
+    is_free
+        && place(path).is_ok_and(|(folder, name)| {
+            let _opened = Opened::new(&folder);
+            symlinkat(target, &folder, name).is_ok()
+        })
 }

@@ -16,6 +16,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// How much a pipe holds, if the system grants it: fewer turns for a flood.
 pub(super) const PIPE: usize = 1 << 20;
@@ -24,6 +25,10 @@ pub(super) const PIPE: usize = 1 << 20;
 /// wants it, but without a reader it would be ended by its next line.
 const IDLE_READ: usize = 64 << 10;
 const IDLE_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long the end of everything may take: what is asked to end has the usual grace, and
+/// is killed then.
+const LONGEST_END: Duration = Duration::from_secs(3);
 
 /// How supervisors are started.
 #[derive(Debug, Clone)]
@@ -42,6 +47,8 @@ pub(super) struct Job {
     /// Whether a second supervisor stands between the first and the command.
     confined: bool,
     program: String,
+    /// For as long as its supervisor is there, somebody may wait for it.
+    counted: Vec<TaskTrackerToken>,
 }
 
 /// What reports come by and requests go by. Dropping it ends the tree.
@@ -91,6 +98,7 @@ impl Job {
             surface,
             confined: false,
             program: String::new(),
+            counted: Vec::new(),
         })
     }
 
@@ -114,6 +122,11 @@ impl Job {
         if let Some(input) = input {
             let _ = self.line.hand(&input).await;
         }
+    }
+
+    /// Whoever ends all that is of this waits for it as well.
+    pub(super) fn count_with(&mut self, held: &Held) {
+        self.counted = held.all.iter().map(TaskTracker::token).collect();
     }
 
     /// What the command writes, for somebody else to read.
@@ -185,7 +198,10 @@ impl Job {
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     over: CancellationToken,
+    /// What was left running.
     tasks: TaskTracker,
+    /// Everything that runs, of this and of what this is a part of.
+    all: Vec<TaskTracker>,
 }
 
 impl Held {
@@ -193,6 +209,7 @@ impl Held {
         Self {
             over: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            all: vec![TaskTracker::new()],
         }
     }
 
@@ -201,6 +218,12 @@ impl Held {
         Self {
             over: self.over.child_token(),
             tasks: TaskTracker::new(),
+            all: self
+                .all
+                .iter()
+                .cloned()
+                .chain([TaskTracker::new()])
+                .collect(),
         }
     }
 
@@ -212,10 +235,19 @@ impl Held {
         self.tasks.is_empty()
     }
 
-    /// Waits until everything is gone.
+    /// Waits until everything is gone that was left running.
     pub(super) async fn gone(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Ends everything, and waits until it is gone or cannot be ended.
+    pub(super) async fn end_all(&self) {
+        self.over.cancel();
+        if let Some(all) = self.all.last() {
+            all.close();
+            let _ = tokio::time::timeout(LONGEST_END, all.wait()).await;
+        }
     }
 }
 
@@ -305,7 +337,11 @@ impl Drop for Job {
         if let Some(mut child) = self.child.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(async move { child.wait().await });
+            let counted = std::mem::take(&mut self.counted);
+            runtime.spawn(async move {
+                let _ = child.wait().await;
+                drop(counted);
+            });
         }
     }
 }

@@ -74,12 +74,6 @@ impl Local {
         }
     }
 
-    /// Ends what commands left running, and returns when it is gone.
-    pub async fn close(&self) {
-        self.held.over().cancel();
-        self.held.gone().await;
-    }
-
     fn take(&self, surface: Option<Surface>) -> Option<Job> {
         let mut job = lock(&self.spare).job.take()?;
         job.waits(surface).then_some(job)
@@ -161,6 +155,7 @@ impl Local {
                 job::cannot(&program, refusal, detail)
             })?,
         };
+        job.count_with(&self.held);
         job.begin(launch, input).await;
         self.provide(surface);
         let taken = if takes_output {
@@ -263,6 +258,10 @@ impl Drop for Local {
 
 #[async_trait]
 impl Executor for Local {
+    async fn close(&self) {
+        self.held.end_all().await;
+    }
+
     fn part(&self) -> Option<Arc<dyn Executor>> {
         Some(Arc::new(Self {
             binary: self.binary.clone(),

@@ -1,9 +1,13 @@
 //! The repositories of a root, found once and remembered.
 
+mod recall;
+
+pub(crate) use recall::Remembered;
+
 use super::obeyed::{behind, common, controls, of_the_person, with_configured};
 use super::shape::is_whole;
 use super::walk::{self, Stamp};
-use super::{CONTROL, UNFINISHED, commands_left, is, kind, real};
+use super::{Added, CONTROL, Left, UNFINISHED, is, kind, left_open, real};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -62,6 +66,7 @@ pub(crate) struct Running(Arc<Register>);
 #[derive(Debug, Default)]
 struct Known {
     is_walked: bool,
+    is_cut_off: bool,
     folders: BTreeMap<PathBuf, Stamp>,
     /// The last folder that was looked at, where it was not the turn of all.
     turn: Option<PathBuf>,
@@ -90,6 +95,8 @@ struct Git {
     since: Since,
     /// Whether it had all that git asks for when somebody last looked.
     is_whole: bool,
+    /// Whether it ever had.
+    was_whole: bool,
     /// The folders that are worked in with it.
     trees: BTreeSet<PathBuf>,
 }
@@ -218,12 +225,14 @@ impl Register {
             .collect()
     }
 
-    /// The commands that git would run when it is told to continue, in any repository.
-    pub(crate) fn commands_left(&self) -> Vec<(PathBuf, String)> {
+    /// What git would run when it is told to continue, in any repository, and what is
+    /// new of that since it was like `earlier`.
+    pub(crate) fn left_open(&self, earlier: &[Left]) -> Vec<(Left, Option<Added>)> {
         let known = self.known();
         let gits: Vec<PathBuf> = known.gits.keys().cloned().collect();
         drop(known);
-        gits.iter().flat_map(|git| commands_left(git)).collect()
+        let left = gits.iter().flat_map(|git| left_open(git, earlier));
+        left.collect()
     }
 
     /// Whether a real path is something that git obeys, or goes on with, in a
@@ -282,6 +291,7 @@ impl Known {
             visited += 1;
             if visited > MOST || (visited % 64 == 0 && begun.elapsed() > LONGEST) {
                 looked.cut_off = Some(visited);
+                self.is_cut_off = true;
                 break;
             }
             queue.extend(self.enter(folder, since, &mut looked.new));
@@ -352,6 +362,7 @@ impl Known {
         let known = self.gits.entry(git).or_insert_with(|| Git {
             since,
             is_whole,
+            was_whole: is_whole,
             trees: BTreeSet::new(),
         });
         known.trees.extend(tree);
@@ -417,6 +428,7 @@ impl Known {
         for (path, git) in &mut self.gits {
             let is_there = kind(path) == Some(FileType::Directory);
             let was_whole = std::mem::replace(&mut git.is_whole, is_whole(path));
+            git.was_whole |= git.is_whole;
             if is_there && was_whole && !git.is_whole && git.since != Since::Command {
                 lost.push(path.clone());
             }

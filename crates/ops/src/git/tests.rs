@@ -181,8 +181,9 @@ fn a_long_list_of_steps_is_read_to_its_end() {
         ),
     );
     let commands = || -> Vec<String> {
-        let left = commands_left(&yard.path("git")).into_iter();
-        left.map(|(_, command)| command).collect()
+        let left = left_open(&yard.path("git"), &[]).into_iter();
+        left.flat_map(|(_, added)| added.unwrap().commands)
+            .collect()
     };
     assert_eq!(commands(), ["evil", "last"]);
     let file = fs::File::options()
@@ -195,6 +196,34 @@ fn a_long_list_of_steps_is_read_to_its_end() {
         found.last().unwrap().contains("too long to read"),
         "{found:?}"
     );
+}
+
+#[test]
+fn a_command_behind_a_thousand_others_is_noticed() {
+    let yard = Yard::new();
+    let list = "git/rebase-merge/git-rebase-todo";
+    let many: String = (0..1_100).map(|n| format!("exec true {n}\n")).collect();
+    yard.file(list, &many);
+    let before: Vec<Left> = left_open(&yard.path("git"), &[])
+        .into_iter()
+        .map(|(left, added)| {
+            let added = added.unwrap();
+            assert_eq!(added.commands.last().unwrap(), "true 1099");
+            assert_eq!(added.commands.len() + added.more, 1_100);
+            left
+        })
+        .collect();
+    let since = || {
+        let now = left_open(&yard.path("git"), &before);
+        now.into_iter().find_map(|(_, added)| added)
+    };
+    assert_eq!(since(), None);
+    // Git went on for a while: what is left was there before.
+    yard.file(list, many.split_once('\n').unwrap().1);
+    assert_eq!(since(), None);
+    yard.file(list, &format!("{many}exec evil\n"));
+    let added = since().unwrap();
+    assert_eq!((added.commands, added.more), (vec!["evil".to_owned()], 0));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A rebase that was left open: `git rebase --continue` runs the commands in it.
 
 use super::open;
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -14,59 +16,120 @@ const LISTS: [&str; 3] = [
 /// More than anybody rebases at once: what is longer is reported as such.
 const LONGEST: u64 = 64 << 20;
 
-/// How much of a line is kept, and how many different commands of a list.
-const LINE: u64 = 4096;
-const MOST: usize = 1000;
+/// How much of a line is shown.
+const LINE: usize = 4096;
 
-/// The commands that git would run when it is told to continue in this git folder, and
-/// the files that name them.
-pub(crate) fn commands_left(git: &Path) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    for list in LISTS {
-        let path = git.join(list);
-        let commands = commands_in(&path).into_iter();
-        found.extend(commands.map(|command| (path.clone(), command)));
-    }
-    found
+/// How many commands of a list are told apart. Of a longer list it is known that it
+/// changed.
+const MOST: usize = 200_000;
+
+/// How many commands are kept to be shown: the last ones.
+const SHOWN: usize = 5;
+
+/// A list of steps that runs commands when somebody goes on with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Its commands, each as a number that stands for it.
+    commands: HashSet<u64>,
+    /// All of it as one number.
+    whole: u64,
+    /// Whether it was too long for all of its commands to be told apart.
+    is_cut: bool,
 }
 
-fn commands_in(list: &Path) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let Some(file) = open(list) else {
-        return found;
-    };
-    let mut rest = BufReader::new(file.take(LONGEST));
+/// What came to a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// The last commands that are new.
+    pub(crate) commands: Vec<String>,
+    /// How many more are new.
+    pub(crate) more: usize,
+}
+
+/// The lists in this git folder that would run something, and what is new in each since
+/// they were like `earlier`.
+pub(crate) fn left_open(git: &Path, earlier: &[Left]) -> Vec<(Left, Option<Added>)> {
+    let lists = LISTS.iter().filter_map(|list| {
+        let path = git.join(list);
+        let earlier = earlier.iter().find(|earlier| earlier.path == path);
+        let (left, mut added) = read(&path, earlier)?;
+        let is_same = earlier.is_some_and(|earlier| earlier.whole == left.whole);
+        if left.is_cut {
+            // It may be a command that nobody could tell apart.
+            added.more += 1;
+        }
+        let is_new = !is_same && (added.more > 0 || !added.commands.is_empty());
+        let has_any = left.is_cut || !left.commands.is_empty();
+        has_any.then_some((left, is_new.then_some(added)))
+    });
+    lists.collect()
+}
+
+/// Reads a list, and says which of its commands another one does not have.
+fn read(path: &Path, earlier: Option<&Left>) -> Option<(Left, Added)> {
+    let mut rest = BufReader::new(open(path)?.take(LONGEST));
+    let mut whole = DefaultHasher::new();
+    let mut commands = HashSet::new();
+    let (mut new, mut shown) = (HashSet::new(), VecDeque::new());
+    let mut is_cut = false;
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut rest).take(LINE).read_until(b'\n', &mut line) {
+        // A line of any length is taken as a whole: its end may be what matters.
+        match rest.read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        let is_cut = line.last() != Some(&b'\n');
-        let line = String::from_utf8_lossy(&line);
-        if let Some(command) = command(&line)
-            && !found.contains(&command)
-            && found.len() < MOST
-        {
-            found.push(command);
+        let Some(command) = command(&line) else {
+            continue;
+        };
+        let number = number(command);
+        number.hash(&mut whole);
+        if commands.len() >= MOST {
+            is_cut = true;
+        } else {
+            commands.insert(number);
         }
-        if is_cut && rest.skip_until(b'\n').is_err() {
-            break;
+        let is_known = earlier.is_some_and(|earlier| earlier.commands.contains(&number));
+        if !is_known && (new.len() >= MOST || new.insert(number)) {
+            let seen = command.get(..LINE).unwrap_or(command);
+            shown.push_back(String::from_utf8_lossy(seen).trim().to_owned());
+            if shown.len() > SHOWN {
+                shown.pop_front();
+            }
         }
     }
     if rest.get_ref().limit() == 0 {
-        found.push("something: the list is too long to read".to_owned());
+        is_cut = true;
+        shown.push_back("something: the list is too long to read".to_owned());
     }
-    found
+    let left = Left {
+        path: path.to_owned(),
+        commands,
+        whole: whole.finish(),
+        is_cut,
+    };
+    let more = new.len().saturating_sub(shown.len());
+    let commands = shown.into();
+    Some((left, Added { commands, more }))
+}
+
+fn number(command: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    command.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What a step of a rebase runs.
-fn command(line: &str) -> Option<String> {
-    let line = line.trim_start();
-    let command = line
-        .strip_prefix("exec")
-        .or_else(|| line.strip_prefix('x'))
-        .and_then(|rest| rest.strip_prefix([' ', '\t']))?;
-    Some(command.trim().to_owned())
+fn command(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii_start();
+    let rest = line
+        .strip_prefix(b"exec")
+        .or_else(|| line.strip_prefix(b"x"))?;
+    let rest = rest
+        .strip_prefix(b" ")
+        .or_else(|| rest.strip_prefix(b"\t"))?;
+    Some(rest.trim_ascii())
 }

@@ -42,17 +42,18 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
     let records = Records::new(&settings, Kind::Mcp);
     allow_connections();
     signals::block_on_for_many(async {
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         note_enforcement(&elder);
         session::ready(&elder, settings.quiet).await;
         session::note_interrupts(&settings, &elder);
+        let older = elder.clone();
         let sessions = move || {
             let record = records.as_ref().map(Records::begin);
             let sibling = record.map_or_else(Sibling::default, |record| Sibling {
                 id: Some(record.session),
                 journal: Some(record.journal),
             });
-            elder.sibling(sibling).map_err(|error| error.to_string())
+            older.sibling(sibling).map_err(|error| error.to_string())
         };
         let http = HttpSettings {
             token: token.clone(),
@@ -67,7 +68,9 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
         }))?;
         drop(token);
         let shutdown = CancellationToken::new();
-        ended(server.serve(shutdown.clone()), shutdown, signals).await
+        let exit = ended(server.serve(shutdown.clone()), shutdown, &mut signals).await;
+        let stopped = session::close_unless(&elder, &mut signals).await;
+        stopped.map_or(exit, Ok)
     })
 }
 

@@ -11,6 +11,7 @@ use crate::output::Paint;
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
 use crate::{ask, output, text};
+use haft::Runtime;
 use haft::ops::text::decode::visible;
 use haft::ops::text::spelling::closest;
 use haft_mcp::client::{RemoteServer, Report, Seen, Unreached};
@@ -36,12 +37,15 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     if !args.json {
         output::text(&format!("{}: {how}\n", args.name))?;
     }
+    let runtime = session::build(&settings, Offer::Preset)?;
     signals::block_on(async {
         let mut signals = Signals::listen()?;
-        tokio::select! {
-            tested = tested(&settings, &remote, is_program, args) => tested,
+        let exit = tokio::select! {
+            tested = tested(&runtime, &remote, is_program, args) => tested,
             exit = signals.next() => Ok(exit),
-        }
+        };
+        let stopped = session::close_unless(&runtime, &mut signals).await;
+        stopped.map_or(exit, Ok)
     })
 }
 
@@ -71,12 +75,11 @@ fn find(settings: &Settings, name: &str) -> Result<Server, Failure> {
 }
 
 async fn tested(
-    settings: &Settings,
+    runtime: &Runtime,
     remote: &Arc<RemoteServer>,
     is_program: bool,
     args: &Test,
 ) -> Result<Exit, Failure> {
-    let runtime = session::build(settings, Offer::Preset)?;
     let patience = Duration::from_secs(args.timeout);
     let mut found = remote.report(runtime.programs(), patience).await;
     if let Err(Unreached::SignIn { challenge }) = &found {

@@ -105,6 +105,7 @@ async fn a_session_within_another_has_fewer_tools_and_waits_more() {
     let outer = bench(|builder| builder.policy(rules()).approver(somebody.clone()));
     let inner = outer.runtime.narrowed(Narrow {
         id: "inner".to_owned(),
+        granted: Vec::new(),
         tools: vec!["run".to_owned(), "no such tool".to_owned()],
         interrupt_on: ["run".to_owned()].into(),
         agent: Some("helper".to_owned()),

@@ -37,7 +37,7 @@ pub(super) fn described(status: &Status, cx: &Context) -> Value {
             names.join(", ")
         ));
     }
-    let touched = commands::touched(&status.touched, cx);
+    let touched = commands::touched(&status.touched, &cx.session);
     notes.extend(touched.iter().map(|note| reply::plain(note).to_owned()));
     if !notes.is_empty() {
         reply::add_hint(&mut described, &notes.join("\n"));

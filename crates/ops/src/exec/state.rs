@@ -1,0 +1,197 @@
+//! How a place looks, as far as that tells whether somebody changed it.
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, openat, openat2,
+    readlinkat, statat,
+};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+/// How many entries of a protected folder are compared.
+const ENTRIES: usize = 2_000;
+
+/// As much of a file or folder as tells whether it was changed. The time of the
+/// last change cannot be set by anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    Nothing,
+    /// A folder on the way may not be searched, so nobody knows.
+    Shut,
+    Link(Vec<u8>),
+    /// A link took the place of a folder above: what is there has another name, which
+    /// nobody watches.
+    Behind(PathBuf),
+    There(Vec<(PathBuf, [i64; 5])>),
+}
+
+impl State {
+    pub(super) fn is_behind(&self) -> bool {
+        matches!(self, Self::Behind(_))
+    }
+}
+
+/// The folder a path is in, with no link followed on the way, and its name there.
+/// A command may have put one in the way that leads to what it must not reach.
+pub(super) fn place(path: &Path) -> Result<(OwnedFd, &OsStr), Errno> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::INVAL);
+    };
+    let folder = openat2(
+        CWD,
+        parent,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    );
+    Ok((folder?, name))
+}
+
+/// How it is there now.
+pub(super) fn state(path: &Path) -> State {
+    let (folder, name) = match place(path) {
+        Ok(place) => place,
+        Err(Errno::ACCESS) => return State::Shut,
+        Err(_) => return link_above(path).map_or(State::Nothing, State::Behind),
+    };
+    let stat = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::ACCESS) => return State::Shut,
+        Err(_) => return State::Nothing,
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => {
+            let target = readlinkat(&folder, name, Vec::new()).unwrap_or_default();
+            State::Link(target.into_bytes())
+        }
+        FileType::Directory => {
+            let mut entries = vec![(PathBuf::new(), facts(&stat))];
+            collect(path, Path::new(""), &mut entries);
+            entries.sort();
+            State::There(entries)
+        }
+        _ => State::There(vec![(PathBuf::new(), facts(&stat))]),
+    }
+}
+
+/// A folder of ours that we may search and write for as long as this lives, whatever
+/// its permissions were.
+#[derive(Debug)]
+pub(super) struct Opened {
+    folder: OwnedFd,
+    mode: Mode,
+}
+
+impl Opened {
+    /// Opens a folder to its owner, where that is us and it is not open already. It is
+    /// known by its handle, so nobody can put another one in its place.
+    pub(super) fn new(folder: &OwnedFd) -> Option<Self> {
+        let stat = fstat(folder).ok()?;
+        let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
+        let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+        if !is_ours || !is_folder || mode.contains(Mode::RWXU) {
+            return None;
+        }
+        let folder = folder.try_clone().ok()?;
+        set_mode(&folder, mode | Mode::RWXU).ok()?;
+        Some(Self { folder, mode })
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // What is gone has no permissions any more.
+        let _ = set_mode(&self.folder, self.mode);
+    }
+}
+
+/// Sets the permissions of what a handle is of, also where the handle is only a name.
+pub(super) fn set_mode(handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+    let name = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    chmodat(CWD, name, mode, AtFlags::empty())
+}
+
+/// Opens the folders on the way to a path that may not be searched. No link is followed.
+pub(super) fn open_way(path: &Path) -> Vec<Opened> {
+    let mut opened = Vec::new();
+    let Some(parent) = path.parent() else {
+        return opened;
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(mut folder) = openat(CWD, "/", flags, Mode::empty()) else {
+        return opened;
+    };
+    for part in parent.components() {
+        let Component::Normal(name) = part else {
+            continue;
+        };
+        let mut next = openat(&folder, name, flags, Mode::empty());
+        if next.as_ref().is_err_and(|errno| *errno == Errno::ACCESS) {
+            opened.extend(Opened::new(&folder));
+            next = openat(&folder, name, flags, Mode::empty());
+        }
+        let Ok(next) = next else {
+            return opened;
+        };
+        folder = next;
+    }
+    if fstat(&folder).is_ok_and(|stat| stat.st_mode & 0o100 == 0) {
+        opened.extend(Opened::new(&folder));
+    }
+    opened
+}
+
+/// The first link on the way to a path. It was real when it was looked for, so that
+/// somebody put the link there since.
+fn link_above(path: &Path) -> Option<PathBuf> {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let is_link = |folder: &&Path| {
+        statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
+    };
+    above.into_iter().find(is_link).map(Path::to_owned)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "names and times of what is protected; no content is read"
+)]
+fn collect(root: &Path, below: &Path, entries: &mut Vec<(PathBuf, [i64; 5])>) {
+    let Ok(listed) = std::fs::read_dir(root.join(below)) else {
+        return;
+    };
+    for entry in listed.flatten() {
+        if entries.len() >= ENTRIES {
+            return;
+        }
+        let below = below.join(entry.file_name());
+        let Ok(stat) = statat(CWD, root.join(&below), AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        entries.push((below.clone(), facts(&stat)));
+        if FileType::from_raw_mode(stat.st_mode).is_dir() {
+            collect(root, &below, entries);
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_wrap,
+    reason = "compared for being the same, never for being larger"
+)]
+fn facts(stat: &rustix::fs::Stat) -> [i64; 5] {
+    // A folder's own times change with what happens in it, which is compared
+    // entry by entry.
+    let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
+    let time = |value: i64| if is_folder { 0 } else { value };
+    [
+        stat.st_ino as i64,
+        i64::from(stat.st_mode),
+        time(stat.st_size),
+        time(stat.st_ctime),
+        time(stat.st_ctime_nsec as i64),
+    ]
+}
