@@ -39,8 +39,7 @@ struct Control {
 
 /// The tools, for the sub-agents of one agent.
 pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
-    let text = |text: &str| json!({ "type": "string", "description": text });
-    let id = "As the reply that started it named it.";
+    let text = json!({ "type": "string" });
     let tool = |action, name: &str, description: &str, parameters| {
         Arc::new(Control {
             action,
@@ -62,10 +61,10 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
             json!({
                 "type": "object",
                 "properties": {
-                    "task_id": text(id),
+                    "task_id": text,
                     "wait": {
                         "type": "number",
-                        "description": "Seconds to wait for its end first, at most 600; default 0.",
+                        "description": "Seconds to wait for its end first.",
                         "minimum": 0,
                         "maximum": LONGEST,
                     },
@@ -79,7 +78,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
              turn; one that has ended goes on with it.",
             json!({
                 "type": "object",
-                "properties": { "task_id": text(id), "message": text("What it should know or do.") },
+                "properties": { "task_id": text, "message": text },
                 "required": ["task_id", "message"],
             }),
         ),
@@ -89,7 +88,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
             "Stop a background task.",
             json!({
                 "type": "object",
-                "properties": { "task_id": text(id) },
+                "properties": { "task_id": text },
                 "required": ["task_id"],
             }),
         ),

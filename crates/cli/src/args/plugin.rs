@@ -39,7 +39,7 @@ pub(crate) struct Test {
         trailing_var_arg = true
     )]
     pub(crate) command: Vec<OsString>,
-    /// auto, describe or init: how to ask for its tools, as `protocol` in haft.yaml [default: auto]
+    /// How to ask for its tools: auto, describe or init
     #[arg(long, value_name = "PROTOCOL", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(["auto", "describe", "init"]))]
     pub(crate) protocol: Option<String>,

@@ -254,7 +254,7 @@ pub(crate) static KEYS: &[Key] = &[
         "memory",
         Kind::Texts,
         "[]",
-        "files in the prompt that the model keeps up to date",
+        "files in the prompt that the model may update",
     ),
     used(
         "tools.interrupt_on",

@@ -462,7 +462,9 @@ impl Builder {
                 tools.insert(channels::named(tool, &channels), Ranges::Clamp)?;
                 continue;
             }
-            if listed.is_some_and(|listed| listed.contains(&name)) && !tool.sends_messages() {
+            // In a tree of its own, code may be run in other ways on purpose.
+            let is_missed = toolset.paths != Paths::Virtual && !tool.sends_messages();
+            if is_missed && listed.is_some_and(|listed| listed.contains(&name)) {
                 tools.leave_out(name);
             }
             if runs || tool.effect() != Effect::Execute {

@@ -82,6 +82,9 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                 "calls run without asking unless a rule asks; --approve auto answers those",
             ),
             ("auto_approve", _) => {}
+            ("context_window", Value::Number(number)) if number.as_u64() >= Some(1_000) => {
+                draft.set(key, "context_window", number.clone());
+            }
             ("context_window" | "compaction", _) => {
                 draft.left(key, "haft makes long conversations shorter by itself");
             }
