@@ -5,10 +5,12 @@
 //! long as nothing there can become part of it; one that may load code from the folder it
 //! runs in (`npx`, `python3 -m`, `make`) runs in `/`, unless its entry has a `cwd`.
 
+mod chain;
 mod known;
 
 use crate::config::plugins::{Environment, Whose};
 use crate::env;
+use chain::{Finder, Step};
 use haft::ops::executor::look_up;
 use haft::ops::scope::real;
 use known::Code;
@@ -93,8 +95,11 @@ fn is_below(path: &Path, folder: &Path) -> bool {
 impl Written<'_> {
     /// What is run.
     pub(crate) fn line(&self, folders: Folders<'_>) -> Line {
+        let finder = self.finder(folders);
         let program = self.located(folders);
         let mut code = self.code(&program);
+        let runs = self.runs(&program, &finder);
+        code.is_from_folder |= runs.iter().any(|step| step.is_loose);
         let variables = self.variables();
         code.is_from_folder |= variables
             .iter()
@@ -131,6 +136,7 @@ impl Written<'_> {
                 None => word.clone(),
             };
             let is_named = self.whose == Whose::Named && Path::new(parted(word).1).is_absolute();
+            let is_text = is_code || word.contains(char::is_whitespace);
             let place = |path: &str| {
                 let found = line.dir.join(path);
                 let is_code = is_code && names_a_path(path) && found.is_dir();
@@ -138,6 +144,11 @@ impl Written<'_> {
                 counts.then(|| folders.place(&found)).flatten()
             };
             let place = paths_of_argument(&argument).find_map(place);
+            let inside = || {
+                let mut paths = fragments(word).filter(|_| is_text);
+                paths.find_map(|path| folders.place(Path::new(path)))
+            };
+            let place = place.or_else(inside);
             if let Some(place) = place.filter(|_| !is_named) {
                 line.reasons.push(format!("{word} is {place}"));
             }
@@ -146,6 +157,13 @@ impl Written<'_> {
         let is_placed = self.whose != Whose::Named && self.program.is_absolute();
         if let Some(place) = folders.place(self.program).filter(|_| is_placed) {
             line.reasons.push(format!("the program is {place}"));
+        }
+        for step in runs.iter().filter(|step| step.program.is_absolute()) {
+            if let Some(place) = folders.place(&step.program) {
+                let program = step.program.display();
+                line.reasons
+                    .push(format!("{program}, which it runs, is {place}"));
+            }
         }
         for (name, value) in &variables {
             if let Some(place) = place_of_value(name, value, &line.dir, folders) {
@@ -223,15 +241,52 @@ impl Written<'_> {
             .collect()
     }
 
-    /// Where the program is, found as it is found when it is started.
-    fn located(&self, folders: Folders<'_>) -> PathBuf {
+    /// The `PATH` that the program gets.
+    fn path(&self) -> Option<OsString> {
         let mut own = self.environment.values.iter();
         let own = own.rfind(|(name, _)| name == "PATH");
-        let path = own.map(|(_, path)| OsString::from(path));
-        let path = path.or_else(|| env::variable("PATH"));
-        let avoid = folders.writable();
+        let own = own.map(|(_, path)| OsString::from(path));
+        own.or_else(|| env::variable("PATH"))
+    }
+
+    /// Where the program is, found as it is found when it is started.
+    fn located(&self, folders: Folders<'_>) -> PathBuf {
+        let (path, avoid) = (self.path(), folders.writable());
         look_up(self.program.as_os_str(), path.as_deref(), &avoid)
             .unwrap_or_else(|| self.program.to_owned())
+    }
+
+    fn finder(&self, folders: Folders<'_>) -> Finder {
+        Finder::new(self.path().as_deref(), &folders.writable())
+    }
+
+    /// What else is run beside the program itself: its interpreters, and programs that its
+    /// arguments name, as in `flock FILE PROGRAM`, with theirs.
+    fn runs(&self, program: &Path, finder: &Finder) -> Vec<Step> {
+        let mut steps = finder.interpreters(program);
+        if known::runs_elsewhere(&name_of(self.program)) {
+            return steps;
+        }
+        // What an interpreter is given it reads itself.
+        let reads = is_interpreter(&name_of(program));
+        for (at, word) in self.arguments.iter().enumerate() {
+            let path = Path::new(word);
+            if path.is_absolute() && !reads {
+                steps.extend(finder.interpreters(path));
+            }
+            let Some(named) = finder.find(word) else {
+                continue;
+            };
+            steps.extend(finder.interpreters(&named));
+            // It may be a link to an interpreter, or into the project.
+            let behind = self.arguments.get(at + 1..).unwrap_or_default();
+            let name = name_of(&real(&named).unwrap_or_else(|| named.clone()));
+            steps.push(Step {
+                is_loose: known::code_of(&name, behind, Path::new("/")).is_from_folder,
+                program: named,
+            });
+        }
+        steps
     }
 
     fn code(&self, program: &Path) -> Code {
@@ -248,40 +303,8 @@ impl Written<'_> {
             },
             _ => named,
         };
-        Code {
-            is_from_folder: code.is_from_folder || is_loose_script(program),
-            ..code
-        }
+        Code { ..code }
     }
-}
-
-/// Whether a program is a script whose interpreter may load code from the folder it runs
-/// in.
-fn is_loose_script(script: &Path) -> bool {
-    if !script.is_absolute() {
-        return false;
-    }
-    let Some(line) = super::first_line(script) else {
-        return false;
-    };
-    let mut words = line.split_whitespace().map(str::to_owned).peekable();
-    let is_env = |word: &String| name_of(Path::new(word)) == "env";
-    if words.next_if(is_env).is_some() {
-        let _ = words.next_if(|word| ["-S", "--split-string"].contains(&word.as_str()));
-    }
-    let Some(interpreter) = words.next() else {
-        return false;
-    };
-    let arguments: Vec<String> = words.chain([script.display().to_string()]).collect();
-    let written = Path::new(&interpreter);
-    // A link may have a harmless name.
-    let behind = real(written).filter(|_| written.is_absolute());
-    let names = [Some(written), behind.as_deref()];
-    let is_loose =
-        |program| known::code_of(&name_of(program), &arguments, Path::new("/")).is_from_folder;
-    interpreter.starts_with('-')
-        || interpreter.contains('=')
-        || names.into_iter().flatten().any(is_loose)
 }
 
 /// Where something lies that the value of a variable names: a file, a folder by a relative
@@ -297,7 +320,11 @@ fn place_of_value(
     let is_mode = ["_ENV", "_MODE", "_LEVEL", "ENVIRONMENT"]
         .iter()
         .any(|end| name.ends_with(end));
-    paths_of_value(value).find_map(|path| {
+    let inside = || {
+        let mut paths = fragments(value).filter(|_| is_loader);
+        paths.find_map(|path| folders.place(Path::new(path)))
+    };
+    let named = paths_of_value(value).find_map(|path| {
         let found = dir.join(path);
         let is_relative = !Path::new(path).is_absolute() && !is_dots(path);
         // `NODE_ENV=test` does not mean the folder `test`.
@@ -305,6 +332,20 @@ fn place_of_value(
         let is_folder = || (is_loader || is_relative && is_meant) && found.is_dir();
         let counts = super::is_file(&found) || is_folder();
         counts.then(|| folders.place(&found)).flatten()
+    });
+    named.or_else(inside)
+}
+
+/// The absolute paths in a text that may be a program or a template of paths: whether there
+/// is a file of that name does not matter, because endings may be added to it.
+fn fragments(text: &str) -> impl Iterator<Item = &str> {
+    let apart = |c: char| c.is_whitespace() || "'\"`:;,=()<>|&{}[]".contains(c);
+    text.split(apart).filter_map(|piece| {
+        let path = piece.get(piece.find('/')?..)?;
+        let before = piece.strip_suffix(path).unwrap_or_default();
+        let is_absolute = before.is_empty() || before.starts_with('-');
+        let end = path.find(['?', '*']).unwrap_or(path.len());
+        path.get(..end).filter(|_| is_absolute)
     })
 }
 

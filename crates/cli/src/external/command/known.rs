@@ -362,10 +362,15 @@ pub(super) fn code_of(name: &str, arguments: &[String], from: &Path) -> Code {
         is_from_folder: false,
         rest,
     };
-    match ELSEWHERE.contains(&name) {
+    match runs_elsewhere(name) {
         true => steady,
         false => run_by_another(arguments, rest, from).unwrap_or(steady),
     }
+}
+
+/// Whether a program runs what its arguments name in another place.
+pub(super) fn runs_elsewhere(name: &str) -> bool {
+    ELSEWHERE.contains(&name)
 }
 
 /// What is code where a program may run another one that its arguments name, as

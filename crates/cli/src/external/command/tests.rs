@@ -439,3 +439,86 @@ fn what_commands_can_write_needs_trust() {
         assert_eq!(bed.typed(words).reasons, [""; 0], "{words}");
     }
 }
+
+/// Programs in a folder of `PATH` that run code of the project in some roundabout way.
+#[test]
+fn what_a_program_runs_in_turn_is_judged_too() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let bed = Bed::new();
+    let sys = bed.path("sys");
+    std::fs::create_dir_all(&sys).unwrap();
+    let root = bed.path("").display().to_string();
+    let program = |name: &str, text: &str| {
+        let file = sys.join(name);
+        std::fs::write(&file, text.replace("ROOT/", &root)).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("lua", "\x7fELF");
+    program("direct", "#!ROOT/sys/lua\n");
+    program("by-env", "#!/usr/bin/env linked\n");
+    program("split", "#!/usr/bin/env -S linked\n");
+    program("wrap", "#!ROOT/sys/lua\n");
+    program("nested", "#!ROOT/sys/wrap\n");
+    program("venv", "#!ROOT/project/bin/interpreter\n");
+    program("venv2", "#!/usr/bin/env ROOT/project/bin/interpreter\n");
+    program("steady", "#!/bin/sh\n");
+    symlink(sys.join("lua"), sys.join("linked")).unwrap();
+    let script = bed.path("project/shout.py");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    symlink(script, sys.join("into")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", sys.display());
+    let line = |words: &str| bed.line_of(words, None, &[("PATH", &path)], Whose::Person, "config");
+    for words in [
+        "direct",
+        "by-env",
+        "split",
+        "nested",
+        "flock F direct",
+        "ionice -c3 direct",
+        "ionice -c3 linked -e x",
+        "flock F nested",
+        "flock F ROOT/sys/direct",
+    ] {
+        let line = line(words);
+        assert_eq!(line.dir, Path::new("/"), "{words}: {line:?}");
+    }
+    for words in [
+        "venv",
+        "ROOT/sys/venv",
+        "venv2",
+        "flock F venv",
+        "flock F into",
+        "node -r ROOT/project/x ROOT/elsewhere/server.js",
+        "node --require=ROOT/project/x ROOT/elsewhere/server.js",
+        "node ROOT/project/x",
+        "lua -e 'dofile(\"ROOT/project/helper.lua\")'",
+        "sh -c 'exec ROOT/project/run.sh'",
+        "sh -c 'cd ROOT/project && ./run.sh'",
+        "python3 -c 'import os; os.system(\"ROOT/project/run.sh\")'",
+        "flock F -c 'sh ROOT/project/run.sh'",
+    ] {
+        let line = line(words);
+        assert!(!line.reasons.is_empty(), "{words}: {line:?}");
+    }
+    for (name, value) in [
+        ("LUA_PATH", "ROOT/project/?.lua"),
+        ("NODE_OPTIONS", "--require=ROOT/project/x"),
+    ] {
+        let value = value.replace("ROOT/", &root);
+        let values = [("PATH", path.as_str()), (name, value.as_str())];
+        let line = bed.line_of("steady", None, &values, Whose::Person, "config");
+        assert!(!line.reasons.is_empty(), "{name}: {line:?}");
+    }
+    // What has nothing to do with the project stays where it is.
+    for words in [
+        "steady",
+        "flock F steady",
+        "steady --root ROOT/project",
+        "steady --log ROOT/project/new.log",
+        "node ROOT/elsewhere/server.js ROOT/project",
+    ] {
+        let line = line(words);
+        assert_eq!(line.reasons, [""; 0], "{words}");
+        assert_eq!(line.dir, bed.path("project"), "{words}");
+    }
+}
