@@ -7,16 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Folders of the system. What lies below them may well be worked in.
-const SYSTEM: [&str; 34] = [
+const SYSTEM: [&str; 19] = [
     "/bin",
-    "/boot",
     "/dev",
     "/dev/shm",
-    "/etc",
-    "/etc/cron.d",
-    "/etc/profile.d",
-    "/etc/systemd",
-    "/etc/systemd/system",
     "/lib",
     "/lib32",
     "/lib64",
@@ -26,15 +20,6 @@ const SYSTEM: [&str; 34] = [
     "/sbin",
     "/sys",
     "/tmp",
-    "/usr",
-    "/usr/bin",
-    "/usr/lib",
-    "/usr/local",
-    "/usr/local/bin",
-    "/usr/local/lib",
-    "/usr/local/sbin",
-    "/usr/sbin",
-    "/usr/share",
     "/var",
     "/var/cache",
     "/var/lib",
@@ -43,6 +28,10 @@ const SYSTEM: [&str; 34] = [
     "/var/tmp",
     "/private/tmp",
 ];
+
+/// Folders of the system in which everything counts, and those in them that do not.
+const WHOLE: [&str; 3] = ["/boot", "/etc", "/usr"];
+const OPEN: [&str; 3] = ["/usr/src", "/usr/local/src", "/usr/home"];
 
 /// Where the home folders of a system lie.
 const HOMES: [&str; 2] = ["/home", "/Users"];
@@ -78,8 +67,11 @@ fn what_among(folder: &Path, own: &[PathBuf], account: Option<&Path>) -> Option<
     if is(Path::new("/root")) || real.parent().is_some_and(holds_homes) {
         return Some("a home folder");
     }
+    let is_below = |folder: &&str| real.starts_with(folder) && real != Path::new(folder);
+    let is_whole = WHOLE.iter().any(|folder| real.starts_with(folder));
+    let is_system = is_whole && !OPEN.iter().any(|folder| is_below(&folder));
     let mut system = SYSTEM.iter().map(Path::new);
-    system.any(is).then_some("a folder of the system")
+    (is_system || system.any(is)).then_some("a folder of the system")
 }
 
 /// Says that tools do not get a folder unasked, and how to ask.
@@ -146,6 +138,9 @@ mod tests {
             "/etc",
             "/usr",
             "/usr/../var",
+            "/usr/local/bin",
+            "/usr/share/doc",
+            "/etc/ssl",
             "/tmp",
             "/home",
             "/proc/self/root",
@@ -169,6 +164,7 @@ mod tests {
             "/home/me/project",
             "/var/lib/x",
             "/workspace",
+            "/usr/src/app",
         ] {
             assert_eq!(what(Path::new(fine)), None, "{fine}");
         }

@@ -17,6 +17,7 @@ mod redirect;
 mod word;
 
 pub(super) use grammar::{is_run, run_by};
+pub(super) use number::names_words;
 pub(super) use word::Word;
 
 use cursor::Reader;

@@ -2,7 +2,7 @@
 
 use super::cursor::Reader;
 use super::grammar::Ends;
-use super::number::evaluates;
+use super::number::{evaluates, names_words};
 use super::word::{Item, Quote};
 use super::{Dialect, Stop};
 
@@ -178,6 +178,7 @@ impl Reader<'_> {
         self.script.numbers.bracket |= text.contains('[');
         self.script.numbers.dollar |= has(&['$', '`']);
         self.script.numbers.evaluates |= is_indirect || evaluates(operator);
+        self.script.numbers.unknown |= evaluates(operator) && names_words(operator);
         Ok(body.contains('@'))
     }
 
@@ -244,7 +245,7 @@ impl Reader<'_> {
     fn evaluated(&mut self) -> usize {
         let name = self.name();
         self.script.numbers.evaluates = true;
-        self.script.numbers.unknown |= name == "_" || name.starts_with("BASH_");
+        self.script.numbers.unknown |= names_words(&name);
         name.len()
     }
 

@@ -105,6 +105,10 @@ pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Optio
         {
             Ok(None)
         }
+        // git adds the host and a command.
+        Some(value) if name.starts_with("GIT_SSH") => {
+            Ok(Some(Hidden::Line(format!("{value} host :"))))
+        }
         Some(value) if COMMANDS.contains(&name) => Ok(Some(Hidden::Line(value.to_owned()))),
         _ => Err(format!("the variable {name} decides what is run")),
     }

@@ -66,8 +66,10 @@ impl Numbers {
     /// Looks for text that would run a command as the subscript of an array.
     pub(super) fn look_at(&mut self, items: &[Item]) {
         let mut open = None;
-        for item in items {
+        for (at, item) in items.iter().enumerate() {
             match item {
+                // A colour for the terminal.
+                Item::Quoted('[') if is_escape(items.get(..at).unwrap_or_default()) => {}
                 Item::Plain('[') | Item::Quoted('[') => open = Some(item),
                 Item::Plain(']') | Item::Quoted(']') => open = None,
                 Item::Quoted('$' | '`') => {
@@ -78,16 +80,57 @@ impl Numbers {
             }
         }
         self.subscript |= open == Some(&Item::Quoted('['));
-        // Escapes that `printf` and `echo -e` turn into any character.
-        self.subscript |= items.windows(3).any(|three| match three {
-            [Item::Quoted('\\'), Item::Quoted(kind), Item::Quoted(next)] => match kind {
-                'x' | 'u' | 'U' => next.is_ascii_hexdigit(),
-                '0'..='7' => next.is_digit(8),
-                _ => false,
-            },
-            _ => false,
+        // Escapes that `printf` and `echo -e` turn into a character that matters.
+        let backslashes = items.iter().enumerate();
+        let backslashes = backslashes.filter(|(_, item)| **item == Item::Quoted('\\'));
+        let mut escapes = backslashes.filter_map(|(at, _)| items.get(at + 1..));
+        self.subscript |= escapes.any(|behind| {
+            let escaped = escaped(behind);
+            escaped.is_some_and(|c| matches!(c, '$' | '`' | '[' | '\\'))
         });
     }
+}
+
+/// Whether the parts end in a way to write the control character that begins a sequence
+/// for a terminal. No name ends in it.
+fn is_escape(parts: &[Item]) -> bool {
+    let start = parts.len().saturating_sub(5);
+    let quoted = |item: &Item| match item {
+        Item::Quoted(c) => *c,
+        _ => ' ',
+    };
+    let text: String = parts.iter().skip(start).map(quoted).collect();
+    let ways = ["\\033", "\\0033", "\\x1b", "\\x1B", "\\e", "\\E", "\u{1b}"];
+    ways.iter().any(|way| text.ends_with(way))
+}
+
+/// The character that an escape stands for, of which this is what follows the backslash.
+/// How many digits count differs between programs: the first that make one that matters do.
+fn escaped(behind: &[Item]) -> Option<char> {
+    let quoted = |item: &Item| match item {
+        Item::Quoted(c) => Some(*c),
+        _ => None,
+    };
+    let text: String = behind.iter().take(9).map_while(quoted).collect();
+    let (digits, radix) = match text.chars().next()? {
+        'x' | 'u' | 'U' => (text.get(1..)?, 16),
+        '0'..='7' => (text.as_str(), 8),
+        _ => return None,
+    };
+    let count = digits.chars().take_while(|c| c.is_digit(radix)).count();
+    let values = (1..=count).filter_map(|end| {
+        let value = u32::from_str_radix(digits.get(..end)?, radix).ok()?;
+        char::from_u32(value)
+    });
+    let matters = |c: &char| matches!(c, '$' | '`' | '[' | '\\');
+    values.into_iter().find(matters)
+}
+
+/// Whether text that is evaluated names a variable that the shell itself sets, to words of
+/// the commands before.
+pub(in crate::policy) fn names_words(text: &str) -> bool {
+    let mut names = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    names.any(|name| name == "_" || name.starts_with("BASH_"))
 }
 
 /// Whether the shell evaluates what stands behind the name in `${name…}`.

@@ -150,6 +150,8 @@ const RUN: &[&str] = &[
     "y='$(zap x)'; test -v \"a[$y]\"",
     "y='$(zap)'; [ -v \"a[$y]\" ]",
     "mkdir d; cd d; touch ./-v 'a[$(zap x)]'; [ * ]",
+    ": 'a[$(zap x >&2)]'; echo ${x[_]}",
+    "bash -c 'let BASH_ARGV0' 'a[$(zap)]'",
 ];
 
 /// Lines that would run `zap` where the program or the repository is there.
@@ -204,6 +206,11 @@ const WOULD: &[&str] = &[
     "ssh -l zap -o ProxyCommand='%r' h ls",
     "bash -c '((BASH_ARGV0))' 'a[$(zap x)]'",
     "touch 'a[$(zap x)]'; select x in a*; do ((x)); break; done <<< 1",
+    "printf '\\133' > f; n=$(printf 'a\\133\\044(zap)]'); ((n))",
+    "n=$(printf 'a\\x5b\\u0024(zap)]'); ((n))",
+    "n=$(echo -e 'a\\0133\\044(zap)]'); ((n))",
+    "GIT_SSH_COMMAND='zap x' git fetch",
+    "GIT_SSH=zap git fetch",
 ];
 
 /// Ordinary lines, which are not denied.
@@ -269,6 +276,9 @@ const ORDINARY: &[&str] = &[
     "SHELL=/bin/bash make",
     "cargo test 2>&1 | tail -20",
     "exec 3>log; echo hi >&3",
+    "echo -e \"\\033[0;31mred\\033[0m\"; start=$(date +%s); echo $(( $(date +%s) - start ))",
+    "printf '\\x1b[0m'; c=$(nproc); echo $((c/2))",
+    "GIT_SSH_COMMAND=\"ssh -i key\" git fetch",
 ];
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::options::{self, Extra, Spec};
 use super::{Inside, assignment, is_run, setting, texts, unclear, unknown};
-use crate::policy::shell::{Dialect, Word};
+use crate::policy::shell::{Dialect, Word, names_words};
 
 const NONE: Spec = Spec {
     names: &[],
@@ -227,7 +227,12 @@ fn evaluate(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         true => Err(format!(
             "\"{name}\" evaluates text that contains a substitution"
         )),
-        false => Ok(vec![Inside::Evaluates]),
+        false => {
+            let mut known = words.iter().filter_map(Word::known);
+            let unknown = known.any(names_words);
+            let unknown = unknown.then(|| Inside::Assigns(Word::unknown()));
+            Ok([Inside::Evaluates].into_iter().chain(unknown).collect())
+        }
     }
 }
 
