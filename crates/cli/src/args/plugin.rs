@@ -47,14 +47,14 @@ pub(crate) struct Test {
     #[arg(long, value_name = "PART", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(["describe", "calls"]))]
     pub(crate) only: Option<String>,
-    /// Call a tool with these arguments, not with made-up ones (repeatable)
+    /// Call this tool with these arguments (repeatable)
     #[arg(long, num_args = 2, value_names = ["TOOL", "JSON"])]
     pub(crate) call: Vec<String>,
     /// How long a call may take, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS", default_value_t = 30, hide_default_value = true,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
-    /// Let it see this variable too, as `env` in haft.yaml does (repeatable)
+    /// Let it see this variable too (repeatable)
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
     /// Print the report as a line of JSON
