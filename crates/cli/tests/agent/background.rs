@@ -116,6 +116,53 @@ fn a_call_of_one_that_waits_is_answered_later() {
 }
 
 #[test]
+fn a_call_of_one_that_was_killed_while_it_waited_is_asked_about_again() {
+    let settings = format!("{SETTINGS}  interrupt_on: {{ write_file: true }}\n");
+    let bed = Bed::new(|request: &Value, _| {
+        let text = request.to_string();
+        if is_child(request) {
+            return match text.contains("\"w\"") {
+                true => Turn::text("Written."),
+                false => {
+                    let arguments = json!({ "file_path": "/one", "content": "new" });
+                    Says::calling("w", "write_file", &arguments).into()
+                }
+            };
+        }
+        if text.contains("Say something") || text.contains("is done; check_task") {
+            Turn::text("Ok.")
+        } else if text.contains("started task") {
+            // It thinks until it is killed.
+            Turn::Silent
+        } else {
+            let arguments = json!({
+                "description": "d", "prompt": "Write.", "subagent_type": "general",
+                "background": true,
+            });
+            Says::calling("t", "task", &arguments).into()
+        }
+    })
+    .and(&settings);
+    let mut child = bed.command(&["run", "Go", "--json"]).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let waits = out.any(|line| {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        event["type"] == "agent_end" && event["reason"] == "approval"
+    });
+    assert!(waits);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let asked = bed.haft(&["resume", "Say something"]);
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    assert!(asked.err.contains("--answer w=approve"), "{asked:?}");
+    assert!(!asked.err.contains("interrupted"), "{asked:?}");
+    assert_eq!(bed.read("one"), "");
+    let done = bed.haft(&["resume", "--answer", "w=approve"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(bed.read("one"), "new");
+}
+
+#[test]
 fn todos_stay_apart_in_another_process_too() {
     let turns = Arc::new(Mutex::new(Vec::new()));
     let script = Arc::clone(&turns);
