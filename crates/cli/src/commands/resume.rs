@@ -149,7 +149,7 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
                 _ => return None,
             },
         };
-        Some((id.to_owned(), answer))
+        (!id.trim().is_empty()).then(|| (id.to_owned(), answer))
     });
     read.next().ok_or_else(wrong)
 }
@@ -209,7 +209,14 @@ mod tests {
         let arguments = serde_json::json!({ "a": "x=approve" });
         assert_eq!(id, "c");
         assert_eq!(changed, Answer::ApproveWith { arguments });
-        for wrong in ["c=perhaps", "approve", "c=rejected", "c=reject why"] {
+        for wrong in [
+            "c=perhaps",
+            "approve",
+            "=approve",
+            " =reject",
+            "c=rejected",
+            "c=reject why",
+        ] {
             assert!(answer(wrong).is_err(), "{wrong}");
         }
     }
