@@ -36,6 +36,15 @@ pub(crate) enum Offer {
 
 /// Reads the configuration, starts to log, and says what the person should know.
 pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
+    let settings = settings_of_agent(shared)?;
+    if let (Err(failure), false) = (&settings.model, settings.quiet) {
+        output::note(&failure.message);
+    }
+    Ok(settings)
+}
+
+/// The same for a command that needs a model, and fails where its settings are wrong.
+pub(crate) fn settings_of_agent(shared: &Shared) -> Result<Settings, Failure> {
     let settings = config::load(shared)?;
     log::start(&settings.log, &settings.secrets);
     note_warnings(&settings);
