@@ -1,6 +1,7 @@
 //! `response_format`: a JSON Schema that the final answer must satisfy.
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ReferencingError, Validator};
 use serde_json::Value;
 
 /// How often an answer that does not fit goes back to the model.
@@ -28,10 +29,19 @@ impl ResponseFormat {
         let compiled = jsonschema::options()
             // These take no longer than linear time, whatever a schema says.
             .with_pattern_options(PatternOptions::regex())
+            .offline()
             .build(&schema);
         match compiled {
             Ok(validator) => Ok(Self { schema, validator }),
-            Err(error) => Err(format!("not a valid JSON Schema: {error}")),
+            Err(error) => Err(match error.kind() {
+                ValidationErrorKind::Referencing(ReferencingError::Unretrievable {
+                    uri, ..
+                }) => format!(
+                    "$ref leads to another document, {uri}, and none is fetched; put that part \
+                     below $defs in this schema and refer to it as #/$defs/NAME"
+                ),
+                _ => format!("not a valid JSON Schema: {error}"),
+            }),
         }
     }
 
@@ -50,7 +60,7 @@ impl ResponseFormat {
     /// When it is not JSON, or does not satisfy the schema: all problems, one per line.
     pub(crate) fn read(&self, answer: &str) -> Result<Value, String> {
         let value: Value = serde_json::from_str(unfenced(answer))
-            .map_err(|error| format!("not valid JSON: {error}"))?;
+            .map_err(|error| format!("not valid JSON: {}", reason(&error)))?;
         let mut problems: Vec<_> = self
             .validator
             .iter_errors(&value)
@@ -69,6 +79,14 @@ impl ResponseFormat {
         }
         Err(problems.join("\n"))
     }
+}
+
+/// What is wrong with a text that is not JSON.
+#[must_use]
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    // Its word for the beginning of `true`, `false` or `null`.
+    let text = error.to_string();
+    text.replace("expected ident", "expected a JSON value")
 }
 
 /// The text without a code fence around all of it.
@@ -107,6 +125,7 @@ mod tests {
         }
         for (answer, problem) in [
             ("Three.", "not valid JSON"),
+            ("nothing", "expected a JSON value at line 1"),
             ("", "not valid JSON"),
             ("Here: {\"count\":3}", "not valid JSON"),
             ("{}", "\"count\" is a required property"),
@@ -116,6 +135,11 @@ mod tests {
             assert!(problems.contains(problem), "{answer}: {problems}");
         }
         assert!(ResponseFormat::new(json!("text")).is_err());
+        for elsewhere in ["https://example.com/schema.json", "file:///etc/passwd"] {
+            let error = ResponseFormat::new(json!({ "$ref": elsewhere })).unwrap_err();
+            assert!(error.contains("none is fetched"), "{error}");
+            assert!(error.contains(elsewhere), "{error}");
+        }
         let error = ResponseFormat::new(json!({ "type": "nonsense" })).unwrap_err();
         assert!(error.contains("not a valid JSON Schema"), "{error}");
     }

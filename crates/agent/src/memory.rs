@@ -53,24 +53,32 @@ pub async fn memory(runtime: &Runtime, files: &[MemoryFile]) -> Memory {
         };
         let shown = visible(&file.path).replace('\n', "\\n");
         let may_update = can_write && runtime.resolve(&file.path, Access::Write).is_ok();
-        if may_update {
-            writable.push(shown.clone());
-        }
-        match runtime.backend().stat(&path).await {
-            Err(haft::ops::Error::NotFound { .. }) if may_update => {
+        let is_missing = matches!(
+            runtime.backend().stat(&path).await,
+            Err(haft::ops::Error::NotFound { .. })
+        );
+        if is_missing {
+            if may_update {
                 parts.push(format!("{shown} does not exist yet."));
-                continue;
+                writable.push(shown);
             }
-            // A file that is not there yet holds nothing.
-            Err(haft::ops::Error::NotFound { .. }) => continue,
-            _ => {}
+            continue;
         }
+        let before = found.warnings.len();
         let text = section(runtime.backend(), &path, &mut left, &mut found.warnings).await;
         match text {
             Some(text) => parts.push(format!("### {shown}\n\n{text}")),
+            // It is a folder, a pipe or no text: nothing that file tools could update.
+            None if found.warnings.len() > before => continue,
             None if may_update => parts.push(format!("{shown} holds no text yet.")),
             None => {}
         }
+        if may_update {
+            writable.push(shown);
+        }
+    }
+    for warning in &mut found.warnings {
+        warning.insert_str(0, "memory: ");
     }
     if parts.is_empty() {
         return found;

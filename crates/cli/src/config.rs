@@ -271,9 +271,6 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         .as_ref()
         .is_none_or(|item| trust.allows(item));
     let model = model::load(&sources, heeds, home, &mut warnings, &mut shown);
-    if let Err(failure) = &model {
-        warnings.push(failure.message.clone());
-    }
     let interrupt_on = model::interrupt_on(&sources, &mut shown)?;
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let policy = policy::load(&sources, &mut warnings)?;

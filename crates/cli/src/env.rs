@@ -94,6 +94,8 @@ fn folders_of(
         home,
         git_configs,
         own,
+        // The shell knows the folder as the person went to it.
+        called: absolute("PWD").into_iter().collect(),
     }
 }
 

@@ -36,6 +36,20 @@ pub(crate) enum Offer {
 
 /// Reads the configuration, starts to log, and says what the person should know.
 pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
+    let settings = settings_of_agent(shared)?;
+    note_model(&settings);
+    Ok(settings)
+}
+
+/// Says what is wrong with the settings of the model.
+pub(crate) fn note_model(settings: &Settings) {
+    if let (Err(failure), false) = (&settings.model, settings.quiet) {
+        output::note(&failure.message);
+    }
+}
+
+/// The same for a command that needs a model, and fails where its settings are wrong.
+pub(crate) fn settings_of_agent(shared: &Shared) -> Result<Settings, Failure> {
     let settings = config::load(shared)?;
     log::start(&settings.log, &settings.secrets);
     note_warnings(&settings);

@@ -145,14 +145,15 @@ impl Context {
         })
     }
 
-    /// The limit of this call.
-    pub(crate) fn limit(&self) -> Option<Duration> {
+    /// The time limit of this call, if it has one.
+    #[must_use]
+    pub fn limit(&self) -> Option<Duration> {
         self.clock.limit()
     }
 
     /// Waits until the limit of this call is reached. Time in which a person is asked
     /// does not count.
-    pub(crate) async fn time_is_up(&self) {
+    pub async fn time_is_up(&self) {
         self.clock.over(Duration::ZERO).await;
     }
 

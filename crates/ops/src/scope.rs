@@ -57,6 +57,8 @@ pub struct Scope {
     mounts: Option<Arc<Mounts>>,
     /// The folder of commands, where no path of a tree of several scopes leads.
     commands_only: Option<PathBuf>,
+    /// Paths that lead through links to a folder of the disk, each with its real path.
+    called: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Scope {
@@ -74,6 +76,7 @@ impl Scope {
             home,
             mounts: None,
             commands_only: None,
+            called: Vec::new(),
         })
     }
 
@@ -86,6 +89,7 @@ impl Scope {
             home: None,
             mounts: None,
             commands_only: None,
+            called: Vec::new(),
         }
     }
 

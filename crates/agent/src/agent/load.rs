@@ -135,6 +135,7 @@ impl Agent {
             conversation.has_marks = loaded.messages.iter().any(has_mark);
         }
         self.shared.record(Record::new(Some(session)));
+        self.shared.background.find_waiting(&self.shared.runtime);
         Ok(self)
     }
 

@@ -2,10 +2,11 @@
 //! the agent hears of its end at its next turn. They end with the agent.
 
 use super::follow::Followed;
-use super::tasks::{self, Remembered, Task};
+use super::start::Desk;
+use super::tasks::{self, Task};
 use crate::AgentEvent;
 use haft::{Answer, Runtime};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -71,14 +72,12 @@ impl Job {
     }
 }
 
-/// Starts a remembered sub-agent again, with answers to what it waits for.
-type Restart = Arc<dyn Fn(&Remembered, Vec<(String, Answer)>) -> Result<(), String> + Send + Sync>;
-
 /// The sub-agents that an agent has in the background. Dropping it stops them.
 pub(crate) struct Background {
     jobs: Mutex<Vec<Arc<Job>>>,
     changes: watch::Sender<u64>,
-    restart: Mutex<Option<Restart>>,
+    /// Restores those that another process started.
+    desk: Mutex<Weak<Desk>>,
 }
 
 impl Default for Background {
@@ -86,7 +85,7 @@ impl Default for Background {
         Self {
             jobs: Mutex::default(),
             changes: watch::Sender::new(0),
-            restart: Mutex::default(),
+            desk: Mutex::default(),
         }
     }
 }
@@ -139,9 +138,9 @@ impl Background {
         lock(&self.jobs)
     }
 
-    /// Says how one is started again.
-    pub(super) fn restarts_with(&self, restart: Restart) {
-        *lock(&self.restart) = Some(restart);
+    /// Says who restores those that another process started.
+    pub(super) fn belongs_to(&self, desk: &Arc<Desk>) {
+        *lock(&self.desk) = Arc::downgrade(desk);
     }
 
     /// Those that work or wait for their turn.
@@ -265,10 +264,31 @@ impl Background {
         news
     }
 
+    fn desk(&self) -> Option<Arc<Desk>> {
+        lock(&self.desk).upgrade()
+    }
+
+    /// Finds the tasks that waited for a person when haft was killed. The record of such a
+    /// task says so at once; that of the session may still have it as running.
+    pub(crate) fn find_waiting(&self, runtime: &Runtime) {
+        let Some(desk) = self.desk() else { return };
+        let (state, session) = (runtime.state().outermost(), runtime.session());
+        for one in tasks::background(state, session) {
+            let is_live = self.job(&one.id).is_some_and(|job| job.is_live());
+            if is_live || !matches!(one.status, "queued" | "running") {
+                continue;
+            }
+            let found = tasks::remembered(state, session, &one.id);
+            let asks = found.map_or_else(Vec::new, |found| desk.asks(&found));
+            if !asks.is_empty() {
+                tasks::mark(state, session, &one.id, &one.kind, "waiting", asks);
+            }
+        }
+    }
+
     /// Starts those again that wait for a person, with the answers that there are.
     pub(crate) fn resume_waiting(&self, runtime: &Runtime, answers: &[(String, Answer)]) {
-        let restart = lock(&self.restart).clone();
-        let Some(restart) = restart else { return };
+        let Some(desk) = self.desk() else { return };
         let (state, session) = (runtime.state().outermost(), runtime.session());
         for one in tasks::background(state, session) {
             if one.status != "waiting" {
@@ -279,7 +299,7 @@ impl Background {
             };
             let own = format!("{}/", one.id);
             let own = answers.iter().filter(|(name, _)| name.starts_with(&own));
-            if let Err(reason) = restart(&found, own.cloned().collect()) {
+            if let Err(reason) = desk.restart(&found, own.cloned().collect()) {
                 tracing::warn!(task = one.id, %reason, "a background task cannot go on");
                 tasks::mark(state, session, &one.id, &one.kind, "failed", Vec::new());
             }

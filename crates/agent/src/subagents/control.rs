@@ -64,9 +64,8 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
                     "task_id": text,
                     "wait": {
                         "type": "number",
-                        "description": "Seconds to wait for its end first.",
-                        "minimum": 0,
-                        "maximum": LONGEST,
+                        "description": "Seconds to wait for its end first (most: 600); without \
+                                        task_id, for the end of any.",
                     },
                 },
             }),
@@ -135,8 +134,17 @@ impl AnyTool for Control {
             self.desk.is_here(cx)?;
             let id = args.task_id.filter(|id| !id.trim().is_empty());
             match (self.action, id) {
-                (Action::Check, None) => Ok(self.list(cx)),
-                (Action::Check, Some(id)) => self.check(&id, args.wait.unwrap_or(0.0), cx).await,
+                (Action::Check, None) => {
+                    let background = self.desk.background()?;
+                    let before = background.live_ids();
+                    let has_ended = || {
+                        let live = background.live_ids();
+                        before.is_empty() || before.iter().any(|id| !live.contains(id))
+                    };
+                    wait(args.wait, background.until(has_ended), cx).await?;
+                    Ok(self.list(cx))
+                }
+                (Action::Check, Some(id)) => self.check(&id, args.wait, cx).await,
                 (_, None) => Err(Error::invalid("parameter \"task_id\" must not be empty")),
                 (Action::Message, Some(id)) => {
                     let message = args.message.unwrap_or_default();
@@ -198,31 +206,24 @@ impl Control {
         }
     }
 
-    async fn check(&self, id: &str, wait: f64, cx: &Context) -> Result<Reply, Error> {
+    async fn check(&self, id: &str, seconds: Option<f64>, cx: &Context) -> Result<Reply, Error> {
         let found = self.desk.known(id, cx)?;
         let name = self.desk.name_of(&found.kind);
         if let Some(job) = self.job(id) {
             let background = self.desk.background()?;
-            if wait > 0.0 {
-                let limit = Duration::from_secs_f64(wait.min(LONGEST));
-                tokio::select! {
-                    () = background.until(|| !job.is_live()) => {}
-                    () = tokio::time::sleep(limit) => {}
-                    () = cx.cancel().cancelled() => return Err(Error::Cancelled),
-                }
-            }
+            wait(seconds, background.until(|| !job.is_live()), cx).await?;
             let seconds = job.begun.elapsed().as_secs_f64();
             return match job.progress() {
                 Progress::Queued => {
                     let text = format!(
-                        "task {id} ({name}) waits for its turn, since {seconds:.2} seconds: other \
-                         background tasks are at work"
+                        "task {id} ({name}) has waited for its turn for {seconds:.2} seconds: \
+                         other background tasks are at work"
                     );
                     Ok(said(&text, id, "queued", cx))
                 }
                 Progress::Running(line) => {
                     let text = format!(
-                        "task {id} ({name}) is at work, since {seconds:.2} seconds: {line}"
+                        "task {id} ({name}) has been at work for {seconds:.2} seconds: {line}"
                     );
                     Ok(said(&text, id, "running", cx))
                 }
@@ -287,9 +288,9 @@ impl Control {
                 "task {id} waits until a person has approved one of its calls; say it afterwards"
             )));
         }
-        self.desk.go_on(&found, message, cx)?;
+        let status = self.desk.go_on(&found, message, cx)?;
         let text = format!("delivered: task {id} ({name}) goes on with it in the background");
-        Ok(said(&text, id, "running", cx))
+        Ok(said(&text, id, status, cx))
     }
 
     async fn cancel(&self, id: &str, cx: &Context) -> Result<Reply, Error> {
@@ -309,6 +310,23 @@ impl Control {
         tasks::tell(cx.state().outermost(), id, "cancelled");
         let text = format!("cancelled: task {id} ({name}). What it did before is done.");
         Ok(said(&text, id, "cancelled", cx))
+    }
+}
+
+/// Waits for something, as long as a call asks for.
+async fn wait(
+    seconds: Option<f64>,
+    end: impl Future<Output = ()>,
+    cx: &Context,
+) -> Result<(), Error> {
+    let seconds = seconds.unwrap_or_default().clamp(0.0, LONGEST);
+    if seconds == 0.0 {
+        return Ok(());
+    }
+    tokio::select! {
+        () = end => Ok(()),
+        () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => Ok(()),
+        () = cx.cancel().cancelled() => Err(Error::Cancelled),
     }
 }
 

@@ -9,6 +9,7 @@ use super::within::Ask;
 use crate::Resumed;
 use crate::agent::{Settings, WeakHandle};
 use std::sync::{Arc, Weak};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// What it begins with.
 pub(super) enum Begin {
@@ -37,13 +38,17 @@ impl Drive {
         }
     }
 
-    /// Works, and says what came of it.
-    pub(super) async fn run(self, begin: Begin) {
+    /// Says that it works.
+    pub(super) fn begins(&self) {
+        self.job.set(Progress::Running("begins".to_owned()));
+    }
+
+    /// Works, at once if it has a place, and says what came of it.
+    pub(super) async fn run(self, begin: Begin, place: Option<OwnedSemaphorePermit>) {
         let followed = tokio::select! {
             biased;
             () = self.job.stop.cancelled() => Followed::Cancelled,
-            place = self.team.background.acquire() => {
-                self.mark("running", Vec::new());
+            place = self.place(place) => {
                 let followed = self.work(begin).await;
                 drop(place);
                 followed
@@ -63,10 +68,20 @@ impl Drive {
         }
     }
 
+    /// Waits until there is a place to work.
+    async fn place(&self, place: Option<OwnedSemaphorePermit>) -> Option<OwnedSemaphorePermit> {
+        if place.is_some() {
+            return place;
+        }
+        let place = Arc::clone(&self.team.background).acquire_owned().await;
+        self.begins();
+        self.mark("running", Vec::new());
+        place.ok()
+    }
+
     async fn work(&self, mut begin: Begin) -> Followed {
         let agent = &self.job.task.agent;
         let show = |status| self.job.set(Progress::Running(status));
-        show("begins".to_owned());
         loop {
             let bounded = bounded(agent, &self.parent, &self.settings);
             let events = match begin {

@@ -4,7 +4,7 @@
 use super::reply;
 use crate::agent::{Settings, WeakHandle};
 use crate::{Agent, AgentEvent, Event, EventKind, Events, Limit, Usage};
-use haft::EventKind as ToolEvent;
+use haft::{Context, Error, EventKind as ToolEvent};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,10 @@ const TAIL: usize = 160;
 
 /// How many bytes of what a person is asked are told: they should see all of it.
 const QUESTION: usize = 4_000;
+
+/// How long one whose time is up has to say what became of its calls: less than the
+/// runtime waits for the reply.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What came of the work of a sub-agent.
 #[derive(Clone)]
@@ -80,6 +84,32 @@ pub(super) async fn follow(
     // Events are for those who watch; who asked gets what was said.
     let said = agent.shared.lock().text.clone();
     seen.end(&said, is_cancelled)
+}
+
+/// Has a sub-agent end when the time of the call is up.
+pub(super) async fn in_time(
+    followed: impl Future<Output = Followed>,
+    agent: &Agent,
+    stop: &CancellationToken,
+    cx: &Context,
+) -> Followed {
+    tokio::pin!(followed);
+    tokio::select! {
+        biased;
+        followed = &mut followed => return followed,
+        () = cx.time_is_up() => {}
+    }
+    stop.cancel();
+    match tokio::time::timeout(GRACE, followed).await {
+        Ok(followed) if !matches!(followed, Followed::Cancelled) => followed,
+        _ => Followed::Stopped {
+            text: agent.last_text(),
+            why: Error::TimedOut {
+                after: cx.limit().unwrap_or_default(),
+            }
+            .to_string(),
+        },
+    }
 }
 
 /// Which limit of the agent that asked is reached.

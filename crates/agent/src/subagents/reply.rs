@@ -20,7 +20,7 @@ pub(super) fn of(followed: Followed, name: &str, id: &str, cx: &Context) -> Resu
             Ok(reply.detail("task_id", id))
         }
         Followed::Failed { text, why } => {
-            let mut hint = format!("task {id} can be gone on with, with its task_id");
+            let mut hint = format!("task with task_id {id} goes on with it");
             let last = tail(&text, 500);
             if !last.is_empty() {
                 hint.push_str(&format!("; its last words were: {last}"));

@@ -3,11 +3,12 @@
 use super::background::{self, Background};
 use super::control;
 use super::drive::{Begin, Drive};
-use super::follow::{Followed, follow};
+use super::follow::{Followed, follow, in_time};
 use super::names::fresh_id;
 use super::reply;
 use super::tasks::{self, Remembered, Task, Tasks};
 use super::team::{How, Member, Team};
+use super::within::Ask;
 use super::{Child, Start};
 use crate::agent::{Settings, WeakHandle};
 use crate::{Agent, Events, Hooks, Model, Resumed, Said, ToolCall};
@@ -54,7 +55,9 @@ impl Desk {
         self.tasks.hold(&task);
         let show = |status: String| cx.update(status);
         let (parent, limits) = (&self.parent, &self.settings);
-        let followed = follow(&task.agent, events, parent, limits, cx.cancel(), &show).await;
+        let stop = cx.cancel().child_token();
+        let followed = follow(&task.agent, events, parent, limits, &stop, &show);
+        let followed = in_time(followed, &task.agent, &stop, cx).await;
         let waits = matches!(followed, Followed::Waits { .. }).then(|| {
             let asks = task.agent.waiting().into_iter().map(Into::into);
             (cx.call_id(), asks.collect())
@@ -99,25 +102,29 @@ impl Desk {
                 self.has_room()?;
                 self.fresh(&wanted.member, caller)?
             }
-            Some(id) => self.found(&self.known(id, cx)?, caller)?,
+            Some(id) => self.found(&self.same(id, &wanted.member, cx)?, caller)?,
         };
         let id = task.agent.session().to_owned();
         let name = self.name_of(&task.kind);
-        self.launch(task, Begin::Prompt(wanted.prompt))?;
+        let status = self.launch(task, Begin::Prompt(wanted.prompt))?;
+        let waits = match status {
+            "queued" => " It begins when another background task is done.",
+            _ => "",
+        };
         let text = format!(
-            "started task {id} ({name}) in the background. Go on with something else: you are \
-             told when it has ended"
+            "started task {id} ({name}) in the background.{waits} Go on with something else: you \
+             are told when it has ended"
         );
-        Ok(control::said(&text, &id, "running", cx))
+        Ok(control::said(&text, &id, status, cx))
     }
 
-    /// Goes on with one in the background.
+    /// Goes on with one in the background. Returns its status.
     pub(super) fn go_on(
         &self,
         found: &Remembered,
         prompt: String,
         cx: &Context,
-    ) -> Result<(), Error> {
+    ) -> Result<&'static str, Error> {
         let task = self.found(found, Caller::Leaves(cx.call_id()))?;
         self.launch(task, Begin::Prompt(prompt))
     }
@@ -131,7 +138,8 @@ impl Desk {
         // Its record has the call that it was started by.
         let task = self.found(found, Caller::Leaves(""))?;
         let prompt = None;
-        self.launch(task, Begin::Resume(Resumed { answers, prompt }))
+        self.launch(task, Begin::Resume(Resumed { answers, prompt }))?;
+        Ok(())
     }
 
     fn has_room(&self) -> Result<(), Error> {
@@ -145,8 +153,8 @@ impl Desk {
         }
     }
 
-    /// Sets one to work in the background.
-    fn launch(&self, task: Arc<Task>, begin: Begin) -> Result<(), Error> {
+    /// Sets one to work in the background, or queues it. Returns which.
+    fn launch(&self, task: Arc<Task>, begin: Begin) -> Result<&'static str, Error> {
         self.has_room()?;
         let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
         let background = parent.background();
@@ -164,9 +172,17 @@ impl Desk {
             session: self.session.clone(),
             settings: self.settings.clone(),
         };
-        drive.mark("queued", Vec::new());
-        tokio::spawn(drive.run(begin));
-        Ok(())
+        let place = Arc::clone(&self.team.background).try_acquire_owned().ok();
+        let status = match place {
+            Some(_) => {
+                drive.begins();
+                "running"
+            }
+            None => "queued",
+        };
+        drive.mark(status, Vec::new());
+        tokio::spawn(drive.run(begin, place));
+        Ok(status)
     }
 
     /// Waits until there is a place to work.
@@ -222,7 +238,7 @@ impl Desk {
         }
         let task = match &wanted.task_id {
             None => self.fresh(&wanted.member, Caller::Waits(cx))?,
-            Some(id) => self.found(&self.known(id, cx)?, Caller::Waits(cx))?,
+            Some(id) => self.found(&self.same(id, &wanted.member, cx)?, Caller::Waits(cx))?,
         };
         let prompt = wanted.prompt.clone();
         let is_queued = self.background()?.job(task.agent.session());
@@ -243,6 +259,43 @@ impl Desk {
         Ok((task, events))
     }
 
+    /// The task of this id, which must be a sub-agent of this type.
+    fn same(&self, id: &str, member: &Member, cx: &Context) -> Result<Remembered, Error> {
+        let found = match self.known(id, cx) {
+            Err(Error::Failed { text, hint }) => {
+                let hint = hint.map(|hint| format!("{hint}; leave task_id out to start a new one"));
+                return Err(Error::Failed { text, hint });
+            }
+            known => known?,
+        };
+        let (is, asked) = (&found.kind, &member.tool);
+        match is == asked {
+            true => Ok(found),
+            false => Err(Error::Failed {
+                text: format!("task {id} is of the subagent_type {is}, not {asked}"),
+                hint: Some(format!(
+                    "pass {is} to go on with it, or leave task_id out to start a new {asked}"
+                )),
+            }),
+        }
+    }
+
+    /// Whether its agent may have tasks in the background. Whoever works for another one
+    /// answers when its work is done, all of it.
+    pub(super) fn has_background(&self) -> bool {
+        self.depth == 0
+    }
+
+    /// The calls of a remembered sub-agent that wait for a person, by its own record.
+    pub(super) fn asks(&self, found: &Remembered) -> Vec<Ask> {
+        // Its record has the call that it was started by.
+        let Ok(task) = self.found(found, Caller::Leaves("")) else {
+            return Vec::new();
+        };
+        let waiting = task.agent.waiting().into_iter();
+        waiting.map(Into::into).collect()
+    }
+
     pub(super) fn known(&self, id: &str, cx: &Context) -> Result<Remembered, Error> {
         tasks::remembered(cx.state().outermost(), &self.session, id).ok_or_else(|| {
             let known = tasks::known(cx.state().outermost(), &self.session);
@@ -252,7 +305,7 @@ impl Desk {
             };
             Error::Failed {
                 text: format!("no task has the task_id {}", reply::cut(id, 80)),
-                hint: Some(format!("{known}; leave task_id out to start a new one")),
+                hint: Some(known),
             }
         })
     }
@@ -264,7 +317,7 @@ impl Desk {
 
     fn restored(&self, found: &Remembered, caller: Caller<'_>) -> Result<Task, Error> {
         let gone = |why: String| Error::Failed {
-            text: format!("task {} cannot be gone on with: {why}", found.id),
+            text: format!("task {} cannot go on: {why}", found.id),
             hint: Some("start a new one, and tell it what is done already".to_owned()),
         };
         let records = self.team.records.as_ref();

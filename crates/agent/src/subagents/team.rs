@@ -97,7 +97,7 @@ pub(super) struct Team {
     /// others keep these from beginning.
     pub(super) places: Vec<Semaphore>,
     /// Who may work in the background.
-    pub(super) background: Semaphore,
+    pub(super) background: Arc<Semaphore>,
 }
 
 impl Team {
@@ -148,7 +148,7 @@ impl Team {
             places: (0..subagents.max_depth)
                 .map(|_| Semaphore::new(at_once))
                 .collect(),
-            background: Semaphore::new(at_once),
+            background: Arc::new(Semaphore::new(at_once)),
         };
         Ok((team, warnings))
     }

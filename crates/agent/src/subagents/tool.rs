@@ -2,7 +2,6 @@
 
 use super::names::asked_for;
 use super::start::{Desk, Wanted};
-use super::tasks::Remembered;
 use super::team::{Member, SubagentError, TASK, Team};
 use crate::Agent;
 use futures::future::BoxFuture;
@@ -36,7 +35,7 @@ pub(super) fn seat(
     }
     if wanted(TASK) {
         let tool = Task {
-            definition: task_definition(team, depth == 0),
+            definition: task_definition(team, desk.has_background()),
             desk: Arc::clone(&desk),
         };
         let added = agent.tools().add_any(Arc::new(tool));
@@ -46,7 +45,7 @@ pub(super) fn seat(
         })?;
     }
     // Whoever works for another one answers when its work is done, all of it.
-    if depth == 0 {
+    if desk.has_background() {
         for tool in super::control::tools(&desk) {
             let name = tool.definition().name.clone();
             let added = agent.tools().add_any(tool);
@@ -55,15 +54,9 @@ pub(super) fn seat(
                 name,
             })?;
         }
-        let desk = Arc::downgrade(&desk);
-        let restart = move |found: &Remembered, answers| match desk.upgrade() {
-            Some(desk) => {
-                let restarted = desk.restart(found, answers);
-                restarted.map_err(|error| error.to_string())
-            }
-            None => Err("the agent is gone".to_owned()),
-        };
-        agent.shared.background.restarts_with(Arc::new(restart));
+        let background = &agent.shared.background;
+        background.belongs_to(&desk);
+        background.find_waiting(agent.runtime());
     }
     Ok(())
 }
@@ -228,6 +221,10 @@ impl AnyTool for Task {
                 task_id: args.task_id.filter(|id| !is_blank(id)),
             };
             match args.background {
+                Some(true) if !self.desk.has_background() => Err(Error::invalid(
+                    "sub-agents cannot start background tasks; leave background out, and the \
+                     reply comes when the work is done",
+                )),
                 Some(true) => self.desk.start(wanted, cx),
                 _ => self.desk.work(wanted, cx).await,
             }

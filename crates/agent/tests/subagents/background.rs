@@ -102,7 +102,7 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
         "{}",
         said(0)
     );
-    assert!(said(1).contains("is at work"), "{}", said(1));
+    assert!(said(1).contains("has been at work for"), "{}", said(1));
 
     let before = agent.usage();
     gate.add_permits(1);
@@ -266,6 +266,7 @@ async fn one_is_cancelled_and_others_are_unknown() {
             is_error && reply.contains("no task has the task_id"),
             "{reply}"
         );
+        assert!(!reply.contains("start a new one"), "{reply}");
     }
 }
 
@@ -448,4 +449,90 @@ async fn those_who_work_for_others_have_none() {
     assert_eq!(child.tools.lock().unwrap()[0], ["read", "task"]);
     let tools = parent.tools.lock().unwrap()[0].clone();
     assert!(tools.ends_with(&["check_task", "message_task", "cancel_task"].map(str::to_owned)));
+}
+
+#[tokio::test]
+async fn those_who_work_for_others_start_none() {
+    let bed = Bed::new();
+    // It works for the planner, and counts how often it was asked.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let child = Thinking::new(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async { says("Done.") }
+    });
+    let planner = Scripted::new([calls([start("nested")]), text("Planned.")]);
+    let spec = haft_agent::SubagentSpec {
+        tools: Some(vec!["task".to_owned()]),
+        ..worker("planner")
+    };
+    let models = [
+        ("planner", planner.clone() as Arc<dyn Model>),
+        ("worker", child),
+    ];
+    let parent = Scripted::new([crate::bed::asks("planner", "Go"), text("Ok.")]);
+    let agent = bed
+        .agent(&parent, team([spec, worker("worker")], models))
+        .await;
+    let agent = agent.waits_for_background(true);
+    run(&agent, "Go").await;
+    let (reply, is_error) = told(&planner);
+    assert!(
+        is_error && reply.contains("sub-agents cannot start background tasks"),
+        "{reply}"
+    );
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn one_that_has_no_place_is_queued() {
+    let bed = Bed::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let parent = Scripted::new([
+        calls([start("a"), start("b")]),
+        calls([("c", "check_task", json!({}))]),
+        text("Ok."),
+    ]);
+    let subagents = Subagents {
+        max_at_once: 1,
+        ..team([worker("worker")], [("worker", gated(&gate) as _)])
+    };
+    let agent = bed.agent(&parent, subagents).await;
+    let events = run(&agent, "Go").await;
+    let statuses: Vec<_> = of(&events, "tool_end", None)
+        .iter()
+        .filter(|event| event["tool"] == "task")
+        .map(|event| event["details"]["task_status"].clone())
+        .collect();
+    assert_eq!(statuses, ["running", "queued"]);
+    let (listed, _) = told(&parent);
+    assert!(
+        listed.contains("running: begins") || listed.contains("running: turn 1"),
+        "{listed}"
+    );
+    assert!(listed.ends_with("worker  queued"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_check_without_an_id_waits_for_the_first_that_ends() {
+    let bed = Bed::new();
+    let gate = Arc::new(Semaphore::new(1));
+    let look = |wait: i64| calls([("c", "check_task", json!({ "wait": wait }))]);
+    let parent = Scripted::new([calls([start("a"), start("b")]), look(60), text("Ok.")]);
+    let agent = agent(&bed, &parent, gated(&gate)).await;
+    run(&agent, "Go").await;
+    let (listed, is_error) = told(&parent);
+    assert!(!is_error, "{listed}");
+    let with = |status: &str| listed.lines().filter(|line| line.contains(status)).count();
+    assert_eq!((with("  done"), with("  running")), (1, 1), "{listed}");
+    // Out of bounds is taken for the bound: it does not wait, or until the end.
+    parent.also([look(-1), text("Ok.")]);
+    run(&agent, "Look").await;
+    let (listed, is_error) = told(&parent);
+    assert!(!is_error && listed.contains("  running"), "{listed}");
+    gate.add_permits(1);
+    parent.also([look(100_000), text("Ok.")]);
+    run(&agent, "Look").await;
+    let (listed, is_error) = told(&parent);
+    assert!(!is_error && !listed.contains("  running"), "{listed}");
 }

@@ -248,3 +248,24 @@ async fn one_that_is_at_work_cannot_be_gone_on_with() {
     let history = format!("{:?}", agent.history().last().unwrap().message);
     assert!(history.contains("is at work already"), "{history}");
 }
+
+#[tokio::test]
+async fn one_whose_time_is_up_says_what_it_has_and_can_go_on() {
+    let bed = Bed::new();
+    let child = Scripted::new([Next::Hangs("Half of it.")]);
+    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let runtime = bed.runtime(|builder| builder.timeout(Duration::from_millis(200)));
+    let subagents = team([worker("worker")], [("worker", child)]);
+    let agent = bed.agent_in(runtime, &parent, subagents).await;
+    let events = run(&agent, "Go").await;
+    let (reply, is_error) = told(&parent);
+    assert!(
+        is_error && reply.contains("had to stop before it was done: timed out after 0.2 seconds"),
+        "{reply}"
+    );
+    assert!(reply.contains("Half of it."), "{reply}");
+    let id = &children(&events)[0];
+    assert!(reply.contains(id), "{reply}");
+    let known = agent.runtime().state().get("haft.subagents").unwrap();
+    assert_eq!(known[id]["type"], "worker");
+}

@@ -556,3 +556,27 @@ async fn its_own_skills_and_no_others() {
     assert!(told(&child).0.contains("Fill in."), "{:?}", told(&child));
     assert!(agent.tools().get("skill").is_none());
 }
+
+#[tokio::test]
+async fn a_task_goes_on_as_what_it_is() {
+    let bed = Bed::new();
+    let child = Scripted::new([text("Done.")]);
+    let parent = Scripted::new([calls([task("t", "worker", None)]), text("Ok.")]);
+    let agent = bed
+        .agent(&parent, team([worker("worker")], [("worker", child)]))
+        .await;
+    run(&agent, "Go").await;
+    let id = task_id(&told(&parent).0);
+    parent.also([calls([task("u", "general", Some(&id))]), text("Ok.")]);
+    run(&agent, "On").await;
+    let (reply, is_error) = told(&parent);
+    let words = format!("task {id} is of the subagent_type worker, not general_purpose");
+    assert!(is_error && reply.contains(&words), "{reply}");
+    parent.also([calls([task("v", "worker", Some("nope"))]), text("Ok.")]);
+    run(&agent, "On").await;
+    let (reply, _) = told(&parent);
+    assert!(
+        reply.contains("leave task_id out to start a new one"),
+        "{reply}"
+    );
+}

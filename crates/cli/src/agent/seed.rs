@@ -79,5 +79,6 @@ pub(super) async fn seed(runtime: &Runtime, files: Vec<(String, Vec<u8>)>) -> Re
         return Err(Failure::usage("--files: this session keeps no files of its own").hint(hint));
     }
     let seeded = runtime.seed_files(files).await;
+    let hint = "the folder stands for /: what is to be below a route such as /notes must be in its folder notes";
     seeded.map_err(|error| Failure::usage(format!("--files: {error}")).hint(hint))
 }

@@ -30,12 +30,13 @@ pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
 
 /// Goes on with nobody there.
 pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
-    let settings = session::settings(shared)?;
+    let settings = session::settings_of_agent(shared)?;
     let answers = args.answer.iter().map(|text| answer(text));
     let answers: Vec<_> = answers.collect::<Result<_, _>>()?;
     let sessions = agent::sessions(&settings)?
         .ok_or_else(|| Failure::usage("there is no state folder, so no sessions: set HOME"))?;
-    let (id, prompt) = which(&sessions, &settings, args)?;
+    let found = which(&sessions, &settings, args);
+    let (id, prompt) = found.inspect_err(|_| session::note_model(&settings))?;
     let looked = sessions.look(&id).map_err(told)?;
     let settings = in_its_folder(shared, settings, &looked.info.work_dir)?;
     settings.open_to_tools()?;
@@ -149,7 +150,7 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
                 _ => return None,
             },
         };
-        Some((id.to_owned(), answer))
+        (!id.trim().is_empty()).then(|| (id.to_owned(), answer))
     });
     read.next().ok_or_else(wrong)
 }
@@ -209,7 +210,14 @@ mod tests {
         let arguments = serde_json::json!({ "a": "x=approve" });
         assert_eq!(id, "c");
         assert_eq!(changed, Answer::ApproveWith { arguments });
-        for wrong in ["c=perhaps", "approve", "c=rejected", "c=reject why"] {
+        for wrong in [
+            "c=perhaps",
+            "approve",
+            "=approve",
+            " =reject",
+            "c=rejected",
+            "c=reject why",
+        ] {
             assert!(answer(wrong).is_err(), "{wrong}");
         }
     }

@@ -11,10 +11,17 @@ pub(crate) fn read(path: &Path) -> Result<Value, Failure> {
     let shown = path.to_string_lossy();
     let text = file::read(path, &shown, Links::Followed)?
         .ok_or_else(|| Failure::at(&shown, "response format not found: no such file"))?;
-    let schema: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::at(&shown, &format!("not valid JSON: {error}")))?;
+    let schema: Value = serde_json::from_str(&text).map_err(|error| {
+        Failure::at(&shown, &format!("not valid JSON: {}", json_trouble(&error)))
+    })?;
     compile(&schema, &shown)?;
     Ok(schema)
+}
+
+/// What is wrong with a text that is not JSON, in words for a person.
+fn json_trouble(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.replace("expected ident", "expected a JSON value")
 }
 
 /// The format that a schema makes. `place` is where it comes from.

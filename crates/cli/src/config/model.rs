@@ -331,6 +331,8 @@ fn lists(
             }
         }
         if let Some(given) = spec.get_mut("response_format") {
+            let name = listed.written["name"].as_str().unwrap_or_default();
+            let place = format!("{place}: sub-agent \"{name}\"");
             *given = format::schema(given, &folder, listed.is_project, &place)?;
         }
         model.subagents.push(Described {

@@ -4,6 +4,7 @@ use crate::bed::{Bed, lines, results};
 use haft_testing::model::{Says, Turn};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 const SETTINGS: &str = "tools:\n  toolset: deepagents\n";
@@ -109,6 +110,56 @@ fn a_call_of_one_that_waits_is_answered_later() {
         "{waits:?}"
     );
     assert!(waits.err.contains("--answer w=approve"), "{waits:?}");
+    assert_eq!(bed.read("one"), "");
+    let done = bed.haft(&["resume", "--answer", "w=approve"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(bed.read("one"), "new");
+}
+
+#[test]
+fn a_call_of_one_that_was_killed_while_it_waited_is_asked_about_again() {
+    let settings = format!("{SETTINGS}  interrupt_on: {{ write_file: true }}\n");
+    let is_killed = Arc::new(AtomicBool::new(false));
+    let knows = Arc::clone(&is_killed);
+    let bed = Bed::new(move |request: &Value, _: usize| -> Turn {
+        let text = request.to_string();
+        if is_child(request) {
+            return match text.contains("\"w\"") {
+                true => Turn::text("Written."),
+                false => {
+                    let arguments = json!({ "file_path": "/one", "content": "new" });
+                    Says::calling("w", "write_file", &arguments).into()
+                }
+            };
+        }
+        if knows.load(Ordering::SeqCst) {
+            Turn::text("Ok.")
+        } else if text.contains("started task") {
+            // It thinks until haft is killed.
+            Turn::Silent
+        } else {
+            let arguments = json!({
+                "description": "d", "prompt": "Write.", "subagent_type": "general",
+                "background": true,
+            });
+            Says::calling("t", "task", &arguments).into()
+        }
+    })
+    .and(&settings);
+    let mut child = bed.command(&["run", "Go", "--json"]).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let waits = out.any(|line| {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        event["type"] == "agent_end" && event["reason"] == "approval"
+    });
+    assert!(waits);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    is_killed.store(true, Ordering::SeqCst);
+    let asked = bed.haft(&["resume"]);
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    assert!(asked.err.contains("--answer w=approve"), "{asked:?}");
+    assert!(!asked.err.contains("interrupted"), "{asked:?}");
     assert_eq!(bed.read("one"), "");
     let done = bed.haft(&["resume", "--answer", "w=approve"]);
     assert_eq!(done.code, Some(0), "{done:?}");

@@ -91,3 +91,18 @@ fn a_schema_that_is_none_stops_before_any_request() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(bed.server.count() > 0);
 }
+
+#[test]
+fn a_format_of_a_sub_agent_that_is_wrong_is_told_once_and_by_name() {
+    let bed = Bed::new(vec![Turn::text("Never asked.")]).and(
+        "subagents:\n  - { name: lister, description: Lists., response_format: { type: nonsense } }\n",
+    );
+    let ended = bed.haft(&["run", "Go"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let words = "sub-agent \"lister\": response_format: not a valid JSON Schema";
+    assert_eq!(ended.err.matches(words).count(), 1, "{ended:?}");
+    // A command that needs no model warns of it, and works.
+    let ended = bed.haft(&["tools"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.err.matches(words).count(), 1, "{ended:?}");
+}

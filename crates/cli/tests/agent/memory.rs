@@ -67,6 +67,29 @@ fn a_model_that_cannot_write_is_not_told_to() {
     }
 }
 
+#[test]
+fn what_cannot_hold_text_is_left_out_and_not_to_be_updated() {
+    let bed =
+        Bed::new(vec![Turn::text("Hi.")]).and("memory: [dir, pipe, bytes, new.md, empty.md]\n");
+    std::fs::create_dir(bed.work("dir")).unwrap();
+    std::fs::write(bed.work("bytes"), b"\0\x01\x02").unwrap();
+    std::fs::write(bed.work("empty.md"), "").unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(bed.work("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let ran = bed.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let said = prompt(&bed);
+    assert!(said.contains("You may update: new.md, empty.md."), "{said}");
+    for name in ["dir", "pipe", "bytes"] {
+        let warned = ran.err.lines().any(|line| {
+            line.starts_with("warning: memory: ") && line.contains(&format!("/{name} is left out"))
+        });
+        assert!(warned, "{name}: {}", ran.err);
+    }
+}
+
 /// As with AGENTS.md, text of a project needs no trust, and nothing outside it is read.
 #[test]
 fn a_project_names_files_of_its_own_only() {
@@ -192,16 +215,12 @@ fn a_session_begins_with_the_files_of_a_folder() {
 fn files_need_a_place_in_the_session() {
     let routed =
         "tools: { toolset: deepagents }\nbackend: { routes: { /notes: state, /: filesystem } }\n";
-    for (lines, wanted) in [
-        (
-            "tools: { toolset: deepagents }\n",
-            "this session keeps no files of its own",
-        ),
-        ("", "this session keeps no files of its own"),
-        (
-            routed,
-            "/a.md is not among the files that the session keeps",
-        ),
+    let none = "this session keeps no files of its own";
+    let elsewhere = "/a.md is not below a folder that the session keeps: /notes/";
+    for (lines, wanted, remedy) in [
+        ("tools: { toolset: deepagents }\n", none, "backend: "),
+        ("", none, "backend: "),
+        (routed, elsewhere, "must be in its folder notes"),
     ] {
         let bed = Bed::new(vec![Turn::text("Never asked.")]).and(lines);
         let seeds = bed.elsewhere();
@@ -209,7 +228,7 @@ fn files_need_a_place_in_the_session() {
         let ended = bed.haft(&["run", "Go", "--files", &seeds.to_string_lossy()]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(
-            ended.err.contains(wanted) && ended.err.contains("backend: "),
+            ended.err.contains(wanted) && ended.err.contains(remedy),
             "{ended:?}"
         );
         assert!(!bed.work("a.md").exists());

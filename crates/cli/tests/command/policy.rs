@@ -416,7 +416,7 @@ fn a_person_at_a_terminal_is_asked() {
     for no in [&b"\n"[..], b"n\n", b"yo\n", b"\x04"] {
         let ended = asked(&scratch, WRITE).answer(no);
         assert_eq!(ended.code, Some(1), "{no:?} {ended:?}");
-        assert!(ended.out.contains("and the answer was no"), "{ended:?}");
+        assert!(ended.out.contains("the answer was no"), "{ended:?}");
         assert!(!scratch.work("a.txt").exists(), "{no:?}");
     }
     scratch.file("haft.yaml", "");
@@ -440,7 +440,7 @@ fn a_no_can_say_why_and_all_of_it_can_be_seen() {
     let args = ["call", "write", "path=a.txt", &content];
     let ended = asked(&scratch, &args).answer(b"n not in this folder\n");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let said = "and the answer was no: not in this folder";
+    let said = "the answer was no: not in this folder";
     assert!(ended.out.contains(said), "{ended:?}");
     let mut question = asked(&scratch, &args);
     assert!(!question.shown.contains("the end"), "{}", question.shown);

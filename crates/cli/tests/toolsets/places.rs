@@ -29,6 +29,36 @@ impl Bed {
 }
 
 #[test]
+fn a_path_through_a_link_to_the_work_folder_means_the_file_in_it() {
+    for by_shell in [false, true] {
+        let bed = Bed::new();
+        let link = bed.work("").with_extension("link");
+        std::os::unix::fs::symlink(bed.work(""), &link).unwrap();
+        let file = link.join("src/new.py").to_string_lossy().into_owned();
+        let config = bed.config(&format!("{DEEP}backend: filesystem\n"));
+        let dir = link.to_string_lossy().into_owned();
+        let mut args = vec!["--config", &config, "call", "write_file"];
+        if !by_shell {
+            args.extend(["--dir", &dir]);
+        }
+        let mut command = bed.command(&args);
+        command.env("PWD", &link).current_dir(&link);
+        if !by_shell {
+            command.env_remove("PWD").current_dir("/");
+        }
+        let output = command
+            .args([&format!("file_path={file}"), "content=1"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{by_shell} {output:?}");
+        assert_eq!(std::fs::read(bed.work("src/new.py")).unwrap(), b"1");
+        let entries = std::fs::read_dir(bed.work("")).unwrap().count();
+        assert_eq!(entries, 1, "nothing else was made");
+        std::fs::remove_file(link).unwrap();
+    }
+}
+
+#[test]
 fn a_path_of_the_real_work_folder_means_the_file_in_it() {
     let bed = Bed::new();
     let new = json!({ "file_path": bed.real("src/new.py"), "content": "old\n" });
@@ -164,10 +194,15 @@ fn the_prompt_says_where_files_are_and_what_commands_see() {
     let prompt = bed.prompt("backend: state", &[]);
     assert!(
         prompt.contains(
-            "- execute starts in a folder of this machine that the other tools do not see."
+            "- execute starts in the work folder, on the disk of this machine. The other tools do not see it."
         ),
         "{prompt}"
     );
+    assert!(
+        prompt.contains("- Paths are absolute and begin with /. There is no `..`"),
+        "{prompt}"
+    );
+    assert!(!prompt.contains("/ is the work folder"), "{prompt}");
     assert!(
         prompt.contains("- Files below / are not on the disk: commands cannot see them."),
         "{prompt}"

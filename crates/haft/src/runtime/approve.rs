@@ -324,15 +324,17 @@ impl Runtime {
             }
             Answer::Reject { reason } => reason.filter(|reason| !reason.trim().is_empty()),
         };
-        let why = match reason {
+        // What the person said comes first: long lines are cut at the end.
+        let no = match reason {
             Some(reason) => {
                 let reason = haft_ops::text::brief(reason.trim(), MOST_SAID);
-                format!("and the answer was no: {reason}")
+                format!("the answer was no: {reason}")
             }
-            None => "and the answer was no".to_owned(),
+            None => "the answer was no".to_owned(),
         };
+        let asked = reason_of(&call.tool, &question.judgement, "");
         Err(Error::Refused(Box::new(Error::NotApproved {
-            reason: reason_of(&call.tool, &question.judgement, &why),
+            reason: on_one_line(format!("{no} ({asked})")),
             remedy: "Do not try it again in other words; go on without it, or ask what is wanted."
                 .to_owned(),
         })))
@@ -492,7 +494,7 @@ fn interrupted(judgement: Judgement) -> Judgement {
     let first = Part {
         subject: Subject::Call,
         verdict: Verdict::Ask,
-        by: By::Session("interrupt_on: each call of it waits for a person".to_owned()),
+        by: By::Session("interrupt_on has every call wait for a person".to_owned()),
     };
     Judgement {
         verdict: Verdict::Ask,
@@ -548,11 +550,15 @@ fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
         reason.push_str(", ");
         reason.push_str(why);
     }
-    // What a model wrote must not look like lines of ours.
-    if reason.contains(char::is_control) {
-        reason = reason.chars().flat_map(escaped).collect();
+    on_one_line(reason)
+}
+
+/// What a model or a person wrote must not look like lines of ours.
+fn on_one_line(text: String) -> String {
+    match text.contains(char::is_control) {
+        true => text.chars().flat_map(escaped).collect(),
+        false => text,
     }
-    reason
 }
 
 fn escaped(c: char) -> Vec<char> {
@@ -564,7 +570,10 @@ fn escaped(c: char) -> Vec<char> {
 }
 
 fn said(tool: &str, part: &Part) -> String {
-    let about = format!("{tool}, {}", part.subject);
+    let about = match part.subject {
+        Subject::Call => tool.to_owned(),
+        _ => format!("{tool}, {}", part.subject),
+    };
     let about = match about.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", haft_ops::text::decode::prefix(&about, end)),
         None => about,

@@ -535,6 +535,7 @@ impl Builder {
                 ))
             },
             state: self.folders.state,
+            called: self.folders.called,
             plugins: self.programs_run.or_else(|| self.commands.clone()),
             programs_read: self.programs_read,
             commands: self.commands,

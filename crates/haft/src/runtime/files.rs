@@ -114,6 +114,8 @@ impl<B: Backend> From<B> for Backing {
 pub(super) struct Ground {
     /// The folders and rules, for commands as the mode says.
     pub(super) places: Places,
+    /// Other paths of the work folder, through links.
+    pub(super) called: Vec<PathBuf>,
     pub(super) outputs: Option<PathBuf>,
     /// Where what commands must not leave behind is put.
     pub(super) moved: Option<PathBuf>,
@@ -187,6 +189,9 @@ impl Ground {
     fn tree(mut self, backing: Backing) -> Result<Files, BuildError> {
         let session = Scope::disk(self.places.clone()).map_err(BuildError::Scope)?;
         let mut work_dir = session.work_dir().to_owned();
+        let called = std::mem::take(&mut self.called).into_iter();
+        let called = called.chain([self.places.work_dir.clone()]);
+        let called = called.map(|name| (name, work_dir.clone())).collect();
         let mut roots = session.roots();
         // What is protected in the work folder is so through every mount.
         for folder in roots.iter().chain([&work_dir]) {
@@ -242,7 +247,8 @@ impl Ground {
             mounts.push(kept(outputs).map_err(BuildError::Scope)?);
         }
         let (surroundings, plugins) = self.surroundings(work_dir.clone(), roots)?;
-        let (backend, mut scope) = Composite::new(mounts, work_dir);
+        let (backend, scope) = Composite::new(mounts, work_dir);
+        let mut scope = scope.called(called);
         if surroundings
             .as_ref()
             .is_some_and(|run| run.elsewhere.is_none())

@@ -99,8 +99,13 @@ impl Runtime {
                 session.held.places.iter().any(|(place, _)| *place == at)
             });
             if !is_held {
+                let kept = session.held.places.iter();
+                let kept: Vec<_> = kept
+                    .map(|(place, _)| format!("/{}/", place.display()))
+                    .collect();
                 return Err(Error::failed(format!(
-                    "{given} is not among the files that the session keeps"
+                    "{given} is not below a folder that the session keeps: {}",
+                    kept.join(", ")
                 )));
             }
             let written = session.backend.write(&path, bytes, Expect::Absent);

@@ -162,14 +162,19 @@ impl Mounts {
         });
         let (point, folder, below) =
             folders.min_by_key(|(.., below)| below.components().count())?;
-        let is_mounted = self
-            .route(folder)
-            .is_some_and(|(_, mount, _)| mount.at != root);
-        let literal = self.resolve(&folder.to_string_lossy(), folder, Access::Read);
-        if is_mounted || literal.is_ok_and(|literal| literal.is_there()) {
-            return None;
-        }
-        Some(point.at.join(below))
+        (!self.has(folder)).then(|| point.at.join(below))
+    }
+
+    /// Whether something is mounted there, other than at the root.
+    fn is_mounted(&self, path: &Path) -> bool {
+        let route = self.route(path);
+        route.is_some_and(|(_, mount, _)| mount.at != Path::new("/"))
+    }
+
+    /// Whether a path has a meaning of its own in this tree.
+    fn has(self: &Arc<Self>, path: &Path) -> bool {
+        let literal = self.resolve(&path.to_string_lossy(), path, Access::Read);
+        self.is_mounted(path) || literal.is_ok_and(|literal| literal.is_there())
     }
 
     /// The mounts that are met from above, each with its folder if it is on the disk.
@@ -259,8 +264,7 @@ impl Scope {
     /// several scopes, a path that begins with it is not taken for one of the tree.
     #[must_use]
     pub fn with_commands(self) -> Self {
-        let mounts = self.mounts.as_ref();
-        let is_seen = mounts.is_none_or(|mounts| mounts.seen(&self.work_dir).is_some());
+        let is_seen = self.has_work_dir();
         let folder = Some(self.work_dir.clone()).filter(|folder| folder != Path::new("/"));
         Self {
             commands_only: folder.filter(|_| !is_seen),
@@ -272,14 +276,56 @@ impl Scope {
     #[must_use]
     pub fn is_for_commands_only(&self, path: &Path) -> bool {
         let folder = self.commands_only.as_ref();
-        folder.is_some_and(|folder| links::lexical(path).starts_with(folder))
+        folder.is_some_and(|folder| {
+            let real = self.unlinked(path).map(|(_, real)| real);
+            let path = real.unwrap_or_else(|| links::lexical(path));
+            path.starts_with(folder)
+        })
+    }
+
+    /// Says how folders of the disk are called besides: each path, and the real one that it
+    /// leads to. A path that leads elsewhere is ignored.
+    #[must_use]
+    pub fn called(self, called: Vec<(PathBuf, PathBuf)>) -> Self {
+        let called = called.into_iter().filter_map(|(name, real)| {
+            let name = links::lexical(&name);
+            let leads_there = name != real && super::real(&name).as_ref() == Some(&real);
+            leads_there.then_some((name, real))
+        });
+        Self {
+            called: called.collect(),
+            ..self
+        }
+    }
+
+    /// The other name of a folder that a path begins with, and the path from the real one.
+    fn unlinked(&self, path: &Path) -> Option<(&Path, PathBuf)> {
+        let path = links::lexical(path);
+        self.called.iter().find_map(|(name, real)| {
+            let below = path.strip_prefix(name).ok()?;
+            // Without a slash at the end.
+            Some((name.as_path(), real.join(below).components().collect()))
+        })
     }
 
     /// A path as a tree of several scopes has it, if it was written as commands write it:
-    /// from the real path of one of its folders.
+    /// from the real path of one of its folders, or as the person calls that.
     #[must_use]
     pub fn from_host(&self, path: &Path) -> Option<PathBuf> {
-        self.mounts.as_ref()?.from_host(path)
+        let mounts = self.mounts.as_ref()?;
+        match self.unlinked(path) {
+            Some((name, real)) if !mounts.has(name) => mounts
+                .from_host(&real)
+                .or_else(|| mounts.is_mounted(&real).then_some(real)),
+            _ => mounts.from_host(path),
+        }
+    }
+
+    /// Whether paths of this scope can name the work folder.
+    #[must_use]
+    pub fn has_work_dir(&self) -> bool {
+        let mounts = self.mounts.as_ref();
+        mounts.is_none_or(|mounts| mounts.seen(&self.work_dir).is_some())
     }
 
     /// The work folder as paths of this scope name it.

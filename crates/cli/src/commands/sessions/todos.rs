@@ -3,6 +3,7 @@
 use super::told;
 use crate::exit::Failure;
 use crate::output;
+use haft::ops::text::decode::visible;
 use haft_store::sessions::Sessions;
 use serde_json::Value;
 
@@ -29,7 +30,8 @@ pub(super) fn show(sessions: &Sessions, session: &str, as_json: bool) -> Result<
             "in_progress" => "[>]",
             _ => "[ ]",
         };
-        output::text(&format!("{mark} {}", field("content").replace('\n', " ")))?;
+        let content = visible(&field("content").replace('\n', " "));
+        output::text(&format!("{mark} {content}"))?;
     }
     Ok(())
 }

@@ -97,6 +97,21 @@ async fn interrupt_on_waits_for_a_person_also_under_auto() {
         assert!(reply.text().contains("interrupt_on"), "{}", reply.text());
         assert!(alone.ran.lock().unwrap().is_empty());
     }
+    let no = person(|_| {
+        Some(Answer::Reject {
+            reason: Some("not\nnow".to_owned()),
+        })
+    });
+    let one = bench(|builder| builder.interrupt_on(["run"]).approver(no));
+    let reply = one.runtime.call("run", json!({ "command": "ls" })).await;
+    let text = reply.text();
+    assert!(
+        text.starts_with(
+            "not approved: the answer was no: not\\nnow (interrupt_on has every call wait for a \
+             person: run)\n"
+        ),
+        "{text}"
+    );
 }
 
 #[tokio::test]

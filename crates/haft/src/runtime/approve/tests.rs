@@ -246,7 +246,9 @@ async fn a_no_is_a_refusal_with_its_reason() {
     });
     let bench = bench(|builder| builder.approver(no));
     let text = bench.run("git push").await.text();
-    assert!(text.contains("and the answer was no: not today"), "{text}");
+    let asked = "haft.yaml:3 asks first ({ ask: run }): run, command git push";
+    let no = format!("not approved: the answer was no: not today ({asked})\n");
+    assert!(text.starts_with(&no), "{text}");
     assert_eq!(bench.kinds(), ["approval_needed", "tool_denied"]);
     assert!(bench.ran().is_empty());
 }

@@ -16,4 +16,7 @@ pub struct Folders {
     pub state: Option<PathBuf>,
     /// More folders that are haft's own, closed to tools as the others are.
     pub own: Vec<PathBuf>,
+    /// How the person may call the work folder besides: absolute paths that lead to it
+    /// through links. Those that lead elsewhere are ignored.
+    pub called: Vec<PathBuf>,
 }

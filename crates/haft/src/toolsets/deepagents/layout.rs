@@ -7,10 +7,15 @@ use std::path::Path;
 
 /// A line for the paths, and one or more for commands.
 pub(super) fn lines(layout: &Layout<'_>) -> Vec<String> {
-    let work_dir = layout.scope.named_work_dir();
+    let begin = match layout.scope.has_work_dir() {
+        true => format!(
+            ", and {} is the work folder",
+            shown(&layout.scope.named_work_dir())
+        ),
+        false => " and begin with /".to_owned(),
+    };
     let mut lines = vec![format!(
-        "- Paths are absolute, and {} is the work folder. There is no `..` and no `~`.",
-        shown(&work_dir)
+        "- Paths are absolute{begin}. There is no `..` and no `~`."
     )];
     if !layout.tools.contains(&"execute") {
         return lines;
@@ -47,7 +52,7 @@ fn here(layout: &Layout<'_>) -> Vec<String> {
             shown(&place.join("src/a.py"))
         )),
         None => lines.push(
-            "- execute starts in a folder of this machine that the other tools do not see."
+            "- execute starts in the work folder, on the disk of this machine. The other tools do not see it."
                 .to_owned(),
         ),
     }

@@ -2,6 +2,7 @@
 
 use super::{command, exec, reply};
 use crate::prelude::*;
+use haft_ops::executor::sandbox::Network;
 use haft_ops::processes::{self, Met, Waited};
 use serde_json::Value;
 
@@ -41,9 +42,18 @@ impl Until {
 }
 
 /// Adds how a wait ended.
-pub(super) fn add(answer: &mut Value, waited: &Waited) {
+pub(super) fn add(answer: &mut Value, waited: &Waited, cx: &Context) {
     if waited.port_taken {
-        let hint = "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it";
+        let request = cx.sandbox_request();
+        // Without a network it is not in the way of what listens for others.
+        let hint = match request.is_none_or(|request| request.network == Network::On) {
+            true => {
+                "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it"
+            }
+            false => {
+                "it does not listen on that port; commands have no network here, so it may not have been allowed to (`--network on` gives it)"
+            }
+        };
         reply::add_hint(answer, hint);
     }
     let millis = u64::try_from(waited.waited.as_millis()).unwrap_or(u64::MAX);
