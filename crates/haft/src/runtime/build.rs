@@ -4,6 +4,7 @@ mod channels;
 mod folders;
 mod held;
 mod names;
+mod offer;
 
 use super::approve::{Approval, Approve, Approver};
 use super::files::{self, Backing, Disk, Files, Ground};
@@ -17,10 +18,9 @@ use crate::external::source::Sourced;
 use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::registry::Duplicate;
-use crate::schema::Ranges;
 use crate::state::State;
 use crate::toolset::{Paths, UnknownPreset};
-use crate::{AnyTool, Effect, Mode, Policy, Tool, Tools, Toolset, erase, toolsets};
+use crate::{AnyTool, Effect, Mode, Policy, Tool, Toolset, erase, toolsets};
 pub use folders::Folders;
 use haft_ops::backend::Kept;
 use haft_ops::exec::Vigil;
@@ -436,7 +436,6 @@ impl Builder {
             None => toolsets::by_name(&self.toolset)
                 .ok_or(BuildError::UnknownToolset { name: self.toolset })?,
         };
-        let (tools, reserve) = (Tools::default(), Tools::default());
         let listed = match &self.preset {
             Selection::Every => None,
             Selection::Default => Some(toolset.preset(None)?.tools),
@@ -451,34 +450,13 @@ impl Builder {
                     self.backing,
                     Choice::WorkFolder | Choice::Given(Backing::Disk(_))
                 ));
-        for tool in &toolset.tools {
-            let is_listed = listed.is_none_or(|listed| {
-                listed.contains(&tool.definition().name.as_str())
-                    && (runs || tool.effect() != Effect::Execute)
-                    && (!channels.is_empty() || !tool.sends_messages())
-            });
-            let name = tool.definition().name.as_str();
-            if is_listed {
-                tools.insert(channels::named(tool, &channels), Ranges::Clamp)?;
-                continue;
-            }
-            // In a tree of its own, code may be run in other ways on purpose.
-            let is_missed = toolset.paths != Paths::Virtual && !tool.sends_messages();
-            if is_missed && listed.is_some_and(|listed| listed.contains(&name)) {
-                tools.leave_out(name);
-            }
-            if runs || tool.effect() != Effect::Execute {
-                reserve.insert(channels::named(tool, &channels), Ranges::Clamp)?;
-            }
-        }
-        for (tool, offered) in self.brought {
-            let name = tool.definition().name.as_str();
-            let is_listed = listed.is_none_or(|listed| listed.contains(&name));
-            match offered == Listed::Always || is_listed {
-                true => tools.insert(tool, Ranges::Clamp)?,
-                false => reserve.insert(tool, Ranges::Clamp)?,
-            }
-        }
+        let choice = offer::Choice {
+            toolset: &toolset,
+            listed,
+            runs,
+            channels: &channels,
+        };
+        let (tools, reserve) = choice.tools(self.brought)?;
         for tool in self.added {
             tools.add_any(tool)?;
         }

@@ -1,0 +1,65 @@
+//! Which tools of a toolset a session offers.
+
+use super::{Listed, channels};
+use crate::registry::Duplicate;
+use crate::schema::Ranges;
+use crate::toolset::Paths;
+use crate::{AnyTool, Effect, Tools, Toolset};
+use std::sync::Arc;
+
+/// What decides about a tool.
+pub(super) struct Choice<'a> {
+    pub(super) toolset: &'a Toolset,
+    /// The names in the preset; every tool if there is none.
+    pub(super) listed: Option<&'a [&'a str]>,
+    /// Whether commands can be run.
+    pub(super) runs: bool,
+    /// The channels that messages can be sent over.
+    pub(super) channels: &'a [String],
+}
+
+impl Choice<'_> {
+    /// The tools that are offered, and those that only a sub-agent may be granted.
+    /// `brought` are tools that belong to the toolset and live elsewhere.
+    pub(super) fn tools(
+        &self,
+        brought: Vec<(Arc<dyn AnyTool>, Listed)>,
+    ) -> Result<(Tools, Tools), Duplicate> {
+        let (tools, reserve) = (Tools::default(), Tools::default());
+        for tool in &self.toolset.tools {
+            let name = tool.definition().name.as_str();
+            let is_offered = self.listed.is_none() || self.lists(name) && self.works(&**tool);
+            let tool = channels::named(tool, self.channels);
+            if is_offered {
+                tools.insert(tool, Ranges::Clamp)?;
+                continue;
+            }
+            // In a tree of its own, code may be run in other ways on purpose.
+            let is_missed = self.toolset.paths != Paths::Virtual && !tool.sends_messages();
+            if is_missed && self.lists(name) {
+                tools.leave_out(name);
+            }
+            if self.runs || tool.effect() != Effect::Execute {
+                reserve.insert(tool, Ranges::Clamp)?;
+            }
+        }
+        for (tool, offered) in brought {
+            let is_listed = self.listed.is_none() || self.lists(&tool.definition().name);
+            match offered == Listed::Always || is_listed {
+                true => tools.insert(tool, Ranges::Clamp)?,
+                false => reserve.insert(tool, Ranges::Clamp)?,
+            }
+        }
+        Ok((tools, reserve))
+    }
+
+    fn lists(&self, name: &str) -> bool {
+        self.listed.is_some_and(|listed| listed.contains(&name))
+    }
+
+    /// Whether a tool can do more than fail in this session.
+    fn works(&self, tool: &dyn AnyTool) -> bool {
+        (self.runs || tool.effect() != Effect::Execute)
+            && (!self.channels.is_empty() || !tool.sends_messages())
+    }
+}
