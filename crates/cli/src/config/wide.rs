@@ -67,9 +67,9 @@ fn what_among(folder: &Path, own: &[PathBuf], account: Option<&Path>) -> Option<
     if is(Path::new("/root")) || real.parent().is_some_and(holds_homes) {
         return Some("a home folder");
     }
-    let is_below = |folder: &&str| real.starts_with(folder) && real != Path::new(folder);
+    let is_below = |folder: &str| real.starts_with(folder) && real != Path::new(folder);
     let is_whole = WHOLE.iter().any(|folder| real.starts_with(folder));
-    let is_system = is_whole && !OPEN.iter().any(|folder| is_below(&folder));
+    let is_system = is_whole && !OPEN.iter().any(|folder| is_below(folder));
     let mut system = SYSTEM.iter().map(Path::new);
     (is_system || system.any(is)).then_some("a folder of the system")
 }
