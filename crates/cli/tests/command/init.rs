@@ -97,7 +97,7 @@ const HIDDEN: &str = r#"{"mcpServers": {
     "env": {"PW": "plainpw5", "CONN": "Server=x;Password=plainpw6", "MODE": "fast"}},
   "run": {"command": "docker", "args": ["run", "-e", "GITHUB_TOKEN=plainpw7", "-e", "MODE=fast",
     "--env=PASSWORD=plainpw8", "API_KEY=plainpw9", "--env", "NAME", "ghcr.io/acme/auth:latest"]},
-  "web": {"command": "npx", "args": ["-p", "pack", "--header", "Authorization: Bearer plainpw10",
+  "web": {"command": "npx", "args": ["-p", "pack", "-p", "plainpw14", "--header", "Authorization: Bearer plainpw10",
     "-H", "X-Api-Key: plainpw11", "--config", "{\"apiKey\":\"plainpw12\"}", "-H", "X-Key: ${KEPT}",
     "https://me:plainpw13@${HOST}/"]}
 }}"#;
@@ -162,7 +162,7 @@ fn a_secret_in_a_word_is_hidden_and_the_rest_stays() {
         r#"PW: "${PW}", CONN: "${CONN}", MODE: fast"#,
         r#""GITHUB_TOKEN=${RUN_GITHUB_TOKEN}", "-e", "MODE=fast", "--env=PASSWORD=${RUN_PASSWORD}""#,
         r#""API_KEY=${RUN_API_KEY}", "--env", NAME, "ghcr.io/acme/auth:latest"]"#,
-        r#"["-p", pack, "--header", "Authorization: Bearer ${WEB_AUTHORIZATION}""#,
+        r#"["-p", pack, "-p", "${WEB_P}", "--header", "Authorization: Bearer ${WEB_AUTHORIZATION}""#,
         r#""X-Api-Key: ${WEB_X_API_KEY}", "--config", "${WEB_CONFIG}", "-H", "X-Key: ${KEPT}""#,
     ] {
         assert!(text.contains(kept), "{kept}: {text}");
@@ -521,6 +521,9 @@ fn no_denial_is_lost() {
         for line in wanted {
             assert!(text.contains(line), "{line}: {text}\n{ended:?}");
         }
+        // Every rule is about a tool that there is.
+        let shown = scratch.haft(&["config", "show"]);
+        assert_eq!((shown.code, shown.err.as_str()), (Some(0), ""), "{shown:?}");
     }
 }
 

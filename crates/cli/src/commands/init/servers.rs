@@ -338,8 +338,11 @@ pub(super) fn words(
 ) -> Vec<String> {
     let program = words.first().map_or("", String::as_str);
     let program = program.rsplit('/').next().unwrap_or_default();
+    let fetches = ["npx", "npm", "pnpm", "bunx", "uvx", "uv"].contains(&program);
     let mut flag: Option<&str> = None;
-    let mut out = Vec::new();
+    let mut out: Vec<String> = Vec::new();
+    // Words behind the program that are no flags: the first is a package or a command.
+    let mut plain = 0;
     for word in words {
         let given = references(draft, what, word, spelling);
         let is_flag = word.starts_with('-');
@@ -347,8 +350,9 @@ pub(super) fn words(
             what,
             owner,
             name: flag.filter(|_| !is_flag),
-            program,
+            is_package: fetches && plain == 0,
         };
+        plain += usize::from(!is_flag && !out.is_empty());
         out.push(about.carried(draft, &given));
         // One with its value on it says nothing about the next word.
         flag = (is_flag && !word.contains('=')).then_some(word.as_str());
@@ -363,7 +367,8 @@ struct Word<'a> {
     owner: &'a str,
     /// What stands before it: a flag, a variable or a key.
     name: Option<&'a str>,
-    program: &'a str,
+    /// Whether it would be the name of a package after `-p`.
+    is_package: bool,
 }
 
 impl Word<'_> {
@@ -410,7 +415,7 @@ impl Word<'_> {
             .all(|c| c.is_ascii_digit() || ":.".contains(c));
         let by_flag = match self.name {
             // A port or a package, or else a password.
-            Some("-p") => !["npx", "npm", "pnpm", "bunx", "uvx", "uv"].contains(&self.program),
+            Some("-p") => !self.is_package,
             // The name of a user, or the password with it.
             Some("-u" | "--user") => given.contains(':'),
             _ => false,
