@@ -30,9 +30,9 @@ pub use memory::{Memory, MemoryFile, memory};
 pub use message::{Answer, LeftOut, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
 pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
 pub use prompt::{Prompt, system_prompt};
-pub use skills::{Skill, SkillFolder, Skills};
+pub use skills::{SKILL as SKILL_TOOL, Skill, SkillFolder, Skills};
 pub use subagents::{
     Child, GENERAL_PURPOSE, MakeAgent, ModelByName, Records, Start, Subagent, SubagentError,
-    SubagentSpec, Subagents, Waits, tool_name,
+    SubagentSpec, Subagents, TASK_TOOLS, Waits, tool_name,
 };
 pub use usage::{Price, Usage};

@@ -7,7 +7,7 @@
 mod front;
 mod tool;
 
-pub(crate) use tool::SKILL;
+pub use tool::SKILL;
 
 use haft::ops::backend::{Kind, Local, Through};
 use haft::ops::text::decode::{decode, visible};

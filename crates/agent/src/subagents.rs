@@ -20,7 +20,7 @@ mod within;
 
 pub(crate) use background::{Background, News};
 pub use names::{GENERAL_PURPOSE, tool_name};
-pub use team::SubagentError;
+pub use team::{SubagentError, TASK_TOOLS};
 pub use within::Waits;
 
 use crate::{Agent, Model, ModelId};

@@ -161,7 +161,8 @@ fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure
         && let Err(mut error) = toolset.preset(Some(text(given)))
     {
         error.name = written(given).to_owned();
-        return Err(Failure::usage(format!("{}: {error}", given.from)));
+        let failure = Failure::usage(format!("{}: {error}", given.from));
+        return Err(failure.hint("--preset NAME chooses another for this run"));
     }
     Ok(given)
 }

@@ -6,6 +6,7 @@
 
 pub(crate) mod command;
 mod folder;
+mod lua_names;
 mod page;
 pub(crate) use page::limit;
 pub(crate) mod servers;

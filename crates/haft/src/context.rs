@@ -157,6 +157,13 @@ impl Context {
         self.clock.over(Duration::ZERO).await;
     }
 
+    /// Does something that has a time limit of its own, such as starting a program that
+    /// stays for later calls. It takes nothing from the time of this call.
+    pub async fn off_the_clock<T>(&self, work: impl Future<Output = T>) -> T {
+        let _paused = self.clock.pause();
+        work.await
+    }
+
     /// Runs a command as the session runs commands, and shows what it says while
     /// it does.
     ///

@@ -1,7 +1,7 @@
 //! The front matter of a `SKILL.md`.
 
 use haft::ops::text::decode::{lf, prefix, visible};
-use haft::ops::text::front::quoted;
+use haft::ops::text::front as matter;
 use serde::Deserialize;
 
 /// The most bytes of it.
@@ -43,16 +43,14 @@ pub(super) fn read(text: &str, folder: &str) -> Result<Front, String> {
         };
         serde_saphyr::from_str_with_options(front, options)
     };
-    let keys = keys(front)
-        .or_else(|error| keys(&quoted(front)).map_err(|_| error))
-        .map_err(|error| {
-            let error = error.to_string();
-            let first = error.lines().next().unwrap_or_default();
-            format!(
-                "its front matter is no YAML: {}",
-                visible(prefix(first, 200))
-            )
-        })?;
+    let keys = matter::read(front, keys).map_err(|error| {
+        let error = error.to_string();
+        let first = error.lines().next().unwrap_or_default();
+        format!(
+            "its front matter is no YAML: {}",
+            visible(prefix(first, 200))
+        )
+    })?;
     let keys = keys.unwrap_or(Keys {
         name: None,
         description: None,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The name of the tool.
-pub(crate) const SKILL: &str = "skill";
+pub const SKILL: &str = "skill";
 
 /// How many other files of a skill are named.
 const NAMED: usize = 100;

@@ -172,9 +172,11 @@ impl Team {
     }
 }
 
-/// Whether a tool is for all sub-agents.
+/// The names of the tools that are for all sub-agents.
+pub const TASK_TOOLS: [&str; 4] = [TASK, CHECK, MESSAGE, CANCEL];
+
 fn is_ours(tool: &str) -> bool {
-    [TASK, CHECK, MESSAGE, CANCEL].contains(&tool)
+    TASK_TOOLS.contains(&tool)
 }
 
 pub(super) fn taken(member: &Member) -> SubagentError {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Makes the call and prints the reply.
 pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
-    let settings = session::settings(shared)?;
+    let settings = session::settings(&without_preset(shared))?;
     let record = record::calls(&settings, Kind::Call);
     let runtime = session::build_with(&settings, Offer::Every, ask::here(&settings), record)?;
     let given = arguments::parse(&args.arguments)?;
@@ -32,6 +32,17 @@ pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
         let stopped = session::close_unless(&runtime, &mut signals).await;
         stopped.map_or(exit, Ok)
     })
+}
+
+/// A call may be of any tool, so the preset of a file does not matter; it may be one that the
+/// toolset of the command line does not have.
+fn without_preset(shared: &Shared) -> Shared {
+    let mut shared = shared.clone();
+    if let (Some(toolset), None) = (&shared.toolset, &shared.preset) {
+        let own = haft::toolsets::by_name(toolset).and_then(|toolset| toolset.presets.first());
+        shared.preset = own.map(|preset| preset.name.to_owned());
+    }
+    shared
 }
 
 /// Makes the call, and prints what came of it.

@@ -80,9 +80,13 @@ pub(crate) fn from(policy: &Policy) -> String {
     files.join(", ")
 }
 
-/// The tools of all toolsets, those among them that are still to come too.
+/// The tools of all toolsets, those among them that are still to come too, and those that an
+/// agent brings.
 fn known_tools() -> Vec<String> {
-    let mut names = Vec::new();
+    let of_agents = haft_agent::TASK_TOOLS
+        .iter()
+        .chain([&haft_agent::SKILL_TOOL]);
+    let mut names: Vec<String> = of_agents.map(|name| (*name).to_owned()).collect();
     for toolset in haft::toolsets::NAMES
         .iter()
         .filter_map(|name| haft::toolsets::by_name(name))

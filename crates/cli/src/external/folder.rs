@@ -1,5 +1,6 @@
 //! A folder of tools: Lua modules, and programs with a page beside them.
 
+use super::lua_names as lua;
 use super::page::{self, Page};
 use crate::config::Settings;
 use crate::config::plugins::Environment;
@@ -174,33 +175,6 @@ fn tool_of(path: &Path) -> Option<(String, Kind)> {
     Some((stem.chars().map(plain).take(64).collect(), kind))
 }
 
-/// The names that a Lua module declares as `name = "…"`.
-fn declared_names(source: &str) -> Vec<String> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut names = Vec::new();
-    let mut before = None;
-    let mut rest = source;
-    while let Some((head, tail)) = rest.split_once("name") {
-        let starts_word = !head.chars().last().or(before).is_some_and(is_word);
-        before = Some('e');
-        rest = tail;
-        let after = tail.trim_start_matches(['\'', '"', ']']).trim_start();
-        let Some(value) = after.strip_prefix('=').map(str::trim_start) else {
-            continue;
-        };
-        let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
-            continue;
-        };
-        let inside = value.get(1..).unwrap_or_default();
-        let name = inside.split(quote).next().unwrap_or_default();
-        let is_name = !name.is_empty() && name.chars().all(|c| is_word(c) || c == '-');
-        if starts_word && is_name && name.len() <= 64 && !names.iter().any(|other| other == name) {
-            names.push(name.to_owned());
-        }
-    }
-    names
-}
-
 /// `deploy.sh.md` or `deploy.md` beside `deploy.sh`.
 fn page_of(path: &Path) -> Option<PathBuf> {
     let mut whole = path.as_os_str().to_owned();
@@ -219,7 +193,7 @@ impl Found {
         if self.kind == Kind::Lua
             && let Ok(source) = self.text(&self.path, &|_, _| true)
         {
-            names.extend(declared_names(&source));
+            names.extend(lua::declared_names(&source));
         }
         names.dedup();
         names
@@ -347,31 +321,5 @@ impl Found {
             check,
             is_guest: self.tier == Tier::Project,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::declared_names;
-
-    #[test]
-    fn a_declared_name_is_found_however_it_is_written() {
-        for source in [
-            "return { name = \"read\", execute = f }",
-            "return {name='read'}",
-            "local t = {}\nt.name =\n  \"read\"\nreturn t",
-            "return { [\"name\"] = \"read\" }",
-        ] {
-            assert_eq!(declared_names(source), ["read"], "{source}");
-        }
-        for source in [
-            "return { filename = \"read\" }",
-            "local names = \"read\"",
-            "if name == \"read\" then end",
-            "name = read",
-            "name = \"a b\"",
-        ] {
-            assert_eq!(declared_names(source), Vec::<String>::new(), "{source}");
-        }
     }
 }

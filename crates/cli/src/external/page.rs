@@ -1,6 +1,6 @@
 //! The page beside a program: what it does in front, how to use it below.
 
-use haft::ops::text::front::quoted;
+use haft::ops::text::front;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -19,11 +19,10 @@ pub(crate) struct Page {
 /// Reads a page. Without front matter its first line is the description.
 pub(crate) fn read(text: &str) -> Result<Page, String> {
     let text = text.replace("\r\n", "\n");
-    let (front, body) = parts(text.trim_start_matches('\u{feff}'))?;
-    let front: Value = match front {
+    let (written, body) = parts(text.trim_start_matches('\u{feff}'))?;
+    let front: Value = match written {
         None => Value::Null,
-        Some(front) => serde_saphyr::from_str(front)
-            .or_else(|error| serde_saphyr::from_str(&quoted(front)).map_err(|_| error))
+        Some(written) => front::read(written, |text| serde_saphyr::from_str::<Value>(text))
             .map_err(|error| {
                 format!(
                     "its front matter is not valid YAML: {}",
@@ -111,6 +110,20 @@ mod tests {
             read("---\ndescription: Deploys: to prod\ntimeout: 2.5\n---\nRun it.\n").unwrap();
         assert_eq!(colon.description, "Deploys: to prod");
         assert_eq!(colon.timeout, Some(Duration::from_millis(2500)));
+        for words in ["Issue #5: fix", "[beta] Deploys it", "*bold* words"] {
+            let page = read(&format!("---\ndescription: {words}\n---\nRun it.\n"));
+            assert_eq!(page.unwrap().description, words);
+        }
+        let nested = "---\ndescription: x\nparameters:\n  properties:\n    a:\n      description: what: ever\n      type: string\n---\n";
+        let parameters = read(nested).unwrap().parameters.unwrap();
+        let a = &parameters["properties"]["a"];
+        assert_eq!(a["description"], "what: ever");
+        assert_eq!(a["type"], "string");
+        // Lines are those of the file.
+        let error = read("---\ndescription: x\ntitle: \"a\" b\n---\n")
+            .err()
+            .unwrap();
+        assert!(error.contains("line 3"), "{error}");
         for odd in ["soon", "-1", "[1]", "86401"] {
             let page = read(&format!("---\ndescription: x\ntimeout: {odd}\n---\n"));
             assert!(page.is_err_and(|why| why.contains("timeout")), "{odd}");

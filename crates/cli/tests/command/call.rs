@@ -277,3 +277,23 @@ fn a_terminal_never_gets_raw_escapes() {
     assert!(on_a_terminal(&scratch, &["demo"]).contains("\u{1b}[1m"));
     assert!(!scratch.haft(&["demo"]).out.contains('\u{1b}'));
 }
+
+/// The preset of a file may be one of another toolset.
+#[test]
+fn a_call_does_not_care_for_the_preset_of_a_file() {
+    let scratch = Scratch::new();
+    scratch.file("haft.yaml", "tools:\n  preset: coding\n");
+    let args = [
+        "call",
+        "exec",
+        "command=echo fine",
+        "--toolset",
+        "workspace",
+    ];
+    let ended = scratch.haft(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.contains("fine"), "{ended:?}");
+    let ended = scratch.haft(&["tools", "--toolset", "workspace"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.err.contains("--preset NAME"), "{ended:?}");
+}

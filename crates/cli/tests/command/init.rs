@@ -90,10 +90,23 @@ tools:
       args: ["--password", "plainpw13"]
 "#;
 
+/// Secrets in places that do not say so.
+const HIDDEN: &str = r#"{"mcpServers": {
+  "db": {"command": "srv", "args": ["postgresql://admin:plainpw1@db/prod", "https://h/?token=plainpw2&page=2",
+    "-p", "plainpw3", "-u", "me:plainpw4", "-p", "8080:80"],
+    "env": {"PW": "plainpw5", "CONN": "Server=x;Password=plainpw6", "MODE": "fast"}},
+  "run": {"command": "docker", "args": ["run", "-e", "GITHUB_TOKEN=plainpw7", "-e", "MODE=fast",
+    "--env=PASSWORD=plainpw8", "API_KEY=plainpw9", "--env", "NAME", "ghcr.io/acme/auth:latest"]},
+  "web": {"command": "npx", "args": ["-p", "pack", "-p", "plainpw14", "--header", "Authorization: Bearer plainpw10",
+    "-H", "X-Api-Key: plainpw11", "--config", "{\"apiKey\":\"plainpw12\"}", "-H", "X-Key: ${KEPT}",
+    "https://me:plainpw13@${HOST}/"]}
+}}"#;
+
 /// The name of each file and its text.
-const ALL: [(&str, &str); 6] = [
+const ALL: [(&str, &str); 7] = [
     (".claude/settings.json", CLAUDE),
     (".mcp.json", SERVERS),
+    (".mcp.json", HIDDEN),
     ("codex/config.toml", CODEX),
     (".gemini/settings.json", GEMINI),
     ("opencode.jsonc", OPENCODE),
@@ -136,6 +149,23 @@ fn every_result_is_valid_and_holds_no_secret() {
                 assert!(!shown.contains(secret), "{name}: {secret} in {shown}");
             }
         }
+    }
+}
+
+/// What stands around a secret keeps its meaning.
+#[test]
+fn a_secret_in_a_word_is_hidden_and_the_rest_stays() {
+    let (scratch, _) = from(".mcp.json", HIDDEN);
+    let text = written(&scratch);
+    for kept in [
+        r#""${DB_URL}", "https://h/?token=${DB_TOKEN}&page=2", "-p", "${DB_P}", "-u", "${DB_U}", "-p", "8080:80""#,
+        r#"PW: "${PW}", CONN: "${CONN}", MODE: fast"#,
+        r#""GITHUB_TOKEN=${RUN_GITHUB_TOKEN}", "-e", "MODE=fast", "--env=PASSWORD=${RUN_PASSWORD}""#,
+        r#""API_KEY=${RUN_API_KEY}", "--env", NAME, "ghcr.io/acme/auth:latest"]"#,
+        r#"["-p", pack, "-p", "${WEB_P}", "--header", "Authorization: Bearer ${WEB_AUTHORIZATION}""#,
+        r#""X-Api-Key: ${WEB_X_API_KEY}", "--config", "${WEB_CONFIG}", "-H", "X-Key: ${KEPT}""#,
+    ] {
+        assert!(text.contains(kept), "{kept}: {text}");
     }
 }
 
@@ -449,5 +479,82 @@ fn the_servers_of_this_folder_come_from_the_state_of_claude_code() {
         ended.out.contains("servers of other folders (1)"),
         "{}",
         ended.out
+    );
+}
+
+/// Settings in the places where people rarely have them deny as much as before.
+#[test]
+fn no_denial_is_lost() {
+    for (name, text, wanted) in [
+        (
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["Skill", "Task"]}}"#,
+            &["- { deny: skill }", "- { deny: task }"][..],
+        ),
+        (
+            "opencode.json",
+            r#"{"$schema": "https://opencode.ai/config.json", "permission": {"bash": "allow", "external_directory": "deny"},
+              "agent": {"build": {"permission": {"bash": "deny"}, "tools": {"webfetch": false}}}}"#,
+            &[
+                "sandbox: strict",
+                "- { deny: web_fetch }\n  - { deny: bash }\n  - { allow: bash }",
+            ],
+        ),
+        (
+            "codex/config.toml",
+            "model = \"gpt-5\"\nsandbox_mode = \"workspace-write\"\nprofile = \"x\"\n[profiles.x]\nsandbox_mode = \"read-only\"\n",
+            &["sandbox: read-only"],
+        ),
+        (
+            "codex/config.toml",
+            "model = \"gpt-5\"\napproval_policy = { granular = { rules = true } }\n",
+            &["sandbox: read-only", "- { ask: \"*\", effect: execute }"],
+        ),
+        (
+            ".gemini/settings.json",
+            r#"{"tools": {"exclude": "run_shell_command"}, "excludeTools": ["write_file"]}"#,
+            &["- { deny: bash }", "- { deny: write }"],
+        ),
+    ] {
+        let (scratch, ended) = from(name, text);
+        let text = written(&scratch);
+        for line in wanted {
+            assert!(text.contains(line), "{line}: {text}\n{ended:?}");
+        }
+        // Every rule is about a tool that there is.
+        let shown = scratch.haft(&["config", "show"]);
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        assert!(!shown.err.contains("no toolset has"), "{shown:?}");
+    }
+}
+
+#[test]
+fn a_provider_at_another_address_stays_what_it_is() {
+    for (name, kind) in [
+        ("anthropic", "anthropic"),
+        ("google", "google"),
+        ("ollama", "ollama"),
+        ("acme", "openai-completions"),
+    ] {
+        let text = format!(
+            r#"{{"$schema": "https://opencode.ai/config.json", "model": "{name}/m",
+              "provider": {{"{name}": {{"options": {{"baseURL": "https://proxy.example.com/v1"}}}}}}}}"#
+        );
+        let (scratch, _) = from("opencode.json", &text);
+        let text = written(&scratch);
+        assert!(text.contains(&format!("provider: {kind}\n")), "{text}");
+        assert!(text.contains("base_url: \"https://proxy"), "{text}");
+    }
+    let (scratch, ended) = from(
+        "agent.yaml",
+        "provider: ollama\nmodel: m\nauto_approve: false\ntools:\n  plugins:\n    - path: ./p\n      env: {MODE: fast, API_TOKEN: plainpw}\n",
+    );
+    let text = written(&scratch);
+    assert!(text.contains("provider: ollama"), "{text}");
+    let env = r#"env: { MODE: fast, API_TOKEN: "${API_TOKEN}" }"#;
+    assert!(text.contains(env), "{text}");
+    assert!(
+        ended.out.contains("auto_approve: haft asks where"),
+        "{ended:?}"
     );
 }

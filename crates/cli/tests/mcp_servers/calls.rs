@@ -154,6 +154,19 @@ serve([tool("t")], call)
     assert!(told.contains("step 0") && told.contains("step 6"), "{told}");
 }
 
+/// The first process asks what it has, the second knows and starts it within the call.
+#[test]
+fn a_start_takes_nothing_from_the_time_of_a_call() {
+    let bed = Bed::serving(&[("slow", "time.sleep(2)\nserve([tool('t')], echo)")]);
+    let tools = json!({ "mcp": { "slow": bed.entry("slow") }, "timeout": 1 });
+    bed.configure(&json!({ "tools": tools }));
+    for _ in 0..2 {
+        let answer = bed.call("slow_t", &json!({}));
+        assert!(!answer.is_error, "{answer:?}");
+    }
+    assert_eq!(bed.starts("slow"), 2);
+}
+
 #[test]
 fn a_call_without_a_sign_of_life_ends_and_the_next_one_works() {
     let bed = Bed::serving(&[(

@@ -265,6 +265,8 @@ fn a_pinned_protocol_is_the_only_one_that_is_tried() {
         "{}",
         ended.out
     );
+    ended.has("leave --protocol out");
+    ended.has("{\"type\":\"init\",\"tools\":[");
 }
 
 #[test]

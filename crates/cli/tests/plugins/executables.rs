@@ -201,7 +201,7 @@ fn what_is_a_tool_and_what_is_not() {
         &bed,
         "broken",
         "#!/bin/bash\n",
-        "---\ndescription: [unclosed\n---\n",
+        "---\ndescription: d\nparameters: {unclosed\n---\n",
     );
     own(
         &bed,

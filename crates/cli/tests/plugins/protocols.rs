@@ -322,8 +322,16 @@ serve(tool('one'), lambda m: say({'content': replies[m['params']['how']]}))
         empty.text.contains("an image block has no data"),
         "{empty:?}"
     );
-    for how in ["base64", "kind", "damaged", "cut", "svg"] {
-        let said = session.said("one", &json!({ "how": how }));
+    for (how, is_error) in [
+        ("base64", true),
+        ("kind", true),
+        ("damaged", false),
+        ("cut", false),
+        ("svg", false),
+    ] {
+        let answer = session.call("one", &json!({ "how": how }));
+        assert_eq!(answer.is_error, is_error, "{answer:?}");
+        let said = answer.text;
         assert!(said.contains("was left out"), "{how}: {said}");
         assert!(!said.contains('\r'), "{how}: {said:?}");
     }

@@ -99,6 +99,30 @@ for message in lines():
     assert_eq!(bed.noted("starts", "p").len(), 2);
 }
 
+/// The first process asks for its definition, the second knows it and starts it within
+/// the call.
+#[test]
+fn a_start_takes_nothing_from_the_time_of_a_call() {
+    let body = format!(
+        "time.sleep(2)
+for message in lines():
+  if message['type'] == 'describe': say(tool('one'))
+  elif message['type'] == 'call': {CALL}"
+    );
+    for (own, session) in [(json!(1), json!(60)), (Value::Null, json!(1))] {
+        let bed = Bed::new();
+        bed.python("p", &body);
+        let mut entry = bed.plugin("p");
+        if !own.is_null() {
+            entry["timeout"] = own;
+        }
+        bed.configure(&json!({ "tools": { "plugins": [entry], "timeout": session } }));
+        for _ in 0..2 {
+            assert_eq!(bed.said("one", &json!({})), "called {}");
+        }
+    }
+}
+
 #[test]
 fn one_that_is_too_slow_is_told_with_the_key_that_allows_more() {
     let bed = Bed::new();

@@ -1,5 +1,5 @@
-//! How long a call takes, and how long it may. Time in which a person is asked does not
-//! count, neither for the call nor for the calls that it is part of.
+//! How long a call takes, and how long it may. Time in which a person is asked or a program
+//! starts does not count, neither for the call nor for the calls that it is part of.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -351,7 +351,7 @@ impl RemoteServer {
         cx: &Context,
     ) -> Result<Reply, Error> {
         let connection = tokio::select! {
-            connection = self.connection() => connection?,
+            connection = cx.off_the_clock(self.connection()) => connection?,
             () = cx.cancel().cancelled() => return Err(Error::Cancelled),
         };
         // It may have become another one since it was offered.

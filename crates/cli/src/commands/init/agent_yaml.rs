@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Providers that both have.
-const PROVIDERS: [&str; 4] = [
+const PROVIDERS: [&str; 5] = [
     "anthropic",
     "openai-responses",
     "openai-completions",
     "google",
+    "ollama",
 ];
 
 /// Carries it over.
@@ -81,7 +82,10 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                 key,
                 "calls run without asking unless a rule asks; --approve auto answers those",
             ),
-            ("auto_approve", _) => {}
+            ("auto_approve", Value::Bool(false)) => draft.left(
+                key,
+                "haft asks where a rule does: the tools of confirm_tools, or any that policy names",
+            ),
             ("context_window", Value::Number(number)) if number.as_u64() >= Some(1_000) => {
                 draft.set(key, "context_window", number.clone());
             }
@@ -158,8 +162,17 @@ fn plugin(draft: &mut Draft, given: &Value) {
         let words = servers::words(draft, &what, name, &servers::texts(words), Spelling::Claude);
         plugin.insert("args".to_owned(), words.into());
     }
+    if let Some(given) = given.get("env") {
+        let env = environment(draft, &format!("{what}.env"), given);
+        match env {
+            Some(env) => {
+                plugin.insert("env".to_owned(), env);
+            }
+            None => draft.left(&format!("{what}.env"), "not a list of names or a map"),
+        }
+    }
     for key in given.as_object().into_iter().flat_map(Map::keys) {
-        if !["path", "args"].contains(&key.as_str()) {
+        if !["path", "args", "env"].contains(&key.as_str()) {
             draft.left(
                 &format!("{what}.{key}"),
                 "haft has no such setting for a plugin",
@@ -167,4 +180,34 @@ fn plugin(draft: &mut Draft, given: &Value) {
         }
     }
     draft.push(&what, "tools.plugins", plugin);
+}
+
+/// The variables of a plugin: a list of names or of `NAME=VALUE`, or a map.
+fn environment(draft: &mut Draft, what: &str, given: &Value) -> Option<Value> {
+    let pairs: Vec<(String, String)> = match given {
+        Value::Object(map) => {
+            let text = |value: &Value| servers::texts(std::slice::from_ref(value)).concat();
+            map.iter()
+                .map(|(name, value)| (name.clone(), text(value)))
+                .collect()
+        }
+        Value::Array(items) => {
+            let items = servers::texts(items);
+            if items.iter().all(|item| !item.contains('=')) {
+                return Some(items.into());
+            }
+            let pair = |item: &String| match item.split_once('=') {
+                Some((name, value)) => (name.to_owned(), value.to_owned()),
+                None => (item.clone(), format!("${{{item}}}")),
+            };
+            items.iter().map(pair).collect()
+        }
+        _ => return None,
+    };
+    let mut out = Map::new();
+    for (name, value) in pairs {
+        let carried = servers::variable(draft, what, &name, &value, Spelling::Claude);
+        out.insert(name, carried.into());
+    }
+    Some(out.into())
 }

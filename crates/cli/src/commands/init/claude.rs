@@ -176,6 +176,8 @@ fn tools(name: &str) -> Option<&'static [&'static str]> {
         "LS" => &["ls"],
         "WebFetch" => &["web_fetch"],
         "WebSearch" => &["web_search"],
+        "Skill" => &["skill"],
+        "Task" | "Agent" => &["task"],
         _ => return None,
     })
 }

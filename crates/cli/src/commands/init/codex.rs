@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 /// Carries it over.
 pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
+    let given = &in_force(draft, given);
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     if let Some(provider) = text("model_provider").or(text("model").map(|_| "openai")) {
         self::provider(draft, given, provider);
@@ -16,7 +17,12 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         draft.set("model", "model", model);
     }
     match text("sandbox_mode") {
-        None => {}
+        None => draft.set_stricter(
+            "no sandbox_mode",
+            "sandbox",
+            "read-only",
+            "Codex writes only in folders that it trusts; `sandbox: workspace` lets commands write in the work folder",
+        ),
         Some("read-only") => draft.set("sandbox_mode", "sandbox", "read-only"),
         Some("workspace-write") => draft.set("sandbox_mode", "sandbox", "workspace"),
         Some(mode) => draft.set_stricter(
@@ -30,6 +36,10 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         self::workspace(draft, workspace);
     }
     match text("approval_policy") {
+        None if given.contains_key("approval_policy") => {
+            draft.left("approval_policy", "haft has no such policy, so it asks");
+            rules::ask_by_default(draft, "Codex", &["write", "execute"]);
+        }
         None => {}
         Some(policy @ ("on-request" | "on-failure")) => {
             draft.set(&format!("approval_policy {policy}"), "approve", "ask");
@@ -70,15 +80,41 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                 key,
                 "`haft trust` trusts a folder, after showing what it would run",
             ),
-            "profiles" | "profile" => {
-                draft.left(
-                    key,
-                    "haft has no profiles; `--config FILE` reads another file",
-                );
-            }
+            "profiles" | "profile" => draft.left(
+                key,
+                "haft has no profiles; `--config FILE` reads another file",
+            ),
             _ => draft.left(key, "haft has no such setting"),
         }
     }
+}
+
+/// The settings in force: those of the profile in use stand over the others.
+fn in_force(draft: &mut Draft, given: &Map<String, Value>) -> Map<String, Value> {
+    let mut all = given.clone();
+    let Some(Value::String(name)) = given.get("profile") else {
+        return all;
+    };
+    let profile = given
+        .get("profiles")
+        .and_then(|profiles| profiles.get(name));
+    let Some(Value::Object(profile)) = profile else {
+        return all;
+    };
+    all.remove("profile");
+    let keys: Vec<&str> = profile.keys().map(String::as_str).collect();
+    draft.same(
+        &format!("profile {name}"),
+        &format!("its settings are used: {}", keys.join(", ")),
+    );
+    if let Some(Value::Object(others)) = all.get_mut("profiles") {
+        others.remove(name);
+        if others.is_empty() {
+            all.remove("profiles");
+        }
+    }
+    all.extend(profile.clone());
+    all
 }
 
 fn workspace(draft: &mut Draft, given: &Map<String, Value>) {

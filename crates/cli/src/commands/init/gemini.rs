@@ -29,9 +29,15 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         draft.set("model", "provider", "google");
         draft.set("model", "model", model.as_str());
     }
+    for (old, new) in [("coreTools", "core"), ("allowedTools", "allowed")] {
+        if given.contains_key(old) && nested("tools", new).is_some() {
+            draft.left(old, format!("tools.{new} stands in its place"));
+        }
+    }
+    let excluded = [nested("tools", "exclude"), given.get("excludeTools")];
     let lists = Lists {
         core: list(nested("tools", "core").or(given.get("coreTools"))),
-        excluded: list(nested("tools", "exclude").or(given.get("excludeTools"))),
+        excluded: excluded.into_iter().filter_map(list).flatten().collect(),
         allowed: list(nested("tools", "allowed").or(given.get("allowedTools"))),
     };
     servers_in_use(draft, nested("mcp", "allowed"), nested("mcp", "excluded"));
@@ -65,10 +71,13 @@ fn sandbox(draft: &mut Draft, what: &str) {
     draft.left(what, "haft always runs commands in its own sandbox");
 }
 
+/// The names in a list. A value alone is a list of one.
 fn list(value: Option<&Value>) -> Option<Vec<String>> {
-    value
-        .and_then(Value::as_array)
-        .map(|items| servers::texts(items))
+    match value? {
+        Value::Null => None,
+        Value::Array(items) => Some(servers::texts(items)),
+        other => Some(servers::texts(std::slice::from_ref(other))),
+    }
 }
 
 /// Switches off the servers that the lists of names leave out.
@@ -95,13 +104,13 @@ fn list_of(value: Option<&Value>) -> Vec<String> {
 struct Lists {
     /// The only tools there are, if it is set.
     core: Option<Vec<String>>,
-    excluded: Option<Vec<String>>,
+    excluded: Vec<String>,
     allowed: Option<Vec<String>>,
 }
 
 impl Lists {
     fn carry(&self, draft: &mut Draft) {
-        for entry in self.excluded.iter().flatten() {
+        for entry in &self.excluded {
             one(
                 draft,
                 &format!("tools.exclude {entry}"),

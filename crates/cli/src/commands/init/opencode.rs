@@ -22,9 +22,18 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
             ("tools", Value::Object(_)) => {}
             ("agent" | "mode", Value::Object(agents)) => {
                 for (name, agent) in agents {
-                    subagent(draft, &format!("{key}.{name}"), name, agent);
+                    let what = format!("{key}.{name}");
+                    match name == primary(given) {
+                        true => of_session(draft, &what, agent),
+                        false => subagent(draft, &what, name, agent),
+                    }
                 }
             }
+            // It changes nothing there.
+            ("default_agent", _) if primary(given) == "plan" => {
+                draft.set("default_agent plan", "sandbox", "read-only");
+            }
+            ("default_agent", _) => draft.same(key, "its permissions are those of the session"),
             ("instructions", _) => {
                 draft.left(key, "haft reads AGENTS.md from the repository's root down")
             }
@@ -45,12 +54,20 @@ fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     let base = options
         .and_then(|options| options.get("baseURL"))
         .and_then(Value::as_str);
-    let kind = match (provider, base) {
-        ("anthropic", None) => "anthropic",
-        ("openai", None) => "openai-responses",
-        ("google", None) => "google",
-        ("ollama", None) => "ollama",
-        (_, Some(_)) => "openai-completions",
+    let package = given
+        .get("provider")
+        .and_then(|all| all.get(provider))
+        .and_then(|provider| provider.get("npm"))
+        .and_then(Value::as_str);
+    let kind = match (provider, base, package) {
+        (_, Some(_), Some("@ai-sdk/openai-compatible")) if provider != "ollama" => {
+            "openai-completions"
+        }
+        ("anthropic", ..) | (_, Some(_), Some("@ai-sdk/anthropic")) => "anthropic",
+        ("google", ..) | (_, Some(_), Some("@ai-sdk/google")) => "google",
+        ("ollama", ..) => "ollama",
+        ("openai", None, _) => "openai-responses",
+        (_, Some(_), _) => "openai-completions",
         _ => {
             return draft.left(
                 &format!("model {name}"),
@@ -104,32 +121,32 @@ struct Permission {
     verdict: Verdict,
 }
 
+/// The agent that a session begins with. Its permissions are those of a session of haft.
+fn primary(given: &Map<String, Value>) -> &str {
+    let named = given.get("default_agent").and_then(Value::as_str);
+    named.unwrap_or("build")
+}
+
+fn of_session(draft: &mut Draft, what: &str, agent: &Value) {
+    for key in agent.as_object().into_iter().flat_map(Map::keys) {
+        if !["permission", "tools", "description", "mode"].contains(&key.as_str()) {
+            draft.left(
+                &format!("{what}.{key}"),
+                "haft has one agent and its sub-agents; set it for the session",
+            );
+        }
+    }
+}
+
 fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     let mut all = Vec::new();
-    match given.get("permission") {
-        None => {}
-        Some(Value::Object(map)) => {
-            for (tool, value) in map {
-                collect(draft, &mut all, tool, value);
-            }
-        }
-        Some(value) => collect(draft, &mut all, "*", value),
-    }
-    if let Some(Value::Object(map)) = given.get("tools") {
-        for (tool, value) in map {
-            match (value, tools(tool)) {
-                (Value::Bool(true), _) => {}
-                (Value::Bool(false), [_, ..]) => all.push(Permission {
-                    what: format!("tools.{tool} false"),
-                    tool: tool.clone(),
-                    pattern: None,
-                    verdict: Verdict::Deny,
-                }),
-                (Value::Bool(false), []) => {
-                    of_servers(draft, &format!("tools.{tool} false"), tool, Verdict::Deny);
-                }
-                _ => draft.left(&format!("tools.{tool}"), "haft has no such tool"),
-            }
+    of(draft, &mut all, "", given);
+    // What the agent itself says stands over what is said for all.
+    for group in ["mode", "agent"] {
+        let name = primary(given);
+        let agent = given.get(group).and_then(|agents| agents.get(name));
+        if let Some(Value::Object(agent)) = agent {
+            of(draft, &mut all, &format!("{group}.{name}."), agent);
         }
     }
     // There the last rule that matches decides, here the first.
@@ -142,10 +159,56 @@ fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path
     }
 }
 
-fn collect(draft: &mut Draft, all: &mut Vec<Permission>, tool: &str, value: &Value) {
-    let what = format!("permission.{tool}");
+/// The permissions and tools of one map.
+fn of(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, given: &Map<String, Value>) {
+    match given.get("permission") {
+        None => {}
+        Some(Value::Object(map)) => {
+            for (tool, value) in map {
+                collect(draft, all, at, tool, value);
+            }
+        }
+        Some(value) => collect(draft, all, at, "*", value),
+    }
+    let Some(Value::Object(map)) = given.get("tools") else {
+        return;
+    };
+    for (tool, value) in map {
+        let what = format!("{at}tools.{tool}");
+        match (value, tools(tool)) {
+            (Value::Bool(true), _) => {}
+            (Value::Bool(false), [_, ..]) => all.push(Permission {
+                what: format!("{what} false"),
+                tool: tool.clone(),
+                pattern: None,
+                verdict: Verdict::Deny,
+            }),
+            (Value::Bool(false), []) => {
+                of_servers(draft, &format!("{what} false"), tool, Verdict::Deny);
+            }
+            _ => draft.left(&what, "haft has no such tool"),
+        }
+    }
+}
+
+/// Whether any part of a permission denies.
+fn denies(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.values().any(denies),
+        value => *value == json!("deny"),
+    }
+}
+
+fn collect(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, tool: &str, value: &Value) {
+    let what = format!("{at}permission.{tool}");
     if tools(tool).is_empty() {
         return match (tool, value.as_str().and_then(Verdict::by_name)) {
+            ("external_directory", _) if denies(value) => draft.set_stricter(
+                &format!("{what} deny"),
+                "sandbox",
+                "strict",
+                "commands reach no folder but the work folder and the system's",
+            ),
             ("external_directory", _) => draft.left(
                 &what,
                 "the sandbox decides which folders are written: see tools.roots",

@@ -84,7 +84,7 @@ const SHELL: &[char] = &[
 
 fn commands(pattern: &str) -> Commands {
     let pattern = pattern.trim();
-    let is_plain = |word: &&str| !word.contains(SHELL) && !secrets::looks_secret(word);
+    let is_plain = |word: &&str| !word.contains(SHELL) && !secrets::holds_secret(word);
     let words: Vec<&str> = pattern.split_ascii_whitespace().collect();
     let plain: Vec<String> = words
         .iter()

@@ -173,12 +173,8 @@ impl Reader<'_> {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
-                let carried = self.references(draft, &text);
-                let carried = match secrets::is_literal(&carried) && secrets::is_secret(name, &text)
-                {
-                    true => draft.hide(&format!("{}.{key}.{name}", self.what), name),
-                    false => carried,
-                };
+                let what = format!("{}.{key}", self.what);
+                let carried = variable(draft, &what, name, &text, self.spelling);
                 out.insert(name.clone(), carried.into());
             }
         }
@@ -221,36 +217,9 @@ impl Reader<'_> {
         }
     }
 
-    /// An address without the secrets in it.
     fn url(&self, draft: &mut Draft, given: &str) -> String {
         let carried = self.references(draft, given);
-        let what = format!("{}.url", self.what);
-        if !secrets::is_literal(&carried) {
-            return carried;
-        }
-        let (place, query) = match given.split_once('?') {
-            Some((place, query)) => (place, Some(query)),
-            None => (given, None),
-        };
-        let has_user = url::Url::parse(place)
-            .is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
-        if has_user || secrets::looks_secret(place) {
-            return draft.hide(&what, &secrets::variable(&[self.name, "url"]));
-        }
-        let Some(query) = query else {
-            return given.to_owned();
-        };
-        let pairs: Vec<String> = query
-            .split('&')
-            .map(|pair| match pair.split_once('=') {
-                Some((name, value)) if secrets::is_secret(name, value) => {
-                    let variable = secrets::variable(&[self.name, name]);
-                    format!("{name}={}", draft.hide(&what, &variable))
-                }
-                _ => pair.to_owned(),
-            })
-            .collect();
-        format!("{place}?{}", pairs.join("&"))
+        address(draft, &format!("{}.url", self.what), self.name, &carried)
     }
 
     fn headers(&self, draft: &mut Draft) -> Map<String, Value> {
@@ -265,24 +234,8 @@ impl Reader<'_> {
                     continue;
                 };
                 let carried = self.references(draft, text);
-                // Most headers that people write carry a key, whatever they are called.
-                let is_harmless = ["accept", "content-type", "user-agent"]
-                    .contains(&name.to_ascii_lowercase().as_str())
-                    && !secrets::looks_secret(text);
-                let carried = match secrets::is_literal(&carried) && !is_harmless {
-                    true => {
-                        let variable = secrets::variable(&[self.name, name]);
-                        let what = format!("{}.{key}.{name}", self.what);
-                        let hidden = draft.hide(&what, &variable);
-                        match text.split_once(' ') {
-                            Some((scheme @ ("Bearer" | "Basic" | "Token" | "token"), _)) => {
-                                format!("{scheme} {hidden}")
-                            }
-                            _ => hidden,
-                        }
-                    }
-                    false => carried,
-                };
+                let what = format!("{}.{key}.{name}", self.what);
+                let carried = header(draft, &what, self.name, name, &carried);
                 out.insert(name.clone(), carried.into());
             }
         }
@@ -307,6 +260,74 @@ impl Reader<'_> {
     }
 }
 
+/// The value of a variable, or the variable itself if that is a secret.
+pub(super) fn variable(
+    draft: &mut Draft,
+    what: &str,
+    name: &str,
+    given: &str,
+    spelling: Spelling,
+) -> String {
+    let carried = references(draft, what, given, spelling);
+    match secrets::is_literal(&carried) && secrets::is_secret(name, given) {
+        true => draft.hide(&format!("{what}.{name}"), name),
+        false => carried,
+    }
+}
+
+/// An address without the secrets in it.
+fn address(draft: &mut Draft, what: &str, owner: &str, given: &str) -> String {
+    if !secrets::is_literal(given) {
+        return given.to_owned();
+    }
+    let (place, query) = match given.split_once('?') {
+        Some((place, query)) => (place, Some(query)),
+        None => (given, None),
+    };
+    let has_user = url::Url::parse(place)
+        .is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
+    if has_user || secrets::holds_secret(place) {
+        return draft.hide(what, &secrets::variable(&[owner, "url"]));
+    }
+    let Some(query) = query else {
+        return given.to_owned();
+    };
+    let pairs: Vec<String> = query
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, value))
+                if secrets::is_literal(value) && secrets::is_secret(name, value) =>
+            {
+                let variable = secrets::variable(&[owner, name]);
+                format!("{name}={}", draft.hide(what, &variable))
+            }
+            None if secrets::holds_secret(pair) => {
+                draft.hide(what, &secrets::variable(&[owner, "query"]))
+            }
+            _ => pair.to_owned(),
+        })
+        .collect();
+    format!("{place}?{}", pairs.join("&"))
+}
+
+/// The value of a header without the secret in it. Most headers that people write carry a
+/// key, whatever they are called.
+fn header(draft: &mut Draft, what: &str, owner: &str, name: &str, given: &str) -> String {
+    let is_harmless = ["accept", "content-type", "user-agent"]
+        .contains(&name.to_ascii_lowercase().as_str())
+        && !secrets::holds_secret(given);
+    if is_harmless || !secrets::is_literal(given) {
+        return given.to_owned();
+    }
+    let hidden = draft.hide(what, &secrets::variable(&[owner, name]));
+    match given.split_once(' ') {
+        Some((scheme, _)) if secrets::SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()) => {
+            format!("{scheme} {hidden}")
+        }
+        _ => hidden,
+    }
+}
+
 /// Words of a command line, with the names of variables in place of secrets.
 pub(super) fn words(
     draft: &mut Draft,
@@ -315,34 +336,93 @@ pub(super) fn words(
     words: &[String],
     spelling: Spelling,
 ) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
+    let program = words.first().map_or("", String::as_str);
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let fetches = ["npx", "npm", "pnpm", "bunx", "uvx", "uv"].contains(&program);
     let mut flag: Option<&str> = None;
+    let mut out: Vec<String> = Vec::new();
+    // Words behind the program that are no flags: the first is a package or a command.
+    let mut plain = 0;
     for word in words {
         let given = references(draft, what, word, spelling);
-        let (name, value) = match (word.starts_with('-'), word.split_once('=')) {
-            (true, Some((name, value))) => (Some(name), value),
-            (true, None) => (None, ""),
-            (false, _) => (flag, word.as_str()),
+        let is_flag = word.starts_with('-');
+        let about = Word {
+            what,
+            owner,
+            name: flag.filter(|_| !is_flag),
+            is_package: fetches && plain == 0,
         };
-        flag = word.starts_with('-').then_some(word.as_str());
-        let is_secret = secrets::is_literal(&given)
-            && match name {
-                Some(name) => secrets::is_secret(name, value),
-                None => secrets::looks_secret(word),
-            };
-        if !is_secret {
-            out.push(given);
-            continue;
-        }
-        let variable = secrets::variable(&[owner, name.unwrap_or("secret")]);
-        let place = name.unwrap_or("a word");
-        let hidden = draft.hide(&format!("{what}.args, the value of {place}"), &variable);
-        out.push(match (word.starts_with('-'), name) {
-            (true, Some(name)) => format!("{name}={hidden}"),
-            _ => hidden,
-        });
+        plain += usize::from(!is_flag && !out.is_empty());
+        out.push(about.carried(draft, &given));
+        // One with its value on it says nothing about the next word.
+        flag = (is_flag && !word.contains('=')).then_some(word.as_str());
     }
     out
+}
+
+/// A word of a command line, or a part of one.
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    what: &'a str,
+    owner: &'a str,
+    /// What stands before it: a flag, a variable or a key.
+    name: Option<&'a str>,
+    /// Whether it would be the name of a package after `-p`.
+    is_package: bool,
+}
+
+impl Word<'_> {
+    /// The word without the secrets in it. What stands before a secret stays where that can
+    /// be told apart: `--env=TOKEN=${NAME}`, `Authorization: Bearer ${NAME}`.
+    fn carried(self, draft: &mut Draft, given: &str) -> String {
+        let is_name = |name: &str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            !name.is_empty() && name.chars().all(plain) && !secrets::looks_secret(name)
+        };
+        if let Some((name, value)) = given.split_once('=').filter(|(name, _)| is_name(name)) {
+            let value = Word {
+                name: Some(name),
+                ..self
+            }
+            .carried(draft, value);
+            return format!("{name}={value}");
+        }
+        let place = format!(
+            "{}.args, the value of {}",
+            self.what,
+            self.name.unwrap_or("a word")
+        );
+        let is_header = matches!(self.name, Some("-H" | "--header" | "--headers"));
+        if let Some((name, value)) = given.split_once(':').filter(|(name, _)| is_name(name))
+            && (is_header || (value.starts_with(' ') && secrets::is_secret(name, "")))
+        {
+            let value = header(draft, &place, self.owner, name, value.trim());
+            return format!("{name}: {value}");
+        }
+        if !secrets::is_literal(given) || !self.is_secret(given) {
+            return given.to_owned();
+        }
+        if given.contains("://") && self.name.is_none_or(|name| !secrets::is_secret(name, "")) {
+            return address(draft, &place, self.owner, given);
+        }
+        let variable = secrets::variable(&[self.owner, self.name.unwrap_or("secret")]);
+        draft.hide(&place, &variable)
+    }
+
+    fn is_secret(self, given: &str) -> bool {
+        let is_number = given
+            .chars()
+            .all(|c| c.is_ascii_digit() || ":.".contains(c));
+        let by_flag = match self.name {
+            // A port or a package, or else a password.
+            Some("-p") => !self.is_package,
+            // The name of a user, or the password with it.
+            Some("-u" | "--user") => given.contains(':'),
+            _ => false,
+        };
+        (by_flag && !is_number && !given.is_empty())
+            || secrets::is_secret(self.name.unwrap_or_default(), given)
+    }
 }
 
 /// A text with its variables in haft's spelling.

@@ -208,12 +208,12 @@ pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
         let text = words.to_owned();
         Some(vec![Content::Text { text }])
     };
-    let mut problem = None;
+    let mut has_problem = false;
     // An error may come as words instead of a flag, and a result with nothing in it.
     let content = match (content, message.get("error")) {
         (Some(content), _) => {
             let read = blocks(content);
-            problem = read.problem;
+            has_problem = read.has_problem;
             Some(read.content)
         }
         (None, Some(Value::String(words))) => text(words),
@@ -230,7 +230,7 @@ pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
         (None, _) => (kind == Some("result")).then(Vec::new),
     };
     let is_error =
-        is_failure || problem.is_some() || flag("error") || flag("is_error") || flag("isError");
+        is_failure || has_problem || flag("error") || flag("is_error") || flag("isError");
     Some(Outcome {
         call_id: call_id(&message),
         content: content?,
@@ -263,8 +263,8 @@ fn is_true(value: &Value) -> bool {
 /// The content of a message.
 pub(super) struct Blocks {
     pub(super) content: Vec<Content>,
-    /// What is wrong with it; the content says so as well.
-    problem: Option<&'static str>,
+    /// Whether something is wrong with it; the content says what.
+    has_problem: bool,
 }
 
 /// Blocks of a reply; texts that follow each other are one.
@@ -275,13 +275,14 @@ pub(super) fn blocks(content: Value) -> Blocks {
     };
     let mut blocks: Vec<Content> = Vec::new();
     let mut images = 0;
-    let mut problem = None;
+    let mut has_problem = false;
+    let mut ends_line = false;
     for item in items {
-        let mut block = block(item).unwrap_or_else(|found| {
-            problem = Some(found);
-            let text = found.to_owned();
-            Some(Content::Text { text })
-        });
+        let (mut block, is_problem) = match block(item) {
+            Ok(block) => (block, false),
+            Err(text) => (Some(Content::Text { text }), true),
+        };
+        has_problem |= is_problem;
         if matches!(block, Some(Content::Image { .. })) {
             images += 1;
             if images > MOST_IMAGES {
@@ -290,9 +291,17 @@ pub(super) fn blocks(content: Value) -> Blocks {
         }
         match (block, blocks.last_mut()) {
             (Some(Content::Text { text }), Some(Content::Text { text: before })) => {
+                // What is wrong stands on a line of its own.
+                if (is_problem || ends_line) && !before.is_empty() && !before.ends_with('\n') {
+                    before.push('\n');
+                }
                 before.push_str(&text);
+                ends_line = is_problem;
             }
-            (Some(block), _) => blocks.push(block),
+            (Some(block), _) => {
+                blocks.push(block);
+                ends_line = is_problem;
+            }
             (None, _) => {}
         }
     }
@@ -305,25 +314,34 @@ pub(super) fn blocks(content: Value) -> Blocks {
     }
     Blocks {
         content: blocks,
-        problem,
+        has_problem,
     }
 }
 
-/// A picture, if it can be one. The runtime decodes it before anybody keeps it.
-fn image(data: String, media_type: &str) -> Option<Content> {
+/// A picture. The runtime decodes it before anybody keeps it.
+fn image(data: &str, media_type: Option<&str>) -> Result<Content, String> {
     use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    let (data, own) = match data_url(data) {
+        Some((own, data)) => (data, Some(own)),
+        None => (data, None),
+    };
+    let media_type = media_type.or(own).unwrap_or("image/png");
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     let is_image = media_type
         .strip_prefix("image/")
         .is_some_and(|kind| !kind.is_empty() && kind.chars().all(plain));
-    // Lines of 76 characters are usual, too.
-    let data = if data.contains(|c: char| c.is_ascii_whitespace()) {
-        data.split_ascii_whitespace().collect()
-    } else {
-        data
-    };
-    let bytes = base64::engine::general_purpose::STANDARD.decode(&data);
-    let bytes = bytes.unwrap_or_default();
+    // Lines of 76 characters are usual, and so are the alphabet for addresses and no padding.
+    let mut data: String = data.split_ascii_whitespace().collect();
+    data.truncate(data.trim_end_matches('=').len());
+    let mut data = data.replace('-', "+").replace('_', "/");
+    data.push_str(
+        ["", "", "==", "="]
+            .get(data.len() % 4)
+            .copied()
+            .unwrap_or_default(),
+    );
+    let bytes = STANDARD.decode(&data).unwrap_or_default();
     let known = match is_image {
         true => Some(media_type).filter(|_| !bytes.is_empty()),
         // Whatever it was called, it may be one.
@@ -331,16 +349,23 @@ fn image(data: String, media_type: &str) -> Option<Content> {
     };
     if let Some(media_type) = known {
         let media_type = media_type.to_owned();
-        return Some(Content::Image { data, media_type });
+        return Ok(Content::Image { data, media_type });
     }
     let shown: String = media_type.escape_debug().take(60).collect();
-    Some(Content::Text {
-        text: format!("[an image of type \"{shown}\" that cannot be read was left out]"),
-    })
+    Err(format!(
+        "[an image of type \"{shown}\" that cannot be read was left out: its data has to be base64]"
+    ))
+}
+
+/// The media type and the base64 text of `data:image/png;base64,…`.
+fn data_url(text: &str) -> Option<(&str, &str)> {
+    let (head, data) = text.trim_start().strip_prefix("data:")?.split_once(',')?;
+    let media_type = head.strip_suffix(";base64")?;
+    Some((media_type.split(';').next().unwrap_or_default(), data))
 }
 
 /// One block, or what is wrong with it.
-fn block(item: Value) -> Result<Option<Content>, &'static str> {
+fn block(item: Value) -> Result<Option<Content>, String> {
     let text = |text: String| Ok(Some(Content::Text { text }));
     let mut object = match item {
         Value::String(words) => return text(words),
@@ -351,7 +376,7 @@ fn block(item: Value) -> Result<Option<Content>, &'static str> {
     let kind = field(&object, "type").and_then(|name| object.get(&name)?.as_str());
     if kind == Some("image") {
         let (data, media_type) = image_data(object)?;
-        return Ok(image(data, media_type.as_deref().unwrap_or("image/png")));
+        return image(&data, media_type.as_deref()).map(Some);
     }
     match take(&mut object, "text") {
         Some(Value::String(words)) => text(words),
@@ -521,6 +546,43 @@ mod tests {
         let url = json!({ "type": "image", "source": { "type": "url", "url": "https://example.com/a.png" } });
         let outcome = outcome(&map(json!({ "content": [url] }))).unwrap();
         assert!(outcome.is_error);
+    }
+
+    #[test]
+    fn an_image_is_taken_without_padding_and_from_a_data_url() {
+        let png = "iVBORw0KGgo";
+        for data in [
+            png.to_owned(),
+            format!("{png}="),
+            format!("data:image/png;base64,{png}"),
+            format!("data:image/png;base64,{png}="),
+        ] {
+            let block = json!({ "type": "image", "data": data });
+            let outcome = outcome(&map(json!({ "content": [block] }))).unwrap();
+            let image = Content::Image {
+                data: format!("{png}="),
+                media_type: "image/png".into(),
+            };
+            assert_eq!(outcome.content, [image], "{data}");
+            assert!(!outcome.is_error, "{data}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_image_is_an_error_on_a_line_of_its_own() {
+        let content = json!([
+            { "type": "text", "text": "before" },
+            { "type": "image", "data": "not base64!" },
+            { "type": "text", "text": "after" },
+        ]);
+        let outcome = outcome(&map(json!({ "content": content }))).unwrap();
+        assert!(outcome.is_error);
+        let [Content::Text { text }] = outcome.content.as_slice() else {
+            panic!("{:?}", outcome.content)
+        };
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[2]), ("before", "after"), "{text}");
+        assert!(lines[1].contains("cannot be read"), "{text}");
     }
 
     #[test]

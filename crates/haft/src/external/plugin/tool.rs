@@ -188,10 +188,13 @@ impl Host {
         let call = json!({
             "type": "call", "name": name, "call_id": cx.call_id(), "params": without_nulls(params),
         });
+        // Before the wait for a turn, so that others who wait for the same start lose no
+        // time to it either.
+        cx.off_the_clock(self.process()).await?;
         let mut turn = Some(self.turn.lock().await);
         let (mut is_again, mut was_restless) = (false, false);
         let reply = loop {
-            let (process, is_second) = self.process().await?;
+            let (process, is_second) = cx.off_the_clock(self.process()).await?;
             if is_second {
                 turn = None;
             }

@@ -15,8 +15,25 @@ write \"\\n\" behind each one, and flush.";
 pub(super) const SILENT: &str = "\
 Read stdin line by line in a loop, and answer {\"type\":\"describe\",…} at once with one line: \
 {\"name\":\"…\",\"description\":\"…\",\"parameters\":{\"type\":\"object\",\"properties\":{…}}}. \
-Do not read stdin to its end first: it stays open. Slow preparations belong behind the answer. \
+Do not read stdin to its end first: it stays open. Slow preparations belong behind the answer; \
+one that needs more than 10 seconds to start gets them by `start_timeout` in its entry in haft.yaml. \
 `haft plugin new LANG NAME` makes one that works, to compare.";
+
+/// A program that may speak another protocol than the one it was asked in.
+pub(super) const ONE_PROTOCOL: &str = "\
+It was asked in one protocol only: leave --protocol out, and haft finds out which one it speaks.";
+
+/// Silence of one that is asked in the protocol init.
+pub(super) const SILENT_AT_INIT: &str = "\
+Read stdin line by line in a loop, and answer {\"type\":\"init\",…} at once with one line: \
+{\"type\":\"init\",\"tools\":[{\"name\":\"…\",\"description\":\"…\",\"parameters\":{\"type\":\"object\",\
+\"properties\":{…}}}]}. One that needs more than 10 seconds to start gets them by `start_timeout` \
+in its entry in haft.yaml.";
+
+/// What the answer to init looks like.
+pub(super) const DEFINITION_AT_INIT: &str = "\
+The answer to init is one line: {\"type\":\"init\",\"tools\":[{\"name\":\"…\",\"description\":\"…\",\
+\"parameters\":{\"type\":\"object\",\"properties\":{…},\"required\":[…]}}]}.";
 
 /// What a definition looks like.
 pub(super) const DEFINITION: &str = "\

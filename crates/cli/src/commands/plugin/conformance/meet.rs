@@ -175,9 +175,8 @@ async fn ask(
                 Next::Message(message) => message,
                 Next::Silence if is_last && less.is_some() => {
                     let check = Check::failed("describe", "it introduces itself");
-                    return Ok(Asked::Gone(
-                        check.detail("no definition").fix(advice::SILENT),
-                    ));
+                    let fix = fix(trial, advice::SILENT);
+                    return Ok(Asked::Gone(check.detail("no definition").fix(fix)));
                 }
                 Next::Silence if is_last => {
                     silent(trial, &others).await;
@@ -188,7 +187,7 @@ async fn ask(
                     let has_read = trial.talk.as_ref().is_some_and(Talk::has_read_all);
                     let how = trial.end().await;
                     let check = Check::failed("start", "it starts and stays").detail(how);
-                    let check = check.fix(advice::ENDED);
+                    let check = check.fix(fix(trial, advice::ENDED));
                     if has_read {
                         return Ok(Asked::Gone(check));
                     }
@@ -221,6 +220,25 @@ async fn ask(
     Ok(Asked::Stopped)
 }
 
+/// What to do, in the words of the protocol that it was asked in. If that was chosen by a
+/// flag, it may speak another.
+fn fix(trial: &Trial, advice: &'static str) -> String {
+    let is_of = |protocol: &str| {
+        let mut questions = trial.questions.iter();
+        questions.all(|question| question.protocol() == protocol)
+    };
+    let is_init = is_of("init");
+    let advice = match advice {
+        advice::SILENT if is_init => advice::SILENT_AT_INIT,
+        advice::DEFINITION if is_init => advice::DEFINITION_AT_INIT,
+        other => other,
+    };
+    match is_init || is_of("describe") {
+        true => format!("{} {advice}", advice::ONE_PROTOCOL),
+        false => advice.to_owned(),
+    }
+}
+
 /// It says itself that it cannot be used.
 fn refused(trial: &mut Trial, message: &Map<String, Value>) {
     let words = message
@@ -243,17 +261,17 @@ async fn silent(trial: &mut Trial, others: &[Map<String, Value>]) {
                 "what it answered is no definition: {}",
                 shortened(text.as_bytes(), 120)
             ))
-            .fix(advice::DEFINITION);
+            .fix(fix(trial, advice::DEFINITION));
         trial.found(check);
         return;
     }
-    let mut fix = advice::SILENT;
+    let mut advice = advice::SILENT;
     let (unended, noise) = {
         let tally = trial.tallies.lock();
         (tally.unended > 0, tally.noise > 0)
     };
     if unended {
-        fix = advice::NEWLINE;
+        advice = advice::NEWLINE;
     } else {
         trial
             .screen
@@ -262,7 +280,7 @@ async fn silent(trial: &mut Trial, others: &[Map<String, Value>]) {
             talk.close();
         }
         if let Next::Message(_) = trial.next(Instant::now() + Duration::from_secs(2)).await {
-            fix = advice::FLUSH;
+            advice = advice::FLUSH;
         }
     }
     let said = if noise {
@@ -272,7 +290,7 @@ async fn silent(trial: &mut Trial, others: &[Map<String, Value>]) {
     };
     let check = Check::failed("describe", title)
         .detail(format!("no definition within {}{said}", duration(PATIENCE)))
-        .fix(fix);
+        .fix(fix(trial, advice));
     trial.found(check);
     trial.talk = None;
 }
