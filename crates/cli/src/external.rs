@@ -123,6 +123,10 @@ pub(crate) fn load(settings: &Settings) -> External {
         }
     }
     for tool in tools {
+        if let Some(problem) = tool.leads_into(folders(settings)) {
+            external.warnings.push(problem);
+            continue;
+        }
         external.add(tool, &trust, settings);
     }
     // What runs modules of Lua is haft itself, wherever it is installed.

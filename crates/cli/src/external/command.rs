@@ -80,6 +80,28 @@ impl Folders<'_> {
         folders.into_iter().chain(roots).chain(temp).collect()
     }
 
+    /// Where one of these files lies, or an interpreter that it needs, or something that
+    /// its first line names, if the project or a command may have put it there.
+    pub(super) fn place_of_program<'f>(
+        &self,
+        files: impl Iterator<Item = &'f Path>,
+    ) -> Option<&'static str> {
+        let finder = Finder::new(env::variable("PATH").as_deref(), &self.writable());
+        files.into_iter().find_map(|file| {
+            let steps = finder.interpreters(file);
+            let own = self.place(file);
+            own.or_else(|| {
+                let absolute = steps.iter().filter(|step| step.program.is_absolute());
+                let mut programs = absolute.map(|step| step.program.as_path());
+                programs.find_map(|program| self.place(program))
+            })
+            .or_else(|| {
+                let mut paths = steps.iter().flat_map(|step| fragments(&step.words));
+                paths.find_map(|path| self.place(Path::new(path)))
+            })
+        })
+    }
+
     /// Whether a path lies in the project.
     fn is_project(&self, path: &Path) -> bool {
         !self.config.is_some_and(|config| is_below(path, config))
@@ -163,6 +185,14 @@ impl Written<'_> {
                 let program = step.program.display();
                 line.reasons
                     .push(format!("{program}, which it runs, is {place}"));
+            }
+        }
+        for words in runs.iter().map(|step| step.words.as_str()) {
+            let mut paths = fragments(words);
+            if let Some(place) = paths.find_map(|path| folders.place(Path::new(path))) {
+                line.reasons.push(format!(
+                    "the first line of a script names something that is {place}"
+                ));
             }
         }
         for (name, value) in &variables {
@@ -267,24 +297,26 @@ impl Written<'_> {
         if known::runs_elsewhere(&name_of(self.program)) {
             return steps;
         }
-        // What an interpreter is given it reads itself.
-        let reads = is_interpreter(&name_of(program));
         for (at, word) in self.arguments.iter().enumerate() {
-            let path = Path::new(word);
-            if path.is_absolute() && !reads {
-                steps.extend(finder.interpreters(path));
-            }
-            let Some(named) = finder.find(word) else {
-                continue;
-            };
-            steps.extend(finder.interpreters(&named));
-            // It may be a link to an interpreter, or into the project.
             let behind = self.arguments.get(at + 1..).unwrap_or_default();
-            let name = name_of(&real(&named).unwrap_or_else(|| named.clone()));
-            steps.push(Step {
-                is_loose: known::code_of(&name, behind, Path::new("/")).is_from_folder,
-                program: named,
-            });
+            // `--command=PROGRAM`, and text for a shell.
+            let apart = |c: char| c.is_whitespace() || "'\"`;=()<>|&".contains(c);
+            for piece in word.split(apart) {
+                if Path::new(piece).is_absolute() {
+                    steps.extend(finder.interpreters(Path::new(piece)));
+                }
+                let Some(named) = finder.find(piece) else {
+                    continue;
+                };
+                steps.extend(finder.interpreters(&named));
+                // It may be a link to an interpreter, or into the project.
+                let name = name_of(&real(&named).unwrap_or_else(|| named.clone()));
+                steps.push(Step {
+                    is_loose: known::code_of(&name, behind, Path::new("/")).is_from_folder,
+                    program: named,
+                    words: String::new(),
+                });
+            }
         }
         steps
     }

@@ -1,5 +1,6 @@
 //! A folder of tools: Lua modules, and programs with a page beside them.
 
+use super::command::Folders;
 use super::lua_names as lua;
 use super::page::{self, Page};
 use crate::config::Settings;
@@ -44,6 +45,25 @@ pub(crate) struct Found {
 enum Kind {
     Lua,
     Program,
+}
+
+impl Found {
+    /// Why a tool of the person's is not used here: it is a link to something that the
+    /// project or a command may have written, or is run by such a program.
+    pub(super) fn leads_into(&self, folders: Folders<'_>) -> Option<String> {
+        if self.tier == Tier::Project {
+            return None;
+        }
+        let files = [Some(&self.path), self.page.as_ref()].into_iter().flatten();
+        let place = folders.place_of_program(files.map(PathBuf::as_path));
+        place.map(|place| {
+            format!(
+                "{} is left out: it leads to something that is {place}; put a copy of the file \
+                 there to use it",
+                visible(&self.shown)
+            )
+        })
+    }
 }
 
 /// A tool that can be used.

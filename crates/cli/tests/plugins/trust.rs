@@ -916,3 +916,33 @@ fn a_project_does_not_hold_haft_up_with_a_file_that_never_ends() {
     let _ = child.wait();
     assert!(ended);
 }
+
+#[test]
+fn a_tool_of_the_persons_that_leads_into_the_project_is_left_out() {
+    let bed = Bed::new();
+    let evil = bed.program("work/run", "#!/bin/sh\ntouch canary-tool\n");
+    let module = bed.file("work/evil.lua", "io.open('canary-lua', 'w')");
+    let page = bed.file("work/page.md", "A PAGE OF THE PROJECT");
+    let tools = bed.path("home/.config/haft/tools");
+    std::fs::create_dir_all(&tools).unwrap();
+    symlink(&evil, tools.join("linked")).unwrap();
+    symlink(&module, tools.join("evil.lua")).unwrap();
+    let below = "home/.config/haft/tools";
+    bed.program(&format!("{below}/paged"), "#!/bin/sh\necho mine\n");
+    symlink(&page, tools.join("paged.md")).unwrap();
+    let script = format!("#!{}\n", evil.display());
+    bed.program(&format!("{below}/interpreted"), script);
+    bed.program(&format!("{below}/mine"), "#!/bin/sh\necho mine\n");
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"mine".to_owned()), "{names:?}");
+    for name in ["linked", "evil", "paged", "interpreted"] {
+        assert!(!names.contains(&name.to_owned()), "{name}: {names:?}");
+        assert!(
+            beside.contains(&format!("tools/{name}")),
+            "{name}: {beside}"
+        );
+        bed.haft(&["call", name]);
+    }
+    assert_eq!(canaries(&bed), NOTHING);
+    assert_eq!(bed.said("mine", &json!({})), "mine");
+}

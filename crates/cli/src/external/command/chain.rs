@@ -19,6 +19,8 @@ pub(super) struct Finder {
 pub(super) struct Step {
     pub(super) program: PathBuf,
     pub(super) is_loose: bool,
+    /// What the first line of the script gives it.
+    pub(super) words: String,
 }
 
 impl Finder {
@@ -92,6 +94,7 @@ impl Finder {
         Some(Step {
             program: found,
             is_loose: is_unclear || is_loose,
+            words: line.clone(),
         })
     }
 }

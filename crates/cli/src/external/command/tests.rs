@@ -462,6 +462,11 @@ fn what_a_program_runs_in_turn_is_judged_too() {
     program("venv", "#!ROOT/project/bin/interpreter\n");
     program("venv2", "#!/usr/bin/env ROOT/project/bin/interpreter\n");
     program("steady", "#!/bin/sh\n");
+    program("option", "#!/bin/sh ROOT/project/run.sh\n");
+    program(
+        "variable",
+        "#!/usr/bin/env -S PYTHONPATH=ROOT/project python3\n",
+    );
     symlink(sys.join("lua"), sys.join("linked")).unwrap();
     let script = bed.path("project/shout.py");
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -478,6 +483,9 @@ fn what_a_program_runs_in_turn_is_judged_too() {
         "ionice -c3 linked -e x",
         "flock F nested",
         "flock F ROOT/sys/direct",
+        "flock F -c 'direct --x'",
+        "script --command=direct",
+        "python3 ROOT/elsewhere/server.js ROOT/sys/direct",
     ] {
         let line = line(words);
         assert_eq!(line.dir, Path::new("/"), "{words}: {line:?}");
@@ -488,6 +496,9 @@ fn what_a_program_runs_in_turn_is_judged_too() {
         "venv2",
         "flock F venv",
         "flock F into",
+        "option",
+        "variable",
+        "ionice option",
         "node -r ROOT/project/x ROOT/elsewhere/server.js",
         "node --require=ROOT/project/x ROOT/elsewhere/server.js",
         "node ROOT/project/x",
