@@ -47,7 +47,7 @@ pub(super) fn read(text: &str, folder: &str) -> Result<Front, String> {
         let error = error.to_string();
         let first = error.lines().next().unwrap_or_default();
         format!(
-            "its front matter is no YAML: {}",
+            "its front matter is not valid YAML: {}",
             visible(prefix(first, 200))
         )
     })?;
