@@ -133,7 +133,7 @@ mod tests {
         assert!(why("# No front").contains("front matter"));
         assert!(why("---\nname: a\n").contains("front matter"));
         assert!(why("---\nname: a\n---\n").contains("no description"));
-        assert!(why("---\nname: [a\n---\n").contains("no YAML"));
+        assert!(why("---\nname: [a\n---\n").contains("not valid YAML"));
         assert!(why("---\nname: \"a\\u001b[2J\"\ndescription: x\n---\n").contains("its name"));
         assert!(why("---\nname: ../etc\ndescription: x\n---\n").contains("its name"));
         assert!(
@@ -161,12 +161,12 @@ mod tests {
             bomb.push_str(&format!("a{n}: &a{n} [{list}]\n"));
         }
         bomb.push_str("description: x\n---\n");
-        assert!(why(&bomb).contains("no YAML"), "{}", why(&bomb));
+        assert!(why(&bomb).contains("not valid YAML"), "{}", why(&bomb));
         let deep = format!(
             "---\ndescription: x\na: {}1{}\n---\n",
             "[".repeat(2000),
             "]".repeat(2000)
         );
-        assert!(why(&deep).contains("no YAML"), "{}", why(&deep));
+        assert!(why(&deep).contains("not valid YAML"), "{}", why(&deep));
     }
 }
