@@ -13,24 +13,28 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// Lists the shared flags in two lines: the help of every command explains them.
+/// Help of `haft` alone.
 const TOP: &str = "\
 {about}
 
 {usage-heading} {usage}
 
-{subcommands}
+{subcommands}{after-help}";
 
-Flags, before or after the command (explained by `haft call --help`):
-  --dir DIR  --config FILE  --toolset NAME  --preset NAME  --sandbox MODE
-  --network on|off  --approve WHEN  --model NAME  --plugin CMD  --trust
-  --log LEVEL  --quiet  --help  --version{after-help}";
+/// Commands that the help of `haft` names without describing them.
+const MINOR: [&str; 4] = ["config", "plugin", "store", "completions"];
 
-/// An agent for this folder, and its tools: use them, look at them, serve them.
+/// Help of `haft help flags`.
+const FLAGS: &str = "\
+{about}
+
+{options}{after-help}";
+
+/// An agent for the current folder, and the tools it works with.
 #[derive(Debug, Parser)]
 #[command(
     name = "haft",
-    // Else the name that it was started by, which is anybody's.
+    // Otherwise clap prints argv[0], which the caller chooses.
     bin_name = "haft",
     version,
     verbatim_doc_comment,
@@ -38,7 +42,7 @@ Flags, before or after the command (explained by `haft call --help`):
     term_width = 80,
     help_template = TOP,
     override_usage = "haft [--resume [SESSION] | --continue]    chat in this folder\n       \
-        haft [FLAGS] COMMAND",
+        haft COMMAND [OPTIONS]",
     after_help = "Examples:\n  haft demo\n  haft call ls path=."
 )]
 pub(crate) struct Cli {
@@ -60,35 +64,35 @@ pub(crate) struct Shared {
     /// Read this file instead of the folder's haft.yaml
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Which tools there are
+    /// Toolset: standard, workspace, deepagents or ah
     #[arg(long, global = true, value_name = "NAME", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(haft::toolsets::NAMES))]
     pub(crate) toolset: Option<String>,
-    /// Which of them a model sees
+    /// Preset of the toolset: which of its tools the model gets
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) preset: Option<String>,
-    /// workspace, strict, read-only or off
+    /// What commands may write: workspace, strict, read-only or off
     #[arg(long, global = true, value_name = "MODE", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(config::MODES))]
     pub(crate) sandbox: Option<String>,
-    /// on or off: the network, for commands
+    /// Network access for commands: on or off
     #[arg(long, global = true, value_name = "on|off", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(["on", "off"]))]
     pub(crate) network: Option<String>,
-    /// What a rule asks about: ask, auto or never
+    /// How to handle calls that need approval: ask, auto or never
     #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(config::APPROVE))]
     pub(crate) approve: Option<String>,
-    /// The model that answers
+    /// Model to use
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// With the tools of this program too; may be repeated
+    /// Also load the tools of this program; can be repeated
     #[arg(long, global = true, value_name = "CMD ARGS")]
     pub(crate) plugin: Vec<String>,
-    /// Run what this folder brings, this once
+    /// Trust the current folder for this run
     #[arg(long, global = true)]
     pub(crate) trust: bool,
-    /// Results and errors only
+    /// Print only results and errors
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
     /// Log to stderr: off, error, warn, info, debug or trace
@@ -97,11 +101,11 @@ pub(crate) struct Shared {
     pub(crate) log: Option<String>,
 }
 
-/// The command line, with `--help` unlisted: who reads a help knows it, and the
-/// line is wanted for flags, as a help fits a terminal of 24 lines.
+/// Returns the command line as completions know it, with every flag listed.
 pub(crate) fn command() -> clap::Command {
-    fn unlisted(command: clap::Command) -> clap::Command {
-        command.disable_help_flag(true).mut_subcommands(unlisted)
+    fn without_help_flag(command: clap::Command) -> clap::Command {
+        let command = command.disable_help_flag(true);
+        command.mut_subcommands(without_help_flag)
     }
     let help = clap::Arg::new("help")
         .long("help")
@@ -109,22 +113,64 @@ pub(crate) fn command() -> clap::Command {
         .global(true)
         .hide(true)
         .action(clap::ArgAction::Help);
-    unlisted(Cli::command()).arg(help)
+    without_help_flag(Cli::command()).arg(help)
 }
 
-/// Understands a command line.
+/// Returns the command line for parsing. Its help leaves out the shared flags and refers to
+/// `haft help flags` instead, so that it fits a terminal of 24 lines.
+fn command_with_short_help() -> clap::Command {
+    fn refer_to_flags(command: clap::Command) -> clap::Command {
+        let examples = command.get_after_help().cloned().unwrap_or_default();
+        let flags = "Flags of every command: haft help flags";
+        let command = command.after_help(format!("{flags}\n\n{examples}"));
+        command.mut_subcommands(refer_to_flags)
+    }
+    let shared: Vec<_> = shared_flags()
+        .get_arguments()
+        .map(|flag| flag.get_id().clone())
+        .collect();
+    let mut command = refer_to_flags(command());
+    let more = format!("More commands: {}", MINOR.join(", "));
+    let rest = command.get_after_help().cloned().unwrap_or_default();
+    command = command.after_help(format!("{more}\n{rest}"));
+    for minor in MINOR {
+        command = command.mut_subcommand(minor, |command| command.hide(true));
+    }
+    for flag in shared {
+        command = command.mut_arg(flag, |flag| flag.hide(true));
+    }
+    command
+}
+
+/// Returns a command that has the shared flags and nothing else.
+fn shared_flags() -> clap::Command {
+    let command = clap::Command::new("haft").disable_help_flag(true);
+    Shared::augment_args(command)
+}
+
+/// Returns the text of `haft help flags`.
+pub(crate) fn flags_help() -> String {
+    let command = shared_flags()
+        .about("Flags that every command takes, before or after its name.")
+        .after_help("Examples:\n  haft --dir /tmp tools\n  haft call --sandbox read-only ls path=.")
+        .term_width(80)
+        .help_template(FLAGS);
+    command.clone().render_help().to_string()
+}
+
+/// Parses a command line.
 pub(crate) fn parse<I, T>(words: I) -> Result<Cli, clap::Error>
 where
     I: IntoIterator<Item = T>,
     T: Into<std::ffi::OsString> + Clone,
 {
-    let mut command = command();
+    let mut command = command_with_short_help();
     let matches = command.try_get_matches_from_mut(words)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 impl Shared {
-    /// What a flag says, if it was given.
+    /// Returns the value of a flag, if it was given.
     pub(crate) fn text(&self, flag: &str) -> Option<String> {
         match flag {
             "--toolset" => self.toolset.clone(),
@@ -142,14 +188,14 @@ impl Shared {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Work on one task to its end, with nobody there.
+    /// Run one task non-interactively.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft run \"Fix the failing test\"\n  \
         git diff | haft run --json \"Review this\""
     )]
     Run(agent::Run),
-    /// Go on with a session, or answer what waits in it.
+    /// Resume a session, or answer its pending approvals.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft resume \"Now the tests\"\n  haft resume k3f9 \"Go on\""
@@ -162,21 +208,20 @@ pub(crate) enum Command {
         haft call write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Call(Call),
-    /// Show the tools as a model would see them, or the page of one.
+    /// List the tools the model gets, or show one of them.
     #[command(
         verbatim_doc_comment,
-        override_usage = "haft tools [OPTIONS] [NAME]",
         after_help = "Examples:\n  haft tools\n  haft tools read --json"
     )]
     Tools(Tools),
-    /// Say what would be decided about a call, and by which rule.
+    /// Explain whether a call would be allowed, and by which rule.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft why ls path=.\n  \
         haft why write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Why(Why),
-    /// Serve the tools to MCP clients; list and test the servers haft uses.
+    /// Serve the tools over MCP; list and test other MCP servers.
     #[command(
         verbatim_doc_comment,
         args_conflicts_with_subcommands = true,
@@ -184,7 +229,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  haft mcp --preset readonly\n  haft mcp list"
     )]
     Mcp(mcp::Mcp),
-    /// Test a plugin, begin one, or read what plugins logged.
+    /// Test a plugin, create one, or read plugin logs.
     #[command(
         verbatim_doc_comment,
         subcommand_required = true,
@@ -209,7 +254,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: sessions::Sessions,
     },
-    /// List, read, write and delete files of the store.
+    /// List, read, write and delete files in the store.
     #[command(
         verbatim_doc_comment,
         subcommand_required = true,
@@ -221,13 +266,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: store::Store,
     },
-    /// Write a haft.yaml: commented, or from another program's settings.
+    /// Create a haft.yaml, or convert another agent's settings.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft init\n  haft init --force --from .mcp.json"
     )]
     Init(Init),
-    /// Show the configuration in force, or the schema of haft.yaml.
+    /// Show the effective configuration or its schema.
     #[command(
         verbatim_doc_comment,
         subcommand_required = true,
@@ -239,44 +284,43 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Config,
     },
-    /// Say what is enforced here, which models there are, and what would help.
+    /// Check the sandbox, models and tools on this machine.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft doctor\n  haft doctor --json"
     )]
     Doctor(Doctor),
-    /// Show what this folder would run, and trust exactly that.
+    /// Review what this folder wants to run, and trust it.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft trust\n  haft trust --revoke"
     )]
     Trust(TrustArgs),
-    /// Print a completion script for a shell.
+    /// Print a shell completion script.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft completions bash\n  haft completions zsh > _haft"
     )]
     Completions {
-        /// bash, zsh, fish, elvish or powershell
+        /// Shell: bash, zsh, fish, elvish or powershell
         #[arg(value_name = "SHELL", hide_possible_values = true)]
         shell: Shell,
     },
-    /// Watch a recorded agent with real tools: no key, no network.
+    /// Watch a recorded agent use real tools; no key needed.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft demo\n  NO_COLOR=1 haft demo"
     )]
     Demo,
-    /// Show the help of a command.
-    // Our own: the one of the parser has no examples. Not listed, as every
-    // command takes --help.
+    /// Show help for a command, or for the flags of every command.
+    // clap's own has no examples. Hidden because every command takes --help.
     #[command(
         verbatim_doc_comment,
         hide = true,
-        after_help = "Examples:\n  haft help\n  haft help config show"
+        after_help = "Examples:\n  haft help flags\n  haft help config show"
     )]
     Help {
-        /// The command; haft itself if there is none
+        /// Command, or `flags`; without one, haft itself
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
     },
@@ -284,75 +328,73 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Call {
-    /// Any tool of the toolset, whatever the preset
+    /// Any tool of the toolset, even if the preset leaves it out
     pub(crate) tool: String,
     /// Arguments: a JSON object, - for JSON on stdin, or pairs
     #[arg(value_name = "JSON|-|KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
-    /// Print content, is_error and details as a line of JSON
+    /// Print content, is_error and details as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// Any tool of the toolset, whatever the preset
+    /// Any tool of the toolset, even if the preset leaves it out
     pub(crate) tool: String,
-    /// Arguments, as for call
+    /// Arguments, as for `haft call`
     #[arg(value_name = "JSON|-|KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
-    /// Print the decision and its reasons as a line of JSON
+    /// Print the decision and its reasons as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Print what was found as a line of JSON
+    /// Print the findings as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
-    /// Show this tool's page: description and parameters
-    // Said by the usage and the line above it: the flags need the room.
-    #[arg(hide = true)]
+    /// Tool to show, with its description and parameters
     pub(crate) name: Option<String>,
     /// Print the definitions as a JSON array
     #[arg(long, group = "as")]
     pub(crate) json: bool,
-    /// Print the section for a model's prompt
+    /// Print the tools section of the agent's prompt
     #[arg(long, group = "as")]
     pub(crate) prompt: bool,
-    /// Estimate how many tokens each definition takes
+    /// Estimate the tokens of each definition
     #[arg(long, group = "as")]
     pub(crate) cost: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// Settings of agent, Claude Code, Codex, Gemini CLI or opencode
+    /// Settings file of another agent, or a .mcp.json
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
-    /// Replace the file if there is one
+    /// Overwrite an existing haft.yaml
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Show the values in force and where each comes from.
+    /// Show each value and where it comes from.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft config show\n  haft config show --json"
     )]
     Show {
-        /// Print an object with value and from for each key
+        /// Print one JSON object with `value` and `from` per key
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON Schema of haft.yaml, for editors.
+    /// Print the JSON Schema of haft.yaml for editors.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft config schema\n  \
@@ -363,10 +405,10 @@ pub(crate) enum Config {
 
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Trust nothing of this folder any more
+    /// Stop trusting this folder
     #[arg(long)]
     pub(crate) revoke: bool,
-    /// Do not ask
+    /// Trust without asking
     #[arg(long)]
     pub(crate) yes: bool,
 }

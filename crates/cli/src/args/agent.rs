@@ -1,56 +1,57 @@
-//! What the commands that ask a model take.
+//! Arguments of the commands that run an agent.
 
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What to do; what stdin holds is added to it
+    /// Task for the agent; text on stdin is appended
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Print one event per line
+    /// Print one JSON event per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Go on with the newest session of this folder
+    /// Continue the latest session in this folder
     #[arg(long = "continue", conflicts_with = "resume")]
     pub(crate) goes_on: bool,
-    /// Go on with this session
+    /// Continue this session
     #[arg(long, value_name = "SESSION")]
     pub(crate) resume: Option<String>,
-    /// Start with the files of DIR, where the session keeps files
+    /// Copy the files in DIR into the session's own file store
     #[arg(long, value_name = "DIR", conflicts_with_all = ["goes_on", "resume"])]
     pub(crate) files: Option<PathBuf>,
-    /// JSON Schema that the final answer must satisfy
+    /// JSON Schema for the final answer
     #[arg(long, value_name = "FILE")]
     pub(crate) response_format: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Resume {
-    /// Which; the newest of this folder if there is none
+    /// Session to resume [default: the latest in this folder]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
-    /// What to do next
+    /// Next task for the agent
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// About a call: approve, reject, reject:REASON, or changed arguments as JSON
+    /// Answer to a pending call: approve, reject, reject:REASON or new
+    /// arguments as JSON; can be repeated
     #[arg(long, value_name = "ID=WORD")]
     pub(crate) answer: Vec<String>,
-    /// Print one event per line
+    /// Print one JSON event per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// JSON Schema that the final answer must satisfy
+    /// JSON Schema for the final answer
     #[arg(long, value_name = "FILE")]
     pub(crate) response_format: Option<PathBuf>,
 }
 
-/// What `haft` alone takes.
+/// Arguments of `haft` without a command.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Chat {
-    /// Go on with this session, or with the newest of this folder
+    /// Resume this session, or the latest in this folder
     #[arg(long, value_name = "SESSION", num_args = 0..=1)]
     pub(crate) resume: Option<Option<String>>,
-    /// Go on with the newest session of this folder
+    /// Continue the latest session in this folder
     #[arg(long = "continue", conflicts_with = "resume")]
     pub(crate) goes_on: bool,
 }

@@ -1,14 +1,14 @@
-//! `haft mcp` as people type it.
+//! `haft mcp`: its arguments.
 
 use super::mcp_servers::Servers;
 use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Over HTTP on HOST:PORT, or on a PORT of loopback (0: any)
+    /// Serve over HTTP on HOST:PORT, or on a loopback PORT (0: any free one)
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<String>,
-    /// Ask clients for no token, which only loopback may
+    /// Do not require a token; allowed on loopback only
     #[arg(long, requires = "http")]
     pub(crate) no_token: bool,
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `haft plugin`, as people type it.
+//! `haft plugin`: its arguments.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plugin {
-    /// Speak the plugin protocol to a program, show each line, and judge it.
+    /// Check that a program speaks the plugin protocol correctly.
     #[command(
         verbatim_doc_comment,
         override_usage = "haft plugin test [OPTIONS] CMD [ARGS]...",
@@ -14,7 +14,7 @@ pub(crate) enum Plugin {
         haft plugin test bash ./hello/tool.sh"
     )]
     Test(Test),
-    /// Make a folder with a plugin that works, to begin from.
+    /// Create a folder with a working plugin to start from.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft plugin new python weather\n  \
@@ -31,7 +31,7 @@ pub(crate) enum Plugin {
 
 #[derive(Debug, Args)]
 pub(crate) struct Test {
-    /// The program and its arguments; it is really run
+    /// Program to run, with its arguments
     #[arg(
         value_name = "CMD",
         required = true,
@@ -39,44 +39,44 @@ pub(crate) struct Test {
         trailing_var_arg = true
     )]
     pub(crate) command: Vec<OsString>,
-    /// How to ask for its tools: auto, describe or init
+    /// Handshake to use: auto, describe or init
     #[arg(long, value_name = "PROTOCOL", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(["auto", "describe", "init"]))]
     pub(crate) protocol: Option<String>,
-    /// describe or calls: that part alone
+    /// Run only one part of the test: describe or calls
     #[arg(long, value_name = "PART", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(["describe", "calls"]))]
     pub(crate) only: Option<String>,
-    /// Call this tool with these arguments (repeatable)
+    /// Call this tool with these arguments; can be repeated
     #[arg(long, num_args = 2, value_names = ["TOOL", "JSON"])]
     pub(crate) call: Vec<String>,
-    /// How long a call may take, in seconds [default: 30]
+    /// Seconds a call may take [default: 30]
     #[arg(long, value_name = "SECONDS", default_value_t = 30, hide_default_value = true,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
-    /// Let it see this variable too (repeatable)
+    /// Pass this environment variable on; can be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
-    /// Print the report as a line of JSON
+    /// Print the report as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// python, typescript, go, rust, bash, ruby or lua
-    // Checked by the command, which knows what was probably meant.
+    /// Language: python, typescript, go, rust, bash, ruby or lua
+    // Checked by the command, which can suggest the closest name.
     #[arg(value_name = "LANG")]
     pub(crate) language: String,
-    /// What the tool and its folder are called
+    /// Name of the tool and of its folder
     pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Log {
-    /// Whose log; without a name, which logs there are
+    /// Plugin whose log to show; without a name, list the logs
     pub(crate) name: Option<String>,
-    /// How many lines of its end [default: 100]
+    /// Number of lines to show from the end [default: 100]
     #[arg(
         long,
         value_name = "N",

@@ -1,4 +1,4 @@
-//! `haft store`, as people type it.
+//! `haft store`: its arguments.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ pub(crate) enum Store {
         after_help = "Examples:\n  haft store list\n  haft store list --json"
     )]
     List {
-        /// Only what is below this folder
+        /// List only this folder
         #[arg(value_name = "FOLDER")]
         folder: Option<String>,
         #[command(flatten)]
         part: Part,
-        /// Print a line of JSON for each file
+        /// Print one line of JSON per file
         #[arg(long)]
         json: bool,
     },
-    /// Print a file of the store, byte for byte.
+    /// Print a file in the store.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft store get /notes.md\n  \
@@ -32,7 +32,7 @@ pub(crate) enum Store {
         #[command(flatten)]
         part: Part,
     },
-    /// Write a file into the store; what is there is replaced.
+    /// Write a file to the store, replacing an existing one.
     #[command(
         verbatim_doc_comment,
         after_help = "Examples:\n  haft store put /notes.md notes.md\n  \
@@ -41,7 +41,7 @@ pub(crate) enum Store {
     Put {
         /// Path in the store
         path: String,
-        /// File with the content; stdin if not given
+        /// File to copy [default: stdin]
         file: Option<PathBuf>,
         #[command(flatten)]
         part: Part,
@@ -61,10 +61,10 @@ pub(crate) enum Store {
     },
 }
 
-/// Which part of the store is meant.
+/// Selects a part of the store.
 #[derive(Debug, Args)]
 pub(crate) struct Part {
-    /// Namespace; the one that haft.yaml names if not given
+    /// Namespace [default: the one in haft.yaml]
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 }

@@ -1,15 +1,19 @@
-//! `haft help`: what `--help` says, for those who ask the other way round.
+//! `haft help`: the same text as `--help`, and the flags that every command takes.
 
 use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Prints the help of a command; without a name, that of haft.
+/// Prints the help of a command, of the shared flags (`flags`), or of haft itself.
 pub(crate) fn run(command: &[String]) -> Result<Exit, Failure> {
+    if command == ["flags"] {
+        output::text(&args::flags_help())?;
+        return Ok(Exit::Done);
+    }
     let words = command.iter().map(String::as_str);
     match args::parse(["haft"].into_iter().chain(words).chain(["--help"])) {
         Err(said) => Ok(output::usage(&said)),
-        // `--` among the words makes text of the flag, and help runs nothing.
+        // After a `--`, `--help` is an ordinary argument. Help must not run the command.
         Ok(_) => Err(Failure::usage("haft help takes the name of a command")),
     }
 }
