@@ -83,7 +83,7 @@ class Plugin:
             message = json.loads(line)
         except ValueError:
             raise Failed(f"a line that is not JSON: {shorten(line)}") from None
-        expect(isinstance(message, dict), f"a line that is no JSON object: {shorten(line)}")
+        expect(isinstance(message, dict), f"a line not a JSON object: {shorten(line)}")
         return message
 
     def result(self, seconds=20):

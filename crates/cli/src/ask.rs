@@ -98,11 +98,11 @@ impl Person {
         let lines = question_lines(question, &self.around, extent, text::WIDTH);
         let mut out = plain(&lines);
         let always = match question.suggestion {
-            Some(_) => ", a from now on",
+            Some(_) => ", a: always",
             None => "",
         };
         out.push_str(&format!(
-            "  y yes, n no (n WHY says why), e edit the arguments{always}, v show all\n"
+            "  y: yes, n: no (`n WHY` gives a reason), e: edit the arguments{always}, v: show everything\n"
         ));
         out.push_str("Run it? [y/N] ");
         out
@@ -112,14 +112,14 @@ impl Person {
         if let Some(editor) = env::editor() {
             return edited(&editor, self.scratch.as_deref(), &question.arguments);
         }
-        let line = typed("  arguments that are others, as JSON: ").await;
+        let line = typed("  changed arguments as JSON: ").await;
         let line = line
             .filter(|line| !line.is_empty())
             .ok_or("nothing was changed")?;
         match serde_json::from_str(&line) {
             Ok(arguments @ serde_json::Value::Object(_)) => Ok(arguments),
-            Ok(_) => Err("that is no JSON object".to_owned()),
-            Err(error) => Err(format!("that is no JSON: {error}")),
+            Ok(_) => Err("not a JSON object".to_owned()),
+            Err(error) => Err(format!("not valid JSON: {error}")),
         }
     }
 }

@@ -10,26 +10,26 @@ use haft::ops::scope::{Reading, Writing};
 /// What the mode allows, a sentence each.
 pub(crate) fn rules(settings: &Settings) -> Vec<String> {
     let reading = match settings.rules.reading {
-        Reading::Anywhere => "reads what the operating system allows",
-        Reading::NotSecret => "reads anywhere but secret places",
+        Reading::Anywhere => "can read what the operating system allows",
+        Reading::NotSecret => "can read everything except secret places",
         Reading::RootsAndSystem => {
-            "reads the work folder, tools.roots, the private /tmp and system folders"
+            "can read the work folder, tools.roots, the private /tmp and system folders"
         }
-        Reading::Roots => "reads the work folder, tools.roots and the private /tmp",
+        Reading::Roots => "can read the work folder, tools.roots and the private /tmp",
     };
     let writing = match settings.rules.writing {
-        Writing::Anywhere => "writes what the operating system allows, but for protected places",
+        Writing::Anywhere => "can write what the operating system allows, except protected places",
         Writing::Roots => {
-            "writes the work folder, tools.roots and the private /tmp, but for protected places"
+            "can write the work folder, tools.roots and the private /tmp, except protected places"
         }
-        Writing::Nothing => "writes the private /tmp alone",
+        Writing::Nothing => "can write only the private /tmp",
     };
     let network = match settings.commands.network {
         _ if is_off(settings) || settings.commands.executor != Executor::Local => {
-            "does not hold commands"
+            "does not confine commands"
         }
-        Network::On => "gives commands the network",
-        Network::Off => "gives commands no network",
+        Network::On => "commands have network access",
+        Network::Off => "commands have no network access",
     };
     let mut rules = [reading, writing, network]
         .map(|rule| format!("sandbox {}: {rule}", settings.mode))
@@ -37,7 +37,7 @@ pub(crate) fn rules(settings: &Settings) -> Vec<String> {
     let reach = haft::toolsets::by_name(&settings.toolset).map(|toolset| toolset.reach);
     if reach == Some(Reach::Roots) {
         rules.push(format!(
-            "toolset {}: its file tools stay in the work folder and tools.roots, whatever the mode",
+            "toolset {}: its file tools stay in the work folder and tools.roots in every mode",
             settings.toolset
         ));
     }
@@ -60,7 +60,7 @@ pub(crate) fn enforcement(settings: &Settings) -> Vec<String> {
     match &settings.commands.executor {
         Executor::Ssh(host) => {
             vec![format!(
-                "commands run on {host} by ssh, where nothing confines them; file tools stay here"
+                "commands run on {host} over ssh without a sandbox; file tools work on this machine"
             )]
         }
         Executor::Local if is_off(settings) => vec!["commands are not confined".to_owned()],
@@ -84,9 +84,7 @@ pub(crate) fn needs_a_person(settings: &Settings) -> Option<String> {
         return None;
     }
     match &settings.commands.executor {
-        Executor::Ssh(host) => Some(format!(
-            "commands run on {host}, where nothing confines them"
-        )),
+        Executor::Ssh(host) => Some(format!("commands run on {host} without a sandbox")),
         // Asked only where it matters: to find out takes a while.
         Executor::Local => {
             let reason = if settings.protects {
@@ -127,9 +125,9 @@ pub(crate) fn hidden(settings: &Settings, paths: &[(String, haft::Place)]) -> Op
     let paths = paths.join(", ");
     let is_held = settings.commands.executor == Executor::Local && !is_off(settings);
     Some(if !is_held {
-        format!("commands can read what is denied, because nothing confines them: {paths}")
+        format!("commands run without a sandbox and can read denied paths: {paths}")
     } else if matches!(found(), Enforcement::Partial { .. }) {
-        format!("commands can read what is denied in the work folder (`haft doctor`): {paths}")
+        format!("commands can read denied paths in the work folder (see `haft doctor`): {paths}")
     } else {
         format!("commands cannot read: {paths}")
     })

@@ -125,7 +125,7 @@ impl Person {
             .await;
         let asked = asked.map_err(|error| {
             tracing::debug!(%error, "a person could not be asked");
-            "the question could not be asked"
+            "the question could not be shown"
         })?;
         // Who is not waited for any more is told so.
         let mut open = Withdraw(Some((self.client.clone(), asked.id.clone())));
@@ -133,11 +133,11 @@ impl Person {
         open.0 = None;
         match said {
             Ok(ClientResult::ElicitResult(result)) => Ok(result),
-            Ok(_) => Err("the answer was none"),
+            Ok(_) => Err("the user said none"),
             Err(rmcp::ServiceError::Timeout { .. }) => Err("nobody answered in time"),
             Err(error) => {
                 tracing::debug!(%error, "a person was asked in vain");
-                Err("the question could not be asked")
+                Err("the question could not be shown")
             }
         }
     }
@@ -147,7 +147,7 @@ impl Person {
 impl Approver for Person {
     async fn ask(&self, question: &Question) -> Answer {
         let Some(form) = form(question) else {
-            return rejected("the question could not be asked");
+            return rejected("the question could not be shown");
         };
         match self.show(form).await {
             Ok(result) => answer(&result),
@@ -226,10 +226,10 @@ pub(crate) fn round(question: &Question, state: String) -> Option<InputRequiredR
 pub(crate) fn answered(responses: Option<&rmcp::model::InputResponses>) -> Option<Answer> {
     let response = responses?.get(QUESTION)?;
     // An answer that cannot be read is no yes.
-    Some(serde_json::from_value(response.clone()).map_or_else(
-        |_| rejected("the answer was none"),
-        |result| answer(&result),
-    ))
+    Some(
+        serde_json::from_value(response.clone())
+            .map_or_else(|_| rejected("the user said none"), |result| answer(&result)),
+    )
 }
 
 /// Who is asked about a call.

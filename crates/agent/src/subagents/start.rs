@@ -457,7 +457,7 @@ impl Caller<'_> {
 fn not_started(reason: Option<&str>) -> Error {
     let why = reason.map(str::trim).unwrap_or_default();
     let colon = if why.is_empty() { "" } else { ": " };
-    Error::failed(format!("not started: the answer was no{colon}{why}"))
+    Error::failed(format!("not started: the user said no{colon}{why}"))
 }
 
 /// What the session of a sub-agent has of the session around it.

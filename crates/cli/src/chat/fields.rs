@@ -256,7 +256,7 @@ impl Kind {
                 Ok(Value::Array(found))
             }
             Self::Json => {
-                serde_json::from_str(typed).map_err(|error| format!("that is no JSON: {error}"))
+                serde_json::from_str(typed).map_err(|error| format!("not valid JSON: {error}"))
             }
         }
     }

@@ -325,7 +325,7 @@ impl Lines {
             Asked::Question(question, answer) => {
                 let lines = question::lines(&question, &self.setup.around, Extent::Whole, WIDTH);
                 let always = match question.suggestion {
-                    Some(_) => ", a from now on",
+                    Some(_) => ", a: always",
                     None => "",
                 };
                 let keys =
@@ -406,7 +406,7 @@ impl Lines {
                 Ok(arguments @ serde_json::Value::Object(_)) => Answer::ApproveWith { arguments },
                 _ => {
                     self.asked = Some(Open::Question(question, sender));
-                    let words = "that is no JSON object; e {\"name\": value} gives other arguments";
+                    let words = "not a JSON object; e {\"name\": value} gives other arguments";
                     return self.print(&[Line::plain(words)]);
                 }
             },

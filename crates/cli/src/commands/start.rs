@@ -12,18 +12,18 @@ pub(crate) fn run(shared: &Shared, args: &Chat) -> Result<Exit, Failure> {
     let settings = config::load(shared)?;
     if agent::model(&settings)?.is_none() {
         output::note(
-            "There is no model to ask yet. Three ways on:\n\n  \
-             export ANTHROPIC_API_KEY=…    a key (or OPENAI_API_KEY, GEMINI_API_KEY), then `haft`\n  \
-             haft init                     a model of your own: `provider: ollama` in haft.yaml\n  \
-             haft demo                     neither: a recorded session with real tools\n\n\
-             Or use the tools without a model: `haft call`, `haft mcp`; `haft --help` lists\n\
-             everything.",
+            "No model is configured yet. Choose one of these:\n\n  \
+             export ANTHROPIC_API_KEY=…    use a key (or OPENAI_API_KEY, GEMINI_API_KEY), then run `haft`\n  \
+             haft init                     use a local model: set `provider: ollama` in haft.yaml\n  \
+             haft demo                     watch a recorded session with real tools\n\n\
+             Or use the tools without a model: `haft call` or `haft mcp`. `haft --help` lists\n\
+             all commands.",
         );
         return Ok(Exit::Usage);
     }
     if !output::can_chat() {
         return Err(Failure::usage("a chat needs a terminal")
-            .hint("`haft run \"PROMPT\"` works on one task with nobody there"));
+            .hint("use `haft run \"PROMPT\"` to run one task without a terminal"));
     }
     let begin = match (&args.resume, args.goes_on) {
         (Some(session), _) => Begin::Session(session.clone()),

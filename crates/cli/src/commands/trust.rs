@@ -18,7 +18,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     let trust = Trust::load(settings.folders.state.as_deref(), &settings.started, false);
     if args.revoke {
         trust.set(&[])?;
-        output::text("Nothing of this folder is trusted any more.\n")?;
+        output::text("This folder is no longer trusted.\n")?;
         return Ok(Exit::Done);
     }
     let (items, problems) = external::of_project(&settings);
@@ -28,7 +28,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     }
     let folder = visible(&settings.started.display().to_string());
     if items.is_empty() {
-        output::text(&format!("{folder} has nothing that would run.\n"))?;
+        output::text(&format!("Nothing in {folder} needs trust.\n"))?;
         return Ok(Exit::Done);
     }
     // What is trusted is what is shown, not what it may be once somebody said yes.
@@ -43,13 +43,13 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         }
     }
     output::raw(&format!(
-        "{folder} would run:
+        "{folder} wants to run:
 
 {}",
         listed(&seen, &all, &trust)
     ))?;
     if seen.iter().all(|(item, _)| trust.allows(item)) {
-        output::text("\nAll of it is trusted already.\n")?;
+        output::text("\nAll of it is already trusted.\n")?;
         return Ok(Exit::Done);
     }
     if !args.yes && !yes()? {
@@ -58,7 +58,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     }
     trust.set(&seen)?;
     output::text(
-        "\nTrusted, as it is now. When one of these files changes, it is not run until it is\nlooked at again; what they load is not watched. They have the network where\ncommands have it.\n",
+        "\nTrusted in its current form. If one of these files changes, it will not run until\nyou review it again; files that they load are not checked. They have network\naccess if commands do.\n",
     )?;
     Ok(Exit::Done)
 }
@@ -102,7 +102,8 @@ fn on_a_line(text: &str) -> String {
 /// Asks the person at this terminal.
 fn yes() -> Result<bool, Failure> {
     if !output::can_ask() {
-        return Err(Failure::usage("nobody is here to say yes").hint("`haft trust --yes` says it"));
+        return Err(Failure::usage("cannot prompt without a terminal")
+            .hint("pass `--yes` to trust without asking"));
     }
     ask::yes("\nTrust it? [y/N] ")
 }

@@ -78,7 +78,9 @@ fn as_text(settings: &Settings, explained: &Explained) -> String {
     }
     let is_unreadable = |part: &Part| matches!(part.by, By::Unreadable { .. });
     if explained.judgement.parts.iter().any(is_unreadable) {
-        out.push_str("\nwrite each command with literal words, or change the rule that denies\n");
+        out.push_str(
+            "\nwrite each command with literal words, or change the rule that denies it\n",
+        );
     }
     let name = approve::name(settings.approve);
     let outcome = outcome(settings.approve, verdict);
@@ -86,7 +88,7 @@ fn as_text(settings: &Settings, explained: &Explained) -> String {
     if let Some(rule) = &explained.suggestion {
         let rule = on_a_line(&rule.to_string());
         out.push_str(&format!(
-            "to allow it always, first under policy in your own settings:\n  - {rule}\n"
+            "to always allow it, add this at the top of `policy` in your own settings:\n  - {rule}\n"
         ));
     }
     for line in place(settings, explained) {
@@ -109,11 +111,11 @@ fn place(settings: &Settings, explained: &Explained) -> Vec<String> {
 /// What becomes of a call in the end.
 fn outcome(approve: Approve, verdict: Verdict) -> &'static str {
     match (verdict, approve) {
-        (Verdict::Allow, _) => "it is made, and nobody is asked",
-        (Verdict::Deny, _) => "it is refused, whoever says yes",
-        (Verdict::Ask, Approve::Ask) => "a person is asked; with nobody there it is refused",
-        (Verdict::Ask, Approve::Auto) => "it is made, as if somebody had said yes",
-        (Verdict::Ask, Approve::Never) => "it is refused, as if somebody had said no",
+        (Verdict::Allow, _) => "runs without asking",
+        (Verdict::Deny, _) => "always refused; approval cannot override this rule",
+        (Verdict::Ask, Approve::Ask) => "asks the user; refused if no user can be asked",
+        (Verdict::Ask, Approve::Auto) => "runs as if the user had approved it",
+        (Verdict::Ask, Approve::Never) => "refused as if the user had rejected it",
     }
 }
 

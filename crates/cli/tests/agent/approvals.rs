@@ -110,7 +110,7 @@ fn no_is_no() {
     assert_eq!(done.of("tool_denied").len(), 1, "{done:?}");
     assert_eq!(bed.read("log"), "");
     assert!(
-        result(&bed, "b1").contains("the answer was no"),
+        result(&bed, "b1").contains("the user said no"),
         "{}",
         result(&bed, "b1")
     );
@@ -124,7 +124,7 @@ fn the_model_is_told_why_the_answer_was_no() {
     let done = bed.resume(&["--answer", "b1=reject:use make: log=is mine"]);
     assert_eq!((done.code, done.reason()), (Some(0), "done"), "{done:?}");
     assert_eq!(bed.read("log"), "");
-    let why = "the answer was no: use make: log=is mine";
+    let why = "the user said no: use make: log=is mine";
     assert!(result(&bed, "b1").contains(why), "{}", result(&bed, "b1"));
     let sent = bed.last_request()["messages"].to_string();
     assert!(sent.contains(why), "{sent}");

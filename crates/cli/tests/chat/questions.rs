@@ -72,7 +72,7 @@ fn no_can_say_why() {
     seat.keys("n");
     seat.wait("why not");
     seat.keys("not in this folder\r");
-    seat.wait("the answer was no: not in this folder");
+    seat.wait("the user said no: not in this folder");
     seat.wait("  | y");
     seat.wait(KEYS);
     seat.keys("n\r");

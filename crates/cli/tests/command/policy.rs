@@ -26,7 +26,7 @@ fn what_is_asked_about_is_refused_where_nobody_is() {
     let user = scratch.home(".config/haft/haft.yaml").display().to_string();
     assert!(
         ended.out.starts_with(&format!(
-            "not approved: {user}:3 asks first ({{ ask: write }}): write, write a.txt, and nobody is there to be asked\n"
+            "not approved: {user}:3 requires approval ({{ ask: write }}): write, write a.txt, and no user can be asked here\n"
         )),
         "{ended:?}"
     );
@@ -78,7 +78,9 @@ fn deny_holds_whoever_says_yes() {
         let ended = scratch.haft(&["call", "write", &path, "content=x", "--approve", "auto"]);
         assert_eq!(ended.code, Some(1), "{path} {ended:?}");
         assert!(
-            ended.out.starts_with("denied: haft.yaml:1 denies it"),
+            ended
+                .out
+                .starts_with("denied: haft.yaml:1 denies this call"),
             "{path} {ended:?}"
         );
     }
@@ -214,7 +216,7 @@ fn why_says_which_rule_and_runs_nothing() {
     let write = |path: &str| why(&["write", &format!("path={path}"), "content=x"]);
     let said = write("docs/a.md");
     assert_eq!(said["decision"], "allow");
-    assert_eq!(said["outcome"], "it is made, and nobody is asked");
+    assert_eq!(said["outcome"], "runs without asking");
     // Written as the toolset lets it be, it is the same path.
     assert_eq!(write("@docs/a.md")["decision"], "allow");
     assert_eq!(write("docs/../docs/a.md")["decision"], "allow");
@@ -239,9 +241,9 @@ fn why_says_which_rule_and_runs_nothing() {
     for words in [
         ":1 { ask: write }",
         "the scope: ",
-        "approve ask: a person is asked; with nobody there it is refused",
+        "approve ask: asks the user; refused if no user can be asked",
         "  - { allow: write, path: a.txt }",
-        "sandbox workspace: writes the work folder",
+        "sandbox workspace: can write the work folder",
     ] {
         assert!(ended.out.contains(words), "{words} {ended:?}");
     }
@@ -323,7 +325,7 @@ fn a_client_that_cannot_be_asked_is_refused_with_the_reason() {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
     assert!(
-        text.starts_with("not approved: haft.yaml:1 asks first"),
+        text.starts_with("not approved: haft.yaml:1 requires approval"),
         "{text}"
     );
     assert!(!scratch.work("a.txt").exists());
@@ -416,7 +418,7 @@ fn a_person_at_a_terminal_is_asked() {
     for no in [&b"\n"[..], b"n\n", b"yo\n", b"\x04"] {
         let ended = asked(&scratch, WRITE).answer(no);
         assert_eq!(ended.code, Some(1), "{no:?} {ended:?}");
-        assert!(ended.out.contains("the answer was no"), "{ended:?}");
+        assert!(ended.out.contains("the user said no"), "{ended:?}");
         assert!(!scratch.work("a.txt").exists(), "{no:?}");
     }
     scratch.file("haft.yaml", "");
@@ -440,7 +442,7 @@ fn a_no_can_say_why_and_all_of_it_can_be_seen() {
     let args = ["call", "write", "path=a.txt", &content];
     let ended = asked(&scratch, &args).answer(b"n not in this folder\n");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let said = "the answer was no: not in this folder";
+    let said = "the user said no: not in this folder";
     assert!(ended.out.contains(said), "{ended:?}");
     let mut question = asked(&scratch, &args);
     assert!(!question.shown.contains("the end"), "{}", question.shown);

@@ -87,7 +87,7 @@ fn the_tour_hears_no_and_does_not_claim_otherwise() {
     let (code, shown) = answered("what?\nno\n");
     assert_eq!(code, Some(0), "{shown}");
     assert_eq!(shown.matches("then Enter ›").count(), 2, "{shown}");
-    assert!(shown.contains("the answer was no"), "{shown}");
+    assert!(shown.contains("the user said no"), "{shown}");
     assert!(shown.contains("as you said no"), "{shown}");
     assert!(!shown.contains("Noted in"), "{shown}");
     assert!(

@@ -251,7 +251,7 @@ fn why_tells_what_commands_cannot_read() {
             format!("commands cannot read: {paths}\n")
         } else {
             format!(
-                "commands can read what is denied in the work folder (`haft doctor`): {paths}\n"
+                "commands can read denied paths in the work folder (see `haft doctor`): {paths}\n"
             )
         };
         let text = why(&[]);

@@ -226,10 +226,8 @@ impl Runtime {
         };
         let approver = self.asked(call.approver.as_ref());
         let why = match (approval.approve, approver, &call.answer) {
-            (Approve::Never, ..) if is_asked => {
-                "and the session says no to all of that (--approve never)"
-            }
-            (_, None, None) => "and nobody is there to be asked",
+            (Approve::Never, ..) if is_asked => "and --approve never rejects such calls",
+            (_, None, None) => "and no user can be asked here",
             _ => {
                 return Ok(Some(Question {
                     call_id: call.id.clone(),
@@ -328,14 +326,14 @@ impl Runtime {
         let no = match reason {
             Some(reason) => {
                 let reason = haft_ops::text::brief(reason.trim(), MOST_SAID);
-                format!("the answer was no: {reason}")
+                format!("the user said no: {reason}")
             }
-            None => "the answer was no".to_owned(),
+            None => "the user said no".to_owned(),
         };
         let asked = reason_of(&call.tool, &question.judgement, "");
         Err(Error::Refused(Box::new(Error::NotApproved {
             reason: on_one_line(format!("{no} ({asked})")),
-            remedy: "Do not try it again in other words; go on without it, or ask what is wanted."
+            remedy: "Do not retry it in another form; continue without it, or ask the user what they want."
                 .to_owned(),
         })))
     }
@@ -416,7 +414,7 @@ impl Runtime {
             .catch_unwind()
             .await;
         answer.unwrap_or_else(|_| Answer::Reject {
-            reason: Some("the question could not be asked".to_owned()),
+            reason: Some("the question could not be shown".to_owned()),
         })
     }
 
@@ -494,7 +492,7 @@ fn interrupted(judgement: Judgement) -> Judgement {
     let first = Part {
         subject: Subject::Call,
         verdict: Verdict::Ask,
-        by: By::Session("interrupt_on has every call wait for a person".to_owned()),
+        by: By::Session("interrupt_on requires approval for every call".to_owned()),
     };
     Judgement {
         verdict: Verdict::Ask,
@@ -522,15 +520,15 @@ fn not_approved(
     if waits {
         return Error::NotApproved {
             reason: reason_of(tool, judgement, why),
-            remedy: "A person has to be there for it: in a terminal, or by `haft run` and `haft resume`.".to_owned(),
+            remedy: "This call always needs the user's approval: in a terminal, or through `haft run` and `haft resume`.".to_owned(),
         };
     }
     let rule = suggestion
-        .map(|rule| format!(", or the rule {rule} first in the policy of their own settings"))
+        .map(|rule| format!(", or the rule {rule} at the top of `policy` in their own settings"))
         .unwrap_or_default();
     Error::NotApproved {
         reason: reason_of(tool, judgement, why),
-        remedy: format!("A person can allow it: --approve auto{rule}."),
+        remedy: format!("The user can allow it with --approve auto{rule}."),
     }
 }
 
@@ -543,8 +541,8 @@ fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
     };
     match decisive.count() {
         0 => {}
-        1 => reason.push_str(", and about one more thing in the call"),
-        more => reason.push_str(&format!(", and about {more} more things in the call")),
+        1 => reason.push_str(", and one more part of the call"),
+        more => reason.push_str(&format!(", and {more} more parts of the call")),
     }
     if !why.is_empty() {
         reason.push_str(", ");
@@ -579,10 +577,14 @@ fn said(tool: &str, part: &Part) -> String {
         None => about,
     };
     match (&part.by, part.verdict) {
-        (By::Rule(rule, place), Verdict::Deny) => format!("{place} denies it ({rule}): {about}"),
-        (By::Rule(rule, place), _) => format!("{place} asks first ({rule}): {about}"),
+        (By::Rule(rule, place), Verdict::Deny) => {
+            format!("{place} denies this call ({rule}): {about}")
+        }
+        (By::Rule(rule, place), _) => format!("{place} requires approval ({rule}): {about}"),
         (By::NotAnalysed(place), _) => {
-            format!("{place} is about commands, and this one cannot be compared with it: {about}")
+            format!(
+                "{place} has a rule about commands, and this command cannot be checked against it: {about}"
+            )
         }
         (By::Unreadable { rule, place, why }, _) => format!(
             "{place} denies commands ({rule}), and this call cannot be checked against it: {why}; \

@@ -109,7 +109,7 @@ async fn the_reason_of_a_rejection_is_in_the_reply() {
     client.send(said(id, no)).await;
     let answer = client.receive().await;
     assert_eq!(answer["result"]["isError"], true);
-    let why = "the answer was no: only in the test branch";
+    let why = "the user said no: only in the test branch";
     assert!(text(&answer).contains(why), "{answer}");
     client.end().await;
 }
@@ -145,7 +145,7 @@ async fn who_cannot_be_asked_is_refused_as_before() {
         client.call(1, "echo", json!({})).await;
         let answer = client.receive().await;
         assert!(
-            text(&answer).contains("nobody is there to be asked"),
+            text(&answer).contains("no user can be asked here"),
             "{answer}"
         );
         client.call(2, "confirms", json!({})).await;
@@ -270,7 +270,7 @@ async fn version_2026_07_28_asks_between_two_rounds() {
     client
         .send(stateless(call(9, "echo", arguments()), json!({})))
         .await;
-    assert!(text(&client.receive().await).contains("nobody is there to be asked"));
+    assert!(text(&client.receive().await).contains("no user can be asked here"));
     client.end().await;
 }
 

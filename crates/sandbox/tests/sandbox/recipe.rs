@@ -113,5 +113,5 @@ fn the_recipe_for_data_work_runs_as_printed() {
     let why = sh(&why, &bed.work()).env("HOME", &home).output().unwrap();
     let said = String::from_utf8_lossy(&why.stdout).into_owned();
     assert!(said.starts_with("ask\n"), "{said}");
-    assert!(said.contains("gives commands the network"), "{said}");
+    assert!(said.contains("commands have network access"), "{said}");
 }

@@ -320,8 +320,8 @@ impl App {
                 }
                 Stage::Arguments(editor) => match serde_json::from_str(editor.text()) {
                     Ok(arguments @ Value::Object(_)) => self.answer_with(arguments),
-                    Ok(_) => self.hint("that is no JSON object"),
-                    Err(error) => self.hint(&format!("that is no JSON: {error}")),
+                    Ok(_) => self.hint("not a JSON object"),
+                    Err(error) => self.hint(&format!("not valid JSON: {error}")),
                 },
             },
             Some(Wants::Fields(_)) => self.fill_field(),

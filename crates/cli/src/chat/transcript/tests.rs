@@ -201,11 +201,11 @@ fn a_refused_call_says_what_it_was() {
     let denied = tool(haft::EventKind::ToolDenied {
         call_id: "1".to_owned(),
         tool: "bash".to_owned(),
-        reason: "the answer was no".to_owned(),
+        reason: "the user said no".to_owned(),
     });
     assert_eq!(
         play(&mut transcript, &[asked, denied]),
-        ["✗ bash rm x · refused", "  the answer was no"]
+        ["✗ bash rm x · refused", "  the user said no"]
     );
 }
 

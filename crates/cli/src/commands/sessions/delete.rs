@@ -44,7 +44,8 @@ pub(super) fn run(
 /// Asks the person at this terminal.
 fn agreed(sessions: &Sessions, found: &[String]) -> Result<bool, Failure> {
     if !output::can_ask() {
-        return Err(Failure::usage("nobody is here to say yes").hint("--yes says it"));
+        return Err(Failure::usage("cannot prompt without a terminal")
+            .hint("pass `--yes` to delete without asking"));
     }
     for id in found {
         let title = sessions.look(id).map_err(told)?.info.title;

@@ -26,7 +26,7 @@ async fn changed_arguments_run_and_are_judged_anew() {
     // What is denied stays denied, whoever types it.
     let one = bench(|builder| builder.policy(rules()).approver(says(change("rm -r x"))));
     let reply = one.runtime.call("run", json!({ "command": "make" })).await;
-    assert!(reply.is_error() && reply.text().contains("denies it"));
+    assert!(reply.is_error() && reply.text().contains("denies this call"));
     assert!(one.ran.lock().unwrap().is_empty());
 
     // And so does what does not fit.
@@ -107,7 +107,7 @@ async fn interrupt_on_waits_for_a_person_also_under_auto() {
     let text = reply.text();
     assert!(
         text.starts_with(
-            "not approved: the answer was no: not\\nnow (interrupt_on has every call wait for a \
+            "not approved: the user said no: not\\nnow (interrupt_on has every call wait for a \
              person: run)\n"
         ),
         "{text}"
@@ -269,7 +269,7 @@ async fn what_was_allowed_for_a_session_is_not_for_another() {
     assert_eq!(run(&other).await, 2, "and is asked about here");
     assert_eq!(run(&other).await, 2);
     let denied = other.call("run", json!({ "command": "rm x" })).await;
-    assert!(denied.text().contains("denies it"));
+    assert!(denied.text().contains("denies this call"));
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn a_call_may_bring_whom_to_ask() {
     assert!(!nobody.runtime.run(asks.clone()).await.is_error());
     let question = own.asked.lock().unwrap()[0].clone();
     assert!(
-        question.reason().contains("haft.yaml:3 asks first"),
+        question.reason().contains("haft.yaml:3 requires approval"),
         "{}",
         question.reason()
     );

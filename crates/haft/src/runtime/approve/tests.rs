@@ -158,7 +158,7 @@ async fn a_denied_call_runs_under_no_approval() {
         assert!(reply.is_error());
         assert_eq!(
             reply.text(),
-            "denied: haft.yaml:1 denies it ({ deny: run, command: rm }): run, command rm x"
+            "denied: haft.yaml:1 denies this call ({ deny: run, command: rm }): run, command rm x"
         );
         assert_eq!(bench.kinds(), ["tool_denied"]);
         assert!(bench.ran().is_empty() && bench.journal.calls().is_empty());
@@ -179,7 +179,7 @@ async fn auto_says_yes_and_never_says_no() {
     let reply = never.run("git push").await;
     assert_eq!(
         reply.text(),
-        "not approved: haft.yaml:3 asks first ({ ask: run }): run, command git push, and the session says no to all of that (--approve never)\nA person can allow it: --approve auto, or the rule { allow: run, command: git push } first in the policy of their own settings."
+        "not approved: haft.yaml:3 requires approval ({ ask: run }): run, command git push, and --approve never rejects such calls\nThe user can allow it with --approve auto, or the rule { allow: run, command: git push } at the top of `policy` in their own settings."
     );
     assert!(never.ran().is_empty() && yes.asked.lock().unwrap().is_empty());
 }
@@ -194,7 +194,7 @@ async fn with_nobody_there_it_is_refused_at_once() {
     let (first, rest) = text.split_once('\n').unwrap();
     assert_eq!(
         first,
-        "not approved: haft.yaml:3 asks first ({ ask: run }): run, command git push, and nobody is there to be asked"
+        "not approved: haft.yaml:3 requires approval ({ ask: run }): run, command git push, and no user can be asked here"
     );
     assert!(rest.contains("--approve auto"), "{rest}");
     assert_eq!(bench.kinds(), ["tool_denied"]);
@@ -246,8 +246,8 @@ async fn a_no_is_a_refusal_with_its_reason() {
     });
     let bench = bench(|builder| builder.approver(no));
     let text = bench.run("git push").await.text();
-    let asked = "haft.yaml:3 asks first ({ ask: run }): run, command git push";
-    let no = format!("not approved: the answer was no: not today ({asked})\n");
+    let asked = "haft.yaml:3 requires approval ({ ask: run }): run, command git push";
+    let no = format!("not approved: the user said no: not today ({asked})\n");
     assert!(text.starts_with(&no), "{text}");
     assert_eq!(bench.kinds(), ["approval_needed", "tool_denied"]);
     assert!(bench.ran().is_empty());

@@ -80,7 +80,7 @@ fn who_cannot_be_asked_is_refused() {
     let text = reply["result"]["content"][0]["text"]
         .as_str()
         .unwrap_or_default();
-    assert!(text.contains("nobody is there to be asked"), "{reply}");
+    assert!(text.contains("no user can be asked here"), "{reply}");
 }
 
 #[test]
