@@ -108,7 +108,7 @@ fn a_rule_that_asks_asks_the_client() {
     let unable = begin(&server.client);
     let refused = unable.call(2, "write", write("b.txt"));
     let text = refused["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("nobody is there to be asked"), "{text}");
+    assert!(text.contains("no user can be asked here"), "{text}");
     assert!(!bed.work("b.txt").exists());
 }
 
