@@ -1,4 +1,25 @@
-//! The agent: a model, tools, and what was said between them.
+//! The agent: runs the loop between a model and the tools.
+//!
+//! ```text
+//! prompt ─▶ commit the prompt                              run.rs
+//!   ┌────▶ ask the model; retry where that may help        ask.rs, provider/
+//!   │      commit the answer and the calls it will make    turn.rs
+//!   │      make the calls, in parallel where allowed       calls.rs → Runtime::run_each
+//!   │      commit their results, then emit the events      turn.rs, tell.rs
+//!   └───── until there are no more calls, a limit is reached, or approval is pending
+//! ```
+//!
+//! Everything that must be true together is one `Batch` of the store, committed in one
+//! transaction. Events are emitted only after the fact is committed: `agent_start` after the
+//! prompt, `tool_start` after the intent, `tool_end` and `turn_end` after the result; events
+//! without a transaction of their own, such as `turn_start`, get a small one. So whatever was
+//! visible before a SIGKILL is there after it. A call without a result has an unknown outcome:
+//! it is not repeated, and the model is told so (`repair.rs`). Files in memory
+//! (`Backing::State`) are part of the same transaction and belong to the session of the
+//! outermost agent.
+//!
+//! A sub-agent is a tool (`subagents/`) that runs another `Agent` in a session within the
+//! session (`Runtime::narrowed`): the same files, rules, sandbox and user, with fewer tools.
 
 mod ask;
 mod background;

@@ -1,8 +1,18 @@
-//! The files of a session for code that cannot reach them: it asks, one thing at a
-//! time, and the session answers from its backend, within its scope and its rules.
+//! Gives code in `haft-sandbox` access to the session's files.
 //!
-//! Nothing is copied in advance. Whoever asks remembers the version of what it saw and
-//! names it when it writes, so that what somebody else changed meanwhile is not lost.
+//! ```text
+//! haft ──JSON lines──▶ haft-sandbox: one interpreter per call
+//!   ◀── host_call: stat, list, read; after the run write, remove ──┘
+//! ```
+//!
+//! `haft-sandbox` is a plugin that may request more than tool calls: the session's files,
+//! through its scope, rules and backend, and the package index (`haft_web::packages`). It is
+//! confined more tightly than other plugins: no network, no files except its own and the
+//! system's, and a scratch folder. No file is copied in advance; each is fetched when the code
+//! opens it. Files that the code writes stay in the process and go to the session after the
+//! run, together with the version that was read. If that version is no longer current, the
+//! other change wins and the code's file is saved separately. As a program of its own,
+//! `haft-sandbox` serves the same tools over MCP with its own runtime.
 
 use crate::{Access, Context, Effect, Error};
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! The line: one call, top to bottom.
+//! The runtime: the path of every call, top to bottom. ARCHITECTURE.md shows it as a list.
 
 mod approve;
 mod build;

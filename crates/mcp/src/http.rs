@@ -1,9 +1,23 @@
-//! Serving over streamable HTTP: many clients, each with a session of its own.
+//! Serves over streamable HTTP: many clients, each with its own session.
 //!
-//! The protocol loop is the one of the other transport. What is ours is the way between
-//! it and the network, because it is open to whoever can reach it: who may ask is decided
-//! before a body is read, everything is bounded, and a client that is gone may come back
-//! for the answer of a call before the call is ended.
+//! ```text
+//! stdio  lines ─▶ transport.rs ──┐                                        ┌─▶ call.rs ─▶ Runtime::run
+//! HTTP   accept.rs ─▶ guard.rs   ├─▶ connection.rs: rmcp's loop, gate.rs ─┤
+//!        ─▶ post.rs, get.rs ─▶ session.rs, streams.rs                     └─▶ elicit.rs: asks the user
+//! ```
+//!
+//! Both transports decode each message with `transport/decode.rs`, count it in the `Link` of
+//! its connection and handle it with the same loop. Over HTTP a client has a `Session`:
+//! requests arrive as POSTs, and messages to the client wait in `Streams` until it has had
+//! time to reconnect. A request of the protocol version without sessions becomes a session of
+//! one request, over tools that all such requests share. `Runtime::sibling` creates the tools
+//! of a session: programs, rules and folders are shared; memory, processes and the record are
+//! not.
+//!
+//! The HTTP part is built on hyper because rmcp's own service forgets a stream once its
+//! response is sent, so that a client could not reconnect for it, and limits little of what
+//! many clients can do. Access is decided before a body is read, everything is bounded, and a
+//! client that disconnects may come back for the result of a call before the call is ended.
 
 mod accept;
 mod body;

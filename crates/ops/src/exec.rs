@@ -1,5 +1,12 @@
-//! One command in the surroundings of a session: confined as the session says,
-//! and looked after when it has ended.
+//! Runs one command for a session: confines it, and checks afterwards what it left behind.
+//!
+//! `sandboxed` builds the confinement. `touched` checks what no kernel mechanism can prevent,
+//! and `moving` removes what must not stay. Each command has a `Watching`. If it is dropped
+//! before the check, or if the command leaves processes behind, the session's [`Vigil`] takes
+//! over: it checks before each command and once more when `Runtime::close` has ended
+//! everything. While something runs, the list of watched paths is also kept in a locked file
+//! (`open`). A file that is not locked belongs to a haft that was killed, and the next session
+//! starts by checking it.
 
 mod closed;
 pub mod environment;

@@ -1,10 +1,10 @@
-//! What git obeys: where repositories are, and which files in them make git run
-//! something or look elsewhere for what does.
+//! Git repositories: where they are, and which files in them make git run a program.
 //!
-//! One knowledge with three views: the scope refuses writes to these places, the
-//! plan of a sandbox covers them, and the look after a command names what
-//! appeared. A folder that was once seen as a repository stays one for as long
-//! as anybody works in its root, whatever becomes of the files in it.
+//! Three parts of haft use this knowledge: the scope refuses writes to such files, the sandbox
+//! covers them, and the check after a command reports what appeared. A `Register` remembers
+//! the repositories below a root and is shared by everything in the process that works in that
+//! root. A folder that was once seen as a repository stays one for as long as the root is in
+//! use, even if its files are removed.
 
 mod config;
 mod obeyed;

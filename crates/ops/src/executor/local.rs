@@ -1,4 +1,20 @@
 //! Commands on this machine.
+//!
+//! ```text
+//! haft ──socket──▶ haft __supervise ──▶ command ──▶ its children
+//!   ◀── stdout, stderr: pipes that haft reads ──┘
+//! ```
+//!
+//! Each command runs below a supervisor process, which is the same binary. The supervisor
+//! leads a session without a terminal and is the subreaper of the tree, so that orphans,
+//! `setsid` and double forks stay below it. It reports when the command itself has exited;
+//! haft then waits at most 150 ms for the pipes to close. When the command must end (timeout,
+//! cancellation, or the socket closes because haft is gone), the supervisor sends TERM to
+//! every process, and after 500 ms KILL, until it has no child left. It signals by pidfd, or
+//! by a process id that cannot have been reused yet.
+//!
+//! Starting a supervisor takes about as long as starting a shell. From the second command on,
+//! haft starts the next one while a command runs and keeps it ready for two seconds.
 
 use super::capture::Capture;
 use super::drive::{Drive, Orders};

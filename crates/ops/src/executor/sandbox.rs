@@ -1,23 +1,31 @@
-//! The confinement of a command, which the kernel enforces.
-//!
-//! A small supervisor (our own binary, started again with a clean environment
-//! and one thread) puts it on itself and then runs the command. haft's process
-//! makes the [`Plan`] and knows from [`probe`] how much the machine can do.
-//! What a command prints, how long it may take and how its tree is ended is the
-//! supervisor's business and not written here.
+//! The confinement of a command, enforced by the kernel.
 //!
 //! ```text
-//! haft ──plan──▶ supervisor: enter(Outer) ──split──▶ its child: enter(Inner) ──▶ command
-//!                outside the PID namespace           PID 1 and reaper in it      its child
+//! haft ──plan──▶ outer supervisor ──fork──▶ inner supervisor ──▶ command
+//!                leaves haft's              mounts, Landlock, seccomp;
+//!                namespaces                 PID 1 of the namespace
 //! ```
 //!
-//! Where namespaces are not to be had, the second `enter` does what is left. The
-//! first process then still stands outside, where the command cannot signal it.
+//! haft builds a [`Plan`] of real paths from the session's folders and rules and sends it to
+//! the supervisor. The outer supervisor enters new namespaces and forks. It stays outside the
+//! PID namespace, where the command cannot signal it. The inner one rebuilds the file system
+//! (`mounts`: clone every source, make everything read-only at once, put the clones on top),
+//! applies Landlock with the same rules, then seccomp, and starts the command. If the kernel
+//! refuses any step, the command does not run. Where namespaces are not available the fork
+//! still happens, so that a command cannot kill the process that cleans up after it.
 //!
-//! Not held back: changing modes and times of the user's own files outside at
-//! the partial level; set-id bits on files in the workspace; UNIX sockets
-//! outside the covered folders at the full level. A cover on a single *file*
-//! lasts until somebody outside the sandbox replaces that file.
+//! [`probe`] finds out what a machine can do by trying it in a process that is thrown away. If
+//! a step fails later that worked before, haft probes again, once. If the machine is merely
+//! out of resources (`busy`), that one command is refused. Landlock rules are required: a rule
+//! that is not fully enforced is an error.
+//!
+//! Output is bounded in memory (2 MiB per stream) and goes to disk beyond that. Past the limit
+//! on disk, the beginning is kept and the end goes to a second file used as a ring.
+//!
+//! Not prevented: changing modes and times of the user's own files outside at the partial
+//! level; set-id bits on files in the workspace; UNIX sockets outside the covered folders at
+//! the full level. A cover on a single *file* lasts until a process outside the sandbox
+//! replaces that file.
 
 pub(super) mod busy;
 #[cfg(target_os = "linux")]

@@ -1,8 +1,14 @@
-//! Replacing a file so that it is, at every instant, the old one or the new one.
+//! Atomic replacement: at every instant a file is either the old one or the new one.
 //!
-//! The folder is locked (also between processes), the new content goes into a
-//! temporary file beside the target, takes over mode, owner and attributes, is
-//! synced, and is renamed over the target; then the folder is synced.
+//! The steps: lock the folder (also against other processes); write a temporary file beside
+//! the target (`O_EXCL`, random name); copy owner, attributes and mode; `fsync`; compare the
+//! target with what the caller expects; `rename`; `fsync` the folder. If a process is killed,
+//! the next write in that folder removes its temporary files, and so does the next start when
+//! a state folder is known.
+//!
+//! An edit reads, splices and writes, expecting that the file still has the content it read.
+//! If it does not, the edit starts again with the new content. So edits by two processes never
+//! undo each other, and a change that an editor made elsewhere in the file survives.
 
 use super::handle::{self, Parents};
 use super::litter::{self, Litter};
