@@ -238,7 +238,10 @@ async fn ollama_is_told_how_long_a_conversation_may_be() {
         let mut settings = settings(Provider::Ollama, &server);
         settings.context_window = window;
         settings.max_output = Some(500);
-        Talk::new(connect(settings).unwrap()).ask("Yes?").answered().await;
+        Talk::new(connect(settings).unwrap())
+            .ask("Yes?")
+            .answered()
+            .await;
         server.received()[0].json()["options"].clone()
     };
     let told = options(Some(32_768)).await;
