@@ -43,6 +43,8 @@ pub(crate) struct Call {
     pub(crate) since: Instant,
     /// The session of the sub-agent that makes it, if one does.
     pub(crate) child: Option<String>,
+    /// Whether that one works in the background.
+    pub(crate) is_background: bool,
     /// Whether a person is being asked about it: it does not run yet.
     pub(crate) is_asked: bool,
     pub(crate) length: Length,
@@ -68,6 +70,7 @@ impl Call {
             arguments,
             since,
             child: None,
+            is_background: false,
             is_asked: false,
             length: Length::Short,
             tail: String::new(),
