@@ -297,6 +297,7 @@ impl Transcript {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.child = child.map(str::to_owned);
                 call.is_background = seen.is_background;
+                call.by = self.background.name_of(child);
                 call.length = self.length;
                 // It may have been asked about.
                 self.running.retain(|known| !known.is(call_id, child));
@@ -351,6 +352,7 @@ impl Transcript {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.child = child.map(str::to_owned);
                 call.is_background = seen.is_background;
+                call.by = self.background.name_of(child);
                 call.is_asked = true;
                 self.running.push(call);
             }
@@ -365,6 +367,7 @@ impl Transcript {
             None => {
                 let mut call = Call::new(id, tool, serde_json::Value::Null, now);
                 call.child = child.map(str::to_owned);
+                call.by = self.background.name_of(child);
                 call
             }
         }

@@ -5,7 +5,7 @@ use haft_testing::model::{Says, Turn};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 const SETTINGS: &str = "tools:\n  toolset: deepagents\n";
 
@@ -178,6 +178,8 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
         "{SETTINGS}subagents:\n  - name: lead\n    description: Leads.\n    \
          system_prompt: LEADER\n    tools: [task]\n"
     );
+    let waits = Arc::new(Barrier::new(2));
+    let is_waited_for = Arc::clone(&waits);
     let bed = Bed::new(move |request: &Value, _: usize| -> Turn {
         let text = request.to_string();
         let note = text.rsplit_once("[haft: background task ");
@@ -186,7 +188,11 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
             return match interrupted {
                 Some(_) => Turn::text("I know."),
                 None if text.contains("started task") => Turn::text("It works."),
-                None => start("general"),
+                None => {
+                    // The agent itself records nothing more after this.
+                    is_waited_for.wait();
+                    start("general")
+                }
             };
         }
         if is_child(request) {
@@ -212,7 +218,9 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
         event["type"] == "background_wait"
     });
     // The agent waits for the one, and that one for the other.
-    assert_eq!(waiting.by_ref().take(2).count(), 2);
+    assert!(waiting.next().is_some());
+    waits.wait();
+    assert!(waiting.next().is_some());
     child.kill().unwrap();
     child.wait().unwrap();
     let ended = bed.haft(&["resume"]);

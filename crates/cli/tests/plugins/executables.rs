@@ -433,7 +433,7 @@ fn a_program_can_print_a_picture_and_other_json_stays_text() {
         ),
         ("listing", json!([{ "type": "image", "name": "a.png" }])),
     ] {
-        bed.file(&format!("out/{name}"), &output.to_string());
+        bed.file(&format!("out/{name}"), output.to_string());
         let program = format!(
             "#!/bin/sh\ncat '{}'\n",
             bed.path(&format!("out/{name}")).display()

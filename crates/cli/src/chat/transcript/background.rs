@@ -32,6 +32,13 @@ impl Background {
         self.tasks.is_empty()
     }
 
+    /// The name of the sub-agent that works in this session, if it does so in the background.
+    pub(super) fn name_of(&self, session: Option<&str>) -> Option<String> {
+        let mut tasks = self.tasks.iter();
+        let task = tasks.find(|task| Some(task.id.as_str()) == session)?;
+        Some(task.agent.clone())
+    }
+
     /// Something became of a task. Whether a person should be told: `at_once` is what comes
     /// when it happens, the rest when the agent hears of it.
     pub(super) fn see(

@@ -252,7 +252,8 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
     assert!(!transcript.is_working() && transcript.has_background());
     assert_eq!(live(&transcript), [task, "grep x"]);
     let lines = play(&mut transcript, &[behind(end("c", "grep"), Some("t1"))]);
-    assert!(lines.last().unwrap().starts_with("  ↳ grep x"), "{lines:?}");
+    let line = lines.last().unwrap();
+    assert!(line.starts_with("  ↳ grep x · researcher"), "{lines:?}");
     assert_eq!(live(&transcript), [task]);
     // Words that are on their way stay together.
     transcript.begin(now, Length::Short);
