@@ -1,6 +1,6 @@
-//! What an agent within another one leaves in the memory of the outermost session, such as
-//! which sub-agents it has started. That session is recorded with its own transactions,
-//! which may be a while from now, so whoever works within it records the change at once.
+//! Sub-agents change the memory of the outermost session too: it lists every sub-agent that
+//! was started. The outermost agent records that memory with its own transactions, but the
+//! next one may be far off, so a sub-agent records its change at once.
 
 use super::record::{NotRecorded, Record};
 use haft::State;
@@ -11,8 +11,8 @@ use tokio::sync::{Mutex, MutexGuard};
 /// The record of the outermost session, for the agents within it.
 pub(crate) struct Outer {
     record: Record,
-    /// How often its memory had changed when it was recorded last. Held while that goes on,
-    /// so that no older memory is written over a newer one.
+    /// The count of changes that was recorded last. Locked while recording, so that an older
+    /// memory never replaces a newer one.
     seen: Mutex<u64>,
 }
 
@@ -24,9 +24,9 @@ impl Outer {
         })
     }
 
-    /// Before a transaction of an agent: records what it changed in the memory of the
-    /// outermost session. Where it is that session itself, its transaction has the memory,
-    /// and others wait until it is through.
+    /// Called before each transaction of an agent. For a sub-agent, records the memory of the
+    /// outermost session if it changed. For the outermost agent, whose own transaction has
+    /// that memory, returns the lock to hold until it is done.
     pub(super) async fn before(
         &self,
         of: &Record,

@@ -10,7 +10,7 @@ use super::plugin::{field, taken};
 use haft_ops::executor::Captured;
 use serde_json::{Map, Value};
 
-/// What may stand beside `content`.
+/// The keys that an answer may have.
 const BESIDE: [&str; 5] = ["content", "error", "is_error", "isError", "details"];
 
 /// The answer that a program printed as content blocks; nothing where it printed something
@@ -21,7 +21,7 @@ pub(super) fn outcome(output: &Captured) -> Option<Outcome> {
     }
     let bytes = [output.head.as_slice(), &output.tail].concat();
     let text = std::str::from_utf8(&bytes).ok()?.trim();
-    // Reading JSON costs something, and most output is none.
+    // Most output is not JSON, and parsing takes time.
     if !text.starts_with(['[', '{']) || !text.contains("image") {
         return None;
     }

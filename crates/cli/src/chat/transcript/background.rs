@@ -1,5 +1,5 @@
-//! Sub-agents in the background, as far as a person sees them: a line for each while it
-//! works, and a word when it has ended.
+//! Background tasks as the person sees them: a line for each while it runs, and a note when
+//! it ends.
 
 use super::spinner;
 use crate::chat::card::spoken;
@@ -9,7 +9,7 @@ use std::time::Instant;
 /// Rows for those that work; of more only the number is shown.
 const ROWS: usize = 4;
 
-/// How many ends are remembered until the agent has heard of them.
+/// The most ends to remember until the agent learns of them.
 const TOLD: usize = 64;
 
 /// A sub-agent that works, or waits for its turn.
@@ -39,8 +39,8 @@ impl Background {
         Some(task.agent.clone())
     }
 
-    /// Something became of a task. Whether a person should be told: `at_once` is what comes
-    /// when it happens, the rest when the agent hears of it.
+    /// Takes in a change of status, and returns whether to show it. An end comes twice:
+    /// `at_once` when it happens, and again when the agent learns of it.
     pub(super) fn see(
         &mut self,
         id: &str,
