@@ -30,6 +30,7 @@ mod hide;
 mod keeper;
 mod limits;
 mod load;
+mod outer;
 mod pictures;
 mod record;
 mod repair;
@@ -38,7 +39,7 @@ mod tell;
 mod turn;
 
 pub(crate) use handle::WeakHandle;
-pub use handle::{Busy, Events, Handle};
+pub use handle::{BackgroundEvents, Busy, Events, Handle};
 pub use load::{Asked, LoadError};
 pub use repair::Resumed;
 
@@ -308,6 +309,16 @@ impl Agent {
     #[must_use]
     pub fn background_tasks(&self) -> Vec<String> {
         self.shared.background.live_ids()
+    }
+
+    /// What its sub-agents in the background do from now on, also while the agent itself does
+    /// nothing. Those events are told here instead of among those of a run. So is every
+    /// change of their status, at once, as a [`BackgroundTask`](crate::AgentEvent) of the
+    /// agent's own session that is not recorded; a run tells of an end once more, when the
+    /// model hears of it. Only the newest of several who watch is told.
+    #[must_use]
+    pub fn watch_background(&self) -> BackgroundEvents {
+        self.shared.watch_background()
     }
 
     /// The session's id.

@@ -109,7 +109,8 @@ pub enum AgentEvent {
         /// What.
         text: String,
     },
-    /// A sub-agent in the background has ended, or waits for a person.
+    /// A sub-agent in the background has ended, or waits for a person. Whoever watches those
+    /// in the background is also told that it is `queued` and that it is `running`.
     BackgroundTask {
         /// Its `task_id`, which is its session too.
         task_id: String,

@@ -19,7 +19,7 @@ mod skills;
 mod subagents;
 mod usage;
 
-pub use agent::{Agent, Asked, Busy, Events, Handle, LoadError, Resumed};
+pub use agent::{Agent, Asked, BackgroundEvents, Busy, Events, Handle, LoadError, Resumed};
 pub use event::{
     AgentEvent, Event, EventKind, Limit, VERSION as EVENTS_VERSION, schema as events_schema,
 };

@@ -2,6 +2,7 @@
 
 pub(crate) mod executable;
 pub(crate) mod plugin;
+mod printed;
 pub(crate) mod source;
 pub(crate) mod time;
 

@@ -1,9 +1,10 @@
 //! What an agent shares with whoever steers it.
 
 use super::keeper::Keeper;
+use super::outer::Outer;
 use super::record::Record;
 use crate::subagents::Background;
-use crate::{Event, Model, Said, ToolCall, ToolResult, Usage};
+use crate::{AgentEvent, Event, EventKind, Model, Said, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
 use haft_store::sessions::Redactor;
@@ -43,6 +44,18 @@ impl Stream for Events {
     }
 }
 
+/// What sub-agents in the background do: see [`Agent::watch_background`](crate::Agent). It
+/// ends with the agent.
+pub struct BackgroundEvents(mpsc::UnboundedReceiver<Event>);
+
+impl Stream for BackgroundEvents {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.0.poll_recv(cx)
+    }
+}
+
 /// What the parts of an agent share.
 pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
@@ -52,6 +65,8 @@ pub(crate) struct Shared {
     conversation: Mutex<Conversation>,
     /// Sub-agents that work while it does something else, or nothing.
     pub(crate) background: Arc<Background>,
+    /// Who watches those.
+    watcher: Mutex<Option<mpsc::UnboundedSender<Event>>>,
     steering: Mutex<VecDeque<String>>,
     /// The work that goes on now.
     work: Mutex<Option<Work>>,
@@ -80,6 +95,8 @@ pub(crate) struct Conversation {
     pub(crate) record: Record,
     /// Where the files are recorded that the session holds.
     pub(crate) keeper: Option<Arc<Keeper>>,
+    /// Where the memory of the outermost session is recorded.
+    pub(super) outer: Option<Arc<Outer>>,
     pub(crate) total: Usage,
     /// The text that the last run ended with, as it was said.
     pub(crate) text: String,
@@ -146,6 +163,7 @@ impl Shared {
             hidden: RwLock::default(),
             conversation: Mutex::default(),
             background: Arc::default(),
+            watcher: Mutex::default(),
             steering: Mutex::default(),
             work: Mutex::default(),
             seq: AtomicU64::new(0),
@@ -178,6 +196,8 @@ impl Shared {
             let mut conversation = self.lock();
             let keeper = || Keeper::new(self.runtime.held_files(), &record).map(Arc::new);
             conversation.keeper = conversation.keeper.take().or_else(keeper);
+            let outer = || Outer::new(&record).map(Arc::new);
+            conversation.outer = conversation.outer.take().or_else(outer);
             conversation.record = record;
         }
         self.hide(&*self.model());
@@ -210,6 +230,13 @@ impl Shared {
     /// Numbers go on from there.
     pub(super) fn continue_after(&self, seq: u64) {
         self.seq.fetch_max(seq, Ordering::Relaxed);
+    }
+
+    /// Has what sub-agents in the background do told there.
+    pub(super) fn watch_background(&self) -> BackgroundEvents {
+        let (sender, events) = mpsc::unbounded_channel();
+        *lock(&self.watcher) = Some(sender);
+        BackgroundEvents(events)
     }
 
     pub(super) fn steered(&self) -> Vec<String> {
@@ -303,6 +330,36 @@ impl Handle {
         }
     }
 
+    /// The same of one that works in the background.
+    pub(crate) fn pass_on_background(&self, event: Event) {
+        if let Some(event) = self.tell_watcher(event) {
+            self.pass_on(event);
+        }
+    }
+
+    /// Tells whoever watches its sub-agents in the background, and nobody else.
+    pub(crate) fn tell_of_background(&self, event: AgentEvent) {
+        // Nothing is numbered for nobody.
+        if lock(&self.shared.watcher).is_some() {
+            self.tell_watcher(Event {
+                kind: EventKind::Agent(event),
+                session: self.shared.runtime.session().to_owned(),
+                parent: None,
+                seq: self.shared.next_seq(),
+                time: haft::ops::text::moment::to_millis(SystemTime::now()),
+            });
+        }
+    }
+
+    /// Gives the event back if nobody watches.
+    fn tell_watcher(&self, event: Event) -> Option<Event> {
+        let watcher = lock(&self.shared.watcher);
+        match watcher.as_ref() {
+            Some(watcher) => watcher.send(event).err().map(|unsent| unsent.0),
+            None => Some(event),
+        }
+    }
+
     /// Counts what an agent that works for it took as its own.
     pub fn spend(&self, usage: &Usage) {
         self.shared.lock().total.add(usage);
@@ -328,10 +385,16 @@ impl Handle {
         WeakHandle(Arc::downgrade(&self.shared))
     }
 
-    /// The files of one that works for it are those of its own session.
-    pub(crate) fn shares_files_with(&self, shared: &Shared) {
-        let keeper = self.shared.lock().keeper.clone();
-        shared.lock().keeper = keeper;
+    /// The files of one that works for it are those of its own session, and so is what they
+    /// remember of each other.
+    pub(crate) fn shares_session_with(&self, shared: &Shared) {
+        let (keeper, outer) = {
+            let conversation = self.shared.lock();
+            (conversation.keeper.clone(), conversation.outer.clone())
+        };
+        let mut conversation = shared.lock();
+        conversation.keeper = keeper;
+        conversation.outer = outer;
     }
 
     /// Answers to questions of those that work for it, as `SESSION/ID`.

@@ -171,8 +171,8 @@ impl Run {
                 return self.had_ended().await;
             }
         };
-        if !self.settings.waits_for_background {
-            // The person is here: what they did not answer they are asked again.
+        if !self.settings.waits_for_background || self.settings.parent.is_some() {
+            // The person may be here: what they did not answer they are asked again.
             let (background, runtime) = (&self.shared.background, &self.shared.runtime);
             background.resume_waiting(runtime, &[]);
         }
@@ -387,15 +387,20 @@ impl Run {
         unsaid: Option<Unsaid>,
         mut batch: Batch,
     ) -> Result<Vec<i64>, NotRecorded> {
-        let (record, keeper) = {
+        let (record, keeper, outer) = {
             let conversation = self.shared.lock();
-            (conversation.record.clone(), conversation.keeper.clone())
+            let (keeper, outer) = (conversation.keeper.clone(), conversation.outer.clone());
+            (conversation.record.clone(), keeper, outer)
         };
         let kept = match &keeper {
             Some(keeper) => Some(keeper.add(&mut batch, &record).await?),
             None => None,
         };
         let state = self.shared.runtime.state();
+        let held = match &outer {
+            Some(outer) => outer.before(&record, state).await?,
+            None => None,
+        };
         let changes = state.changes();
         if record.is_on() && changes != self.remembered.load(Ordering::Relaxed) {
             batch.state = Some(Value::Object(state.snapshot()).to_string());
@@ -411,6 +416,9 @@ impl Run {
             self.teller.awaits(false);
         }
         self.remembered.store(changes, Ordering::Relaxed);
+        if let Some(mut seen) = held {
+            *seen = changes;
+        }
         if let Some(kept) = kept {
             kept.recorded();
         }

@@ -279,8 +279,7 @@ impl Background {
                 continue;
             }
             let found = tasks::remembered(state, session, &one.id);
-            let asks = found.map_or_else(Vec::new, |found| desk.asks(&found));
-            if !asks.is_empty() {
+            if let Some(asks) = found.and_then(|found| desk.asks(&found)) {
                 tasks::mark(state, session, &one.id, &one.kind, "waiting", asks);
             }
         }
@@ -297,9 +296,8 @@ impl Background {
             let Some(found) = tasks::remembered(state, session, &one.id) else {
                 continue;
             };
-            let own = format!("{}/", one.id);
-            let own = answers.iter().filter(|(name, _)| name.starts_with(&own));
-            if let Err(reason) = desk.restart(&found, own.cloned().collect()) {
+            // Each takes what is for it, or for those that it has in the background itself.
+            if let Err(reason) = desk.restart(&found, answers.to_vec()) {
                 tracing::warn!(task = one.id, %reason, "a background task cannot go on");
                 tasks::mark(state, session, &one.id, &one.kind, "failed", Vec::new());
             }

@@ -283,7 +283,9 @@ impl Control {
             let text = format!("delivered: task {id} ({name}) hears it before its next turn");
             return Ok(said(&text, id, "running", cx));
         }
-        if !found.asks.is_empty() {
+        let listed = tasks::background(cx.state().outermost(), cx.runtime().session());
+        let mut listed = listed.iter().filter(|one| one.id == id);
+        if !found.asks.is_empty() || listed.any(|one| one.status == "waiting") {
             return Err(Error::failed(format!(
                 "task {id} waits until a person has approved one of its calls; say it afterwards"
             )));

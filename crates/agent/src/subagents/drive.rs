@@ -4,12 +4,11 @@ use super::background::{Background, Job, Progress};
 use super::follow::{Followed, follow};
 use super::start::bounded;
 use super::tasks;
-use super::team::Team;
 use super::within::Ask;
-use crate::Resumed;
-use crate::agent::{Settings, WeakHandle};
+use crate::agent::{Handle, Settings, WeakHandle};
+use crate::{AgentEvent, Resumed};
 use std::sync::{Arc, Weak};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What it begins with.
 pub(super) enum Begin {
@@ -22,7 +21,8 @@ pub(super) enum Begin {
 pub(super) struct Drive {
     pub(super) job: Arc<Job>,
     pub(super) background: Weak<Background>,
-    pub(super) team: Arc<Team>,
+    /// Who may work at once.
+    pub(super) places: Arc<Semaphore>,
     pub(super) parent: WeakHandle,
     pub(super) session: String,
     pub(super) settings: Settings,
@@ -35,6 +35,17 @@ impl Drive {
             let state = parent.runtime().state().outermost();
             let (id, kind) = (self.job.id(), &self.job.task.kind);
             tasks::mark(state, &self.session, id, kind, status, asks);
+        }
+    }
+
+    /// Tells whoever watches those in the background.
+    pub(super) fn tell(&self, status: &'static str) {
+        if let Some(parent) = self.parent.upgrade() {
+            parent.tell_of_background(AgentEvent::BackgroundTask {
+                task_id: self.job.id().to_owned(),
+                agent: self.job.task.kind.clone(),
+                status,
+            });
         }
     }
 
@@ -61,8 +72,10 @@ impl Drive {
         let asks = asks.into_iter().map(Into::into).collect();
         // First what became of it, then that it has ended: nobody finds it gone without
         // knowing why.
-        self.mark(self.job.status_of(&followed), asks);
+        let status = self.job.status_of(&followed);
+        self.mark(status, asks);
         self.job.set(Progress::Ended(followed));
+        self.tell(status);
         if let Some(background) = self.background.upgrade() {
             background.changed();
         }
@@ -73,9 +86,10 @@ impl Drive {
         if place.is_some() {
             return place;
         }
-        let place = Arc::clone(&self.team.background).acquire_owned().await;
+        let place = Arc::clone(&self.places).acquire_owned().await;
         self.begins();
         self.mark("running", Vec::new());
+        self.tell("running");
         place.ok()
     }
 
@@ -98,7 +112,15 @@ impl Drive {
                 }
             };
             let (parent, stop) = (&self.parent, &self.job.stop);
-            let followed = follow(agent, events, parent, &self.settings, stop, &show).await;
+            let followed = follow(
+                agent,
+                events,
+                (parent, Handle::pass_on_background),
+                &self.settings,
+                stop,
+                &show,
+            );
+            let followed = followed.await;
             // What was said to it as it ended is not lost.
             let unheard = match followed {
                 Followed::Done { .. } => agent.handle().unsay(),

@@ -2,7 +2,7 @@
 //! agent that asked it, and what it takes is counted as that one's.
 
 use super::reply;
-use crate::agent::{Settings, WeakHandle};
+use crate::agent::{Handle, Settings, WeakHandle};
 use crate::{Agent, AgentEvent, Event, EventKind, Events, Limit, Usage};
 use haft::{Context, Error, EventKind as ToolEvent};
 use serde_json::Value;
@@ -40,11 +40,12 @@ pub(super) enum Followed {
     Cancelled,
 }
 
-/// Follows it to its end. `show` is told how far it is.
+/// Follows it to its end. `parent` is who asked, and how what happens is passed on to it;
+/// `show` is told how far it is.
 pub(super) async fn follow(
     agent: &Agent,
     mut events: Events,
-    parent: &WeakHandle,
+    (parent, pass_on): (&WeakHandle, fn(&Handle, Event)),
     limits: &Settings,
     cancel: &CancellationToken,
     show: &(dyn Fn(String) + Send + Sync),
@@ -79,10 +80,16 @@ pub(super) async fn follow(
                 }
             }
         }
-        parent.pass_on(event);
+        pass_on(&parent, event);
     }
     // Events are for those who watch; who asked gets what was said.
     let said = agent.shared.lock().text.clone();
+    if seen.questions.is_empty() {
+        // One that waits for nobody itself may have tasks in the background that do.
+        let within = Agent::questions_of(&agent.shared).into_iter();
+        let within = within.map(|one| format!("{} {}", one.tool, one.about));
+        seen.questions = within.map(|one| reply::cut(&one, QUESTION)).collect();
+    }
     seen.end(&said, is_cancelled)
 }
 

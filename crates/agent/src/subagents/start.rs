@@ -10,10 +10,10 @@ use super::tasks::{self, Remembered, Task, Tasks};
 use super::team::{How, Member, Team};
 use super::within::Ask;
 use super::{Child, Start};
-use crate::agent::{Settings, WeakHandle};
-use crate::{Agent, Events, Hooks, Model, Resumed, Said, ToolCall};
+use crate::agent::{Handle, Settings, WeakHandle};
+use crate::{Agent, Event, Events, Hooks, Model, Resumed, Said, ToolCall};
 use async_trait::async_trait;
-use haft::{Answer, Context, Error, Narrow, Reply, Runtime};
+use haft::{Answer, Context, Error, Narrow, Reply, Runtime, State};
 use std::sync::Arc;
 
 /// What an agent needs to have sub-agents.
@@ -56,6 +56,7 @@ impl Desk {
         let show = |status: String| cx.update(status);
         let (parent, limits) = (&self.parent, &self.settings);
         let stop = cx.cancel().child_token();
+        let parent = (parent, Handle::pass_on as fn(&Handle, Event));
         let followed = follow(&task.agent, events, parent, limits, &stop, &show);
         let followed = in_time(followed, &task.agent, &stop, cx).await;
         let waits = matches!(followed, Followed::Waits { .. }).then(|| {
@@ -156,6 +157,7 @@ impl Desk {
     /// Sets one to work in the background, or queues it. Returns which.
     fn launch(&self, task: Arc<Task>, begin: Begin) -> Result<&'static str, Error> {
         self.has_room()?;
+        let places = self.team.background.get(self.depth).ok_or_else(too_deep)?;
         let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
         let background = parent.background();
         let is_live = background.job(task.agent.session());
@@ -167,12 +169,12 @@ impl Desk {
         let drive = Drive {
             job,
             background: Arc::downgrade(&background),
-            team: Arc::clone(&self.team),
+            places: Arc::clone(places),
             parent: self.parent.clone(),
             session: self.session.clone(),
             settings: self.settings.clone(),
         };
-        let place = Arc::clone(&self.team.background).try_acquire_owned().ok();
+        let place = Arc::clone(places).try_acquire_owned().ok();
         let status = match place {
             Some(_) => {
                 drive.begins();
@@ -181,17 +183,14 @@ impl Desk {
             None => "queued",
         };
         drive.mark(status, Vec::new());
+        drive.tell(status);
         tokio::spawn(drive.run(begin, place));
         Ok(status)
     }
 
     /// Waits until there is a place to work.
     async fn place(&self, cx: &Context) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
-        let Some(places) = self.team.places.get(self.depth) else {
-            return Err(Error::failed(
-                "sub-agents cannot ask each other more deeply",
-            ));
-        };
+        let places = self.team.places.get(self.depth).ok_or_else(too_deep)?;
         if let Ok(place) = places.try_acquire() {
             return Ok(place);
         }
@@ -208,8 +207,9 @@ impl Desk {
         if let Some(found) = tasks::waiting(cx.state().outermost(), &self.session, cx.call_id()) {
             let answer = cx.answer();
             let task = self.found(&found, Caller::Waits(cx))?;
-            let open = waiting(&task.agent);
+            let open = task.agent.questions();
             if matches!(answer, Some(Answer::ApproveWith { .. })) && open.len() > 1 {
+                let open: Vec<_> = open.into_iter().map(|one| one.name).collect();
                 return Err(Error::Waiting {
                     question: format!(
                         "{} calls wait, and changed arguments would be for one: approve or \
@@ -219,6 +219,7 @@ impl Desk {
                     ),
                 });
             }
+            let open = answerable(&task.agent, cx.state().outermost());
             // Those that were given for one of its own calls, and for all of them.
             let parent = self.parent.upgrade().ok_or(Error::Cancelled)?;
             let for_all = open.into_iter();
@@ -280,20 +281,16 @@ impl Desk {
         }
     }
 
-    /// Whether its agent may have tasks in the background. Whoever works for another one
-    /// answers when its work is done, all of it.
-    pub(super) fn has_background(&self) -> bool {
-        self.depth == 0
-    }
-
-    /// The calls of a remembered sub-agent that wait for a person, by its own record.
-    pub(super) fn asks(&self, found: &Remembered) -> Vec<Ask> {
+    /// The calls of a remembered sub-agent that wait for a person, by its own record. Nothing,
+    /// if neither it waits nor one that it has in the background.
+    pub(super) fn asks(&self, found: &Remembered) -> Option<Vec<Ask>> {
         // Its record has the call that it was started by.
-        let Ok(task) = self.found(found, Caller::Leaves("")) else {
-            return Vec::new();
-        };
+        let task = self.found(found, Caller::Leaves("")).ok()?;
+        if task.agent.questions().is_empty() {
+            return None;
+        }
         let waiting = task.agent.waiting().into_iter();
-        waiting.map(Into::into).collect()
+        Some(waiting.map(Into::into).collect())
     }
 
     pub(super) fn known(&self, id: &str, cx: &Context) -> Result<Remembered, Error> {
@@ -394,7 +391,6 @@ impl Desk {
                 let mut agent = Agent::new(model, runtime);
                 agent.settings = self.settings.clone();
                 agent.settings.format.clone_from(format);
-                agent.settings.waits_for_background = false;
                 agent.settings.hooks = Arc::new(OfTools(Arc::clone(&self.settings.hooks)));
                 if !skills.is_empty() {
                     // Its own, not those of the agent that asks.
@@ -415,7 +411,9 @@ impl Desk {
             }
         };
         parent.hide(&*agent.model());
-        parent.shares_files_with(&agent.shared);
+        parent.shares_session_with(&agent.shared);
+        // It answers when all of its work is done, also that in the background.
+        agent.settings.waits_for_background = true;
         agent.settings.parent = Some(self.session.clone());
         Ok(agent)
     }
@@ -452,6 +450,10 @@ impl Caller<'_> {
             Self::Leaves(_) => outer.narrowed(narrow),
         }
     }
+}
+
+fn too_deep() -> Error {
+    Error::failed("sub-agents cannot ask each other more deeply")
 }
 
 fn not_started(reason: Option<&str>) -> Error {
@@ -528,6 +530,16 @@ fn waiting(agent: &Agent) -> Vec<String> {
     let waiting = open.map(|open| open.waiting.iter());
     let ids = waiting.into_iter().flatten().map(|one| one.call_id.clone());
     ids.collect()
+}
+
+/// What an answer to all that waits in an agent has to name: its own calls, and its tasks in
+/// the background.
+fn answerable(agent: &Agent, state: &State) -> Vec<String> {
+    let tasks = tasks::background(state, agent.session()).into_iter();
+    let tasks = tasks.filter(|one| one.status == "waiting");
+    let mut all = waiting(agent);
+    all.extend(tasks.map(|one| one.id));
+    all
 }
 
 /// What a sub-agent is told first.

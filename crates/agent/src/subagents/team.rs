@@ -96,8 +96,8 @@ pub(super) struct Team {
     /// Who may work, at each depth. One for all depths would let those who wait for
     /// others keep these from beginning.
     pub(super) places: Vec<Semaphore>,
-    /// Who may work in the background.
-    pub(super) background: Arc<Semaphore>,
+    /// The same in the background.
+    pub(super) background: Vec<Arc<Semaphore>>,
 }
 
 impl Team {
@@ -148,7 +148,9 @@ impl Team {
             places: (0..subagents.max_depth)
                 .map(|_| Semaphore::new(at_once))
                 .collect(),
-            background: Arc::new(Semaphore::new(at_once)),
+            background: (0..subagents.max_depth)
+                .map(|_| Arc::new(Semaphore::new(at_once)))
+                .collect(),
         };
         Ok((team, warnings))
     }
@@ -236,7 +238,7 @@ async fn tools_of(
     own: &BTreeSet<String>,
 ) -> Result<Vec<String>, SubagentError> {
     let tools = spec.tools.clone().unwrap_or_else(|| usual.to_vec());
-    let is_theirs = |name: &String| name == TASK || own.contains(name);
+    let is_theirs = |name: &String| is_ours(name) || own.contains(name);
     let missing = |names: &[String]| {
         let known = runtime.tools().names();
         let is_granted = |name: &str| spec.may_exceed && runtime.reserved(name).is_some();

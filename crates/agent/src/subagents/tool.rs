@@ -35,7 +35,7 @@ pub(super) fn seat(
     }
     if wanted(TASK) {
         let tool = Task {
-            definition: task_definition(team, desk.has_background()),
+            definition: task_definition(team),
             desk: Arc::clone(&desk),
         };
         let added = agent.tools().add_any(Arc::new(tool));
@@ -44,20 +44,20 @@ pub(super) fn seat(
             tool: TASK.to_owned(),
         })?;
     }
-    // Whoever works for another one answers when its work is done, all of it.
-    if desk.has_background() {
-        for tool in super::control::tools(&desk) {
-            let name = tool.definition().name.clone();
+    for tool in super::control::tools(&desk) {
+        let name = tool.definition().name.clone();
+        // Whoever can start them can look after them.
+        if wanted(TASK) || wanted(&name) {
             let added = agent.tools().add_any(tool);
             added.map_err(|_| SubagentError::NameTaken {
                 tool: name.clone(),
                 name,
             })?;
         }
-        let background = &agent.shared.background;
-        background.belongs_to(&desk);
-        background.find_waiting(agent.runtime());
     }
+    let background = &agent.shared.background;
+    background.belongs_to(&desk);
+    background.find_waiting(agent.runtime());
     Ok(())
 }
 
@@ -82,25 +82,23 @@ fn definition_of(member: &Member) -> Definition {
     }
 }
 
-fn task_definition(team: &Team, in_background: bool) -> Definition {
+fn task_definition(team: &Team) -> Definition {
     let text = |text: &str| json!({ "type": "string", "description": text });
     let types: Vec<_> = team.members.iter().map(|one| one.tool.as_str()).collect();
-    let mut parameters = json!({
+    let parameters = json!({
         "type": "object",
         "properties": {
             "description": text("The work in a few words."),
             "prompt": text("What to do, with all it has to know."),
             "subagent_type": text(&format!("One of: {}.", types.join(", "))),
             "task_id": text("To go on: as an earlier reply named it."),
+            "background": {
+                "type": "boolean",
+                "description": "Return at once and let it work; you are told when it has ended.",
+            },
         },
         "required": ["description", "prompt", "subagent_type"],
     });
-    if in_background {
-        parameters["properties"]["background"] = json!({
-            "type": "boolean",
-            "description": "Return at once and let it work; you are told when it has ended.",
-        });
-    }
     Definition {
         name: TASK.to_owned(),
         description: "Give work to a sub-agent, or go on with one. Calls made together run at \
@@ -221,10 +219,6 @@ impl AnyTool for Task {
                 task_id: args.task_id.filter(|id| !is_blank(id)),
             };
             match args.background {
-                Some(true) if !self.desk.has_background() => Err(Error::invalid(
-                    "sub-agents cannot start background tasks; leave background out, and the \
-                     reply comes when the work is done",
-                )),
                 Some(true) => self.desk.start(wanted, cx),
                 _ => self.desk.work(wanted, cx).await,
             }

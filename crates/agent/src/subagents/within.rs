@@ -103,8 +103,16 @@ fn deeper(state: &State, session: &str, call: &str, own: &str, depth: usize, all
     }
 }
 
-/// What a sub-agent wants of a person.
+/// What a sub-agent wants of a person, and what those want that it has in the background.
 fn wanted_by(state: &State, found: Remembered, own: &str, depth: usize, all: &mut Vec<Waits>) {
+    for one in tasks::background(state, &found.id) {
+        if one.status == "waiting"
+            && depth < DEEPEST
+            && let Some(found) = tasks::remembered(state, &found.id, &one.id)
+        {
+            wanted_by(state, found, own, depth + 1, all);
+        }
+    }
     for asked in found.asks {
         let first = all.len();
         if depth < DEEPEST {

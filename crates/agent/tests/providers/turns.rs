@@ -1,8 +1,8 @@
 //! A conversation with everything in it, in each protocol.
 
-use crate::common::{DOT, Talk, model, model_name};
+use crate::common::{DOT, Talk, model, model_name, settings};
 use haft::Content;
-use haft_agent::provider::Provider;
+use haft_agent::provider::{Provider, connect};
 use haft_agent::{Message, Origin, Part, Piece, Stop, ToolResult};
 use haft_testing::model::{Says, Scripted, Tokens, Turn};
 use serde_json::{Value, json};
@@ -229,4 +229,22 @@ async fn arguments_that_are_no_object_are_kept_as_text() {
         }
         talk.send().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn ollama_is_told_how_long_a_conversation_may_be() {
+    let options = async |window| {
+        let server = Scripted::start(vec![Turn::text("Yes.")]);
+        let mut settings = settings(Provider::Ollama, &server);
+        settings.context_window = window;
+        settings.max_output = Some(500);
+        Talk::new(connect(settings).unwrap())
+            .ask("Yes?")
+            .answered()
+            .await;
+        server.received()[0].json()["options"].clone()
+    };
+    let told = options(Some(32_768)).await;
+    assert_eq!(told, json!({ "num_ctx": 32_768, "num_predict": 500 }));
+    assert_eq!(options(None).await, json!({ "num_predict": 500 }));
 }

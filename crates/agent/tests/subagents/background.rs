@@ -5,6 +5,7 @@ use crate::bed::{
 };
 use crate::scripted::{Next, Scripted, calls, text};
 use async_trait::async_trait;
+use futures::StreamExt;
 use haft::{Answer, Approver, Question};
 use haft_agent::{Agent, Message, Model, Resumed, Subagents};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-fn start(id: &'static str) -> (&'static str, &'static str, Value) {
+pub(crate) fn start(id: &'static str) -> (&'static str, &'static str, Value) {
     let arguments = json!({
         "description": "work", "prompt": "Go on.", "subagent_type": "worker", "background": true,
     });
@@ -21,13 +22,13 @@ fn start(id: &'static str) -> (&'static str, &'static str, Value) {
 }
 
 /// The id in `started task ID (worker) …`.
-fn started(reply: &str) -> String {
+pub(crate) fn started(reply: &str) -> String {
     let rest = reply.strip_prefix("started task ").unwrap();
     rest.split(' ').next().unwrap().to_owned()
 }
 
 /// A model that answers once it may.
-fn gated(gate: &Arc<Semaphore>) -> Arc<Thinking> {
+pub(crate) fn gated(gate: &Arc<Semaphore>) -> Arc<Thinking> {
     let gate = Arc::clone(gate);
     Thinking::new(move |heard: Heard| {
         let gate = Arc::clone(&gate);
@@ -49,7 +50,7 @@ async fn agent(bed: &Bed, parent: &Arc<Scripted>, child: Arc<dyn Model>) -> Agen
 }
 
 /// Waits until the session remembers this of the only one in the background.
-async fn until(agent: &Agent, status: &str) {
+pub(crate) async fn until(agent: &Agent, status: &str) {
     let is_there = || {
         let all = agent.runtime().state().get("haft.subagents");
         all.is_some_and(|all| {
@@ -314,7 +315,7 @@ async fn only_so_many_work_and_only_so_many_wait() {
 }
 
 /// Counts how often it was dropped.
-struct Guard(Arc<AtomicUsize>);
+pub(crate) struct Guard(pub(crate) Arc<AtomicUsize>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -379,7 +380,7 @@ async fn it_ends_with_the_agent_and_is_never_lost() {
 }
 
 /// Nobody is there now.
-struct Away;
+pub(crate) struct Away;
 
 #[async_trait]
 impl Approver for Away {
@@ -434,54 +435,51 @@ async fn what_it_asks_a_person_is_answered_later() {
 }
 
 #[tokio::test]
-async fn those_who_work_for_others_have_none() {
+async fn whoever_watches_them_sees_them_work_while_the_agent_does_nothing() {
     let bed = Bed::new();
-    let child = Scripted::new([text("Done.")]);
-    let spec = haft_agent::SubagentSpec {
-        tools: Some(vec!["read".to_owned(), "task".to_owned()]),
-        ..worker("worker")
+    let gate = Arc::new(Semaphore::new(0));
+    let child = {
+        let gate = Arc::clone(&gate);
+        Thinking::new(move |heard: Heard| {
+            let gate = Arc::clone(&gate);
+            async move {
+                if let Some(Message::Tool { .. }) = heard.history.last() {
+                    return says("Looked.");
+                }
+                gate.acquire().await.unwrap().forget();
+                answer(calls([("look", "ls", json!({}))]))
+            }
+        })
     };
-    let parent = Scripted::new([crate::bed::asks("worker", "Go"), text("Ok.")]);
-    let agent = bed
-        .agent(&parent, team([spec], [("worker", child.clone())]))
-        .await;
-    run(&agent, "Go").await;
-    assert_eq!(child.tools.lock().unwrap()[0], ["read", "task"]);
-    let tools = parent.tools.lock().unwrap()[0].clone();
-    assert!(tools.ends_with(&["check_task", "message_task", "cancel_task"].map(str::to_owned)));
-}
-
-#[tokio::test]
-async fn those_who_work_for_others_start_none() {
-    let bed = Bed::new();
-    // It works for the planner, and counts how often it was asked.
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let child = Thinking::new(move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
-        async { says("Done.") }
-    });
-    let planner = Scripted::new([calls([start("nested")]), text("Planned.")]);
-    let spec = haft_agent::SubagentSpec {
-        tools: Some(vec!["task".to_owned()]),
-        ..worker("planner")
-    };
-    let models = [
-        ("planner", planner.clone() as Arc<dyn Model>),
-        ("worker", child),
-    ];
-    let parent = Scripted::new([crate::bed::asks("planner", "Go"), text("Ok.")]);
-    let agent = bed
-        .agent(&parent, team([spec, worker("worker")], models))
-        .await;
-    let agent = agent.waits_for_background(true);
-    run(&agent, "Go").await;
-    let (reply, is_error) = told(&planner);
-    assert!(
-        is_error && reply.contains("sub-agents cannot start background tasks"),
-        "{reply}"
-    );
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    let parent = Scripted::new([calls([start("t")]), text("Started."), text("Ok.")]);
+    let agent = agent(&bed, &parent, child).await;
+    let mut watched = agent.watch_background();
+    let events = run(&agent, "Go").await;
+    assert!(children(&events).is_empty(), "{events:?}");
+    let id = started(&told(&parent).0);
+    gate.add_permits(1);
+    let mut seen = Vec::new();
+    loop {
+        let event = tokio::time::timeout(Duration::from_secs(60), watched.next());
+        let event = serde_json::to_value(event.await.unwrap().unwrap()).unwrap();
+        let is_end = event["type"] == "background_task" && event["status"] != "running";
+        seen.push(event);
+        if is_end {
+            break;
+        }
+    }
+    let (first, last) = (&seen[0], seen.last().unwrap());
+    for (event, status) in [(first, "running"), (last, "done")] {
+        assert_eq!(event["status"], status, "{seen:?}");
+        assert_eq!(event["task_id"], id.as_str());
+        assert_eq!(event["session"], agent.session());
+    }
+    for kind in ["agent_start", "tool_start", "tool_end", "agent_end"] {
+        assert_eq!(of(&seen, kind, Some(&id)).len(), 1, "{kind}: {seen:?}");
+    }
+    // A run tells of the end too, when the model hears of it.
+    let events = run(&agent, "And?").await;
+    assert_eq!(of(&events, "background_task", None)[0]["status"], "done");
 }
 
 #[tokio::test]

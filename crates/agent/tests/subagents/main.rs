@@ -11,6 +11,7 @@ mod approvals;
 mod background;
 mod bed;
 mod limits;
+mod nested;
 mod rights;
 #[expect(dead_code, reason = "shared with the tests of the loop")]
 #[path = "../agent/scripted.rs"]

@@ -89,6 +89,18 @@ impl Driver for Live {
         Ok(seen.boxed())
     }
 
+    fn background(&self) -> Events {
+        let outputs = Arc::clone(&self.outputs);
+        let seen = self.agent.watch_background().map(move |event| {
+            outputs.look(&event.kind);
+            Seen {
+                is_background: true,
+                ..Seen::from(event)
+            }
+        });
+        seen.boxed()
+    }
+
     async fn command(&self, line: String) -> Result<Events, String> {
         let tools = self.agent.tools();
         let names = ["bash", "exec", "execute"];
@@ -112,6 +124,7 @@ impl Driver for Live {
                 let _ = sender.send(Seen {
                     kind: EventKind::Tool(kind),
                     child: None,
+                    is_background: false,
                 });
             });
         let runtime = self.agent.runtime().clone();

@@ -102,6 +102,8 @@ struct App {
     editor: Editor,
     history: History,
     work: Work,
+    /// What sub-agents in the background do meanwhile.
+    background: Events,
     asking: Option<Asking>,
     waiting: Waiting,
     choosing: Option<Choosing>,
@@ -139,6 +141,7 @@ pub(super) async fn run(
     let mut app = App {
         screen: Screen::new(terminal::screen()?, setup.look.paint, size),
         transcript: Transcript::new(size.0),
+        background: driver.background(),
         driver,
         setup,
         editor: Editor::default(),
@@ -198,6 +201,7 @@ impl App {
                     Some(seen) => self.see(&seen),
                     None => self.over(),
                 },
+                Some(seen) = self.background.next() => self.see(&seen),
                 Some(asked) = questions.recv() => self.waiting.add(asked),
                 () = gone(&mut self.asking) => self.unasked(),
                 Some(done) = finished.recv() => self.done(done),
@@ -244,6 +248,7 @@ impl App {
     fn ticks(&self) -> bool {
         self.hint.is_some()
             || self.transcript.is_working()
+            || self.transcript.has_background()
             || !self.waiting.is_empty()
             || self.asking.as_ref().is_some_and(|asking| !asking.is_armed)
     }
@@ -286,7 +291,7 @@ impl App {
             (
                 EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }),
                 Work::Command { call, .. },
-            ) => *call = Some(call_id.clone()),
+            ) if seen.child.is_none() => *call = Some(call_id.clone()),
             (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _) if seen.child.is_none() => {
                 self.answered(reason);
             }

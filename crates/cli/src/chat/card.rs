@@ -43,6 +43,10 @@ pub(crate) struct Call {
     pub(crate) since: Instant,
     /// The session of the sub-agent that makes it, if one does.
     pub(crate) child: Option<String>,
+    /// Whether that one works in the background.
+    pub(crate) is_background: bool,
+    /// The name of that one, where several may work and nothing else says whose call it is.
+    pub(crate) by: Option<String>,
     /// Whether a person is being asked about it: it does not run yet.
     pub(crate) is_asked: bool,
     pub(crate) length: Length,
@@ -68,6 +72,8 @@ impl Call {
             arguments,
             since,
             child: None,
+            is_background: false,
+            by: None,
             is_asked: false,
             length: Length::Short,
             tail: String::new(),
@@ -150,10 +156,14 @@ impl Call {
         line.hanging(2)
     }
 
+    fn whose(&self) -> Vec<(String, Style)> {
+        self.by.iter().map(|by| (by.clone(), Style::DIM)).collect()
+    }
+
     /// As it looks while it runs.
     pub(crate) fn running(&self, spinner: &str, now: Instant, columns: usize) -> Vec<Line> {
         let elapsed = now.saturating_duration_since(self.since);
-        let mut facts = Vec::new();
+        let mut facts = self.whose();
         if elapsed >= NOTABLE {
             facts.push((spoken(elapsed), Style::DIM));
         }
@@ -176,7 +186,8 @@ impl Call {
 
     /// As it stays.
     pub(crate) fn finished(&self, end: &End, columns: usize) -> Vec<Line> {
-        let mut facts = body::facts(self, end);
+        let mut facts = self.whose();
+        facts.extend(body::facts(self, end));
         if end.took >= NOTABLE {
             facts.push((spoken(end.took), Style::DIM));
         }
@@ -212,7 +223,8 @@ impl Call {
     /// As it looks when it was not allowed.
     pub(crate) fn refused(&self, reason: &str, columns: usize) -> Vec<Line> {
         let mark = if self.is_child() { "  ↳" } else { "✗" };
-        let mut facts = vec![("refused".to_owned(), Style::YELLOW)];
+        let mut facts = self.whose();
+        facts.push(("refused".to_owned(), Style::YELLOW));
         // One row is all that a sub-agent gets, so it says why as well.
         let why = reason.lines().next().filter(|_| self.is_child());
         facts.extend(why.map(|why| (why.to_owned(), Style::DIM)));

@@ -2,6 +2,7 @@
 //! a script can stand in for one.
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use haft::ops::FilePath;
 use haft::{Answer, Approver, Filled, Form, Question};
@@ -16,6 +17,8 @@ pub(crate) struct Seen {
     pub(crate) kind: EventKind,
     /// The session of the sub-agent that it happened to, if it did.
     pub(crate) child: Option<String>,
+    /// Whether it comes from the background, where work goes on at any time.
+    pub(crate) is_background: bool,
 }
 
 impl From<Event> for Seen {
@@ -23,6 +26,7 @@ impl From<Event> for Seen {
         Self {
             child: event.parent.is_some().then_some(event.session),
             kind: event.kind,
+            is_background: false,
         }
     }
 }
@@ -37,6 +41,11 @@ pub(crate) trait Driver: Send + Sync {
     /// Begins to work; the stream ends after `agent_end`. Called again only when the
     /// stream before has ended.
     async fn prompt(&self, text: String) -> Result<Events, String>;
+
+    /// What sub-agents in the background do, all the while. Called once.
+    fn background(&self) -> Events {
+        futures::stream::pending().boxed()
+    }
 
     /// Runs a command line with the session's own tool for that, as if the model had
     /// asked: the events of that call, then the end. It is stopped by dropping them.

@@ -34,6 +34,8 @@ struct Lines {
     setup: Setup,
     transcript: Transcript,
     events: Option<Events>,
+    /// What sub-agents in the background do meanwhile.
+    background: Events,
     /// A command line that the person runs, and its call.
     command: Option<(String, Option<String>)>,
     ran: Vec<(String, String)>,
@@ -75,6 +77,7 @@ pub(super) async fn run(
     let mut typed = typed();
     let mut interrupted: Option<Instant> = None;
     let mut chat = Lines {
+        background: driver.background(),
         driver,
         setup,
         transcript: Transcript::new(WIDTH),
@@ -103,6 +106,7 @@ pub(super) async fn run(
                 Some(seen) => chat.see(&seen)?,
                 None => chat.over().await?,
             },
+            Some(seen) = chat.background.next() => chat.see(&seen)?,
             Some(asked) = questions.recv() => chat.waiting.add(asked),
             () = gone(&mut chat.asked) => chat.unasked()?,
             () = tokio::time::sleep(MOMENT), if !chat.waiting.is_empty() => {}
@@ -175,6 +179,12 @@ impl Lines {
         out.flush()
     }
 
+    /// Whether the last line on the terminal is one to type on.
+    fn is_prompting(&self) -> bool {
+        let is_open = self.events.is_none() && self.asked.is_none();
+        is_open && !self.prompts && io::stdout().is_terminal()
+    }
+
     /// Nobody wants to know any more.
     fn unasked(&mut self) -> io::Result<()> {
         self.asked = None;
@@ -193,7 +203,7 @@ impl Lines {
             EventKind::Agent(AgentEvent::Steering { text }) if seen.child.is_none() => {
                 self.queue.retain(|queued| queued != text);
             }
-            EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }) => {
+            EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }) if seen.child.is_none() => {
                 if let Some((_, call)) = &mut self.command {
                     *call = Some(call_id.clone());
                 }
@@ -203,6 +213,14 @@ impl Lines {
         let driver = Arc::clone(&self.driver);
         let output = |call: &str| driver.output(call);
         let lines = self.transcript.see(seen, Instant::now(), &output);
+        if lines.is_empty() {
+            return Ok(());
+        }
+        if self.is_prompting() {
+            // It comes while somebody may be typing: below that, and the prompt again.
+            self.prompts = true;
+            self.print(&[Line::default()])?;
+        }
         self.print(&lines)
     }
 

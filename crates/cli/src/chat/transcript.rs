@@ -1,6 +1,7 @@
 //! From events to lines: what is finished goes up and stays, what is under way is
 //! looked at. The same for a screen and for plain lines.
 
+mod background;
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +10,7 @@ use super::driver::{Asked, Seen};
 use super::ink::{Line, Style};
 use super::markdown::Markdown;
 use super::setup::Before;
+use background::Background;
 use haft::Content;
 use haft_agent::{AgentEvent, EventKind, Limit};
 use std::time::{Duration, Instant};
@@ -53,6 +55,7 @@ pub(crate) struct Transcript {
     shown: Option<(Call, End)>,
     /// How much is shown of calls.
     length: Length,
+    background: Background,
 }
 
 impl Transcript {
@@ -68,6 +71,7 @@ impl Transcript {
             since: None,
             shown: None,
             length: Length::Short,
+            background: Background::default(),
         }
     }
 
@@ -87,7 +91,7 @@ impl Transcript {
     pub(crate) fn end(&mut self) -> Vec<Line> {
         let mut out = Vec::new();
         self.finish_words(&mut out);
-        self.running.clear();
+        self.running.retain(|call| call.is_background);
         self.waiting = None;
         self.since = None;
         out
@@ -164,11 +168,28 @@ impl Transcript {
     ) -> Vec<Line> {
         let mut out = Vec::new();
         match &seen.kind {
-            EventKind::Tool(event) => {
-                self.tool(event, seen.child.as_deref(), now, output, &mut out)
+            EventKind::Tool(event) => self.tool(event, seen, now, output, &mut out),
+            // What it was asked about and nobody answered is not under way any more.
+            EventKind::Agent(AgentEvent::AgentEnd { .. }) if seen.is_background => {
+                self.running.retain(|call| call.child != seen.child);
             }
             // A sub-agent's words are for the agent; its calls say enough.
             EventKind::Agent(_) if seen.child.is_some() => {}
+            EventKind::Agent(AgentEvent::BackgroundTask {
+                task_id,
+                agent,
+                status,
+            }) => {
+                let is_new = self
+                    .background
+                    .see(task_id, agent, status, seen.is_background, now);
+                if is_new {
+                    // It may come in the middle of an answer, whose words stay together.
+                    let words = format!("background task {task_id} ({agent}): {status}");
+                    self.apart(Kind::Note, &mut out);
+                    out.push(Line::new(&words, Style::DIM).hanging(2));
+                }
+            }
             EventKind::Agent(event) => self.agent(event, &mut out),
             _ => {}
         }
@@ -205,14 +226,6 @@ impl Transcript {
                 let words =
                     format!("{picture} is left out from now on, the provider refused it: {reason}");
                 out.extend(self.note(&words, Style::YELLOW));
-            }
-            AgentEvent::BackgroundTask {
-                task_id,
-                agent,
-                status,
-            } => {
-                let words = format!("background task {task_id} ({agent}): {status}");
-                out.extend(self.note(&words, Style::DIM));
             }
             AgentEvent::Steering { text } => out.extend(self.said(text)),
             AgentEvent::TurnLimitReached { reason } => {
@@ -265,12 +278,13 @@ impl Transcript {
     fn tool(
         &mut self,
         event: &haft::EventKind,
-        child: Option<&str>,
+        seen: &Seen,
         now: Instant,
         output: &dyn Fn(&str) -> Option<String>,
         out: &mut Vec<Line>,
     ) {
         use haft::EventKind as Tool;
+        let child = seen.child.as_deref();
         if child.is_none() {
             self.finish_words(out);
         }
@@ -282,6 +296,8 @@ impl Transcript {
             } => {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.child = child.map(str::to_owned);
+                call.is_background = seen.is_background;
+                call.by = self.background.name_of(child);
                 call.length = self.length;
                 // It may have been asked about.
                 self.running.retain(|known| !known.is(call_id, child));
@@ -335,6 +351,8 @@ impl Transcript {
                 // Remembered for the line of a refusal, which knows no arguments.
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.child = child.map(str::to_owned);
+                call.is_background = seen.is_background;
+                call.by = self.background.name_of(child);
                 call.is_asked = true;
                 self.running.push(call);
             }
@@ -349,6 +367,7 @@ impl Transcript {
             None => {
                 let mut call = Call::new(id, tool, serde_json::Value::Null, now);
                 call.child = child.map(str::to_owned);
+                call.by = self.background.name_of(child);
                 call
             }
         }
@@ -374,13 +393,33 @@ impl Transcript {
 
     /// What is under way, in rows of the screen and at most so many of them.
     pub(crate) fn live(&self, now: Instant, room: usize) -> Vec<Line> {
+        let mut rows = self.at_work(now);
+        let mut behind = self.behind(now);
+        if !behind.is_empty() {
+            rows.push(Line::default());
+        }
+        rows.append(&mut behind);
+        let hidden = rows.len().saturating_sub(room);
+        rows.into_iter().skip(hidden).collect()
+    }
+
+    /// What goes on in the background: who works there, and what they call.
+    fn behind(&self, now: Instant) -> Vec<Line> {
+        let mut rows = self.background.rows(now, self.columns);
+        let calls = self.running.iter();
+        for call in calls.filter(|call| call.is_background && !call.is_asked) {
+            rows.extend(call.running(spinner(call.since, now), now, self.columns));
+        }
+        rows
+    }
+
+    /// What the agent itself works at.
+    fn at_work(&self, now: Instant) -> Vec<Line> {
         let Some(since) = self.since else {
             return Vec::new();
         };
         let elapsed = now.saturating_duration_since(since);
-        let turn = elapsed.as_millis() / TURN.as_millis();
-        let at = usize::try_from(turn).unwrap_or_default() % SPINNER.len();
-        let spinner = SPINNER.get(at).copied().unwrap_or("*");
+        let spinner = spinner(since, now);
         let mut rows: Vec<Line> = Vec::new();
         let words = self.markdown.pending();
         if !words.is_empty() {
@@ -389,12 +428,15 @@ impl Transcript {
             }
             rows.extend(words.iter().flat_map(|line| line.all_rows(self.columns)));
         }
-        let running = self.running.iter().filter(|call| !call.is_asked);
+        let running = self.running.iter().filter(|call| !call.is_background);
+        let is_asking = running.clone().any(|call| call.is_asked);
+        let is_calling = running.clone().next().is_some();
         let cards: Vec<Line> = running
+            .filter(|call| !call.is_asked)
             .flat_map(|call| call.running(spinner, now, self.columns))
             .collect();
         let status = match (&self.writing, &self.waiting) {
-            _ if !cards.is_empty() || self.running.iter().any(|call| call.is_asked) => None,
+            _ if !cards.is_empty() || is_asking => None,
             (Some(tool), _) => Some(format!("writing a call of {tool}")),
             (None, Some(waiting)) => Some(waiting.clone()),
             (None, None) if !words.is_empty() => Some("answering".to_owned()),
@@ -408,11 +450,10 @@ impl Transcript {
             let line = Line::new(spinner, Style::CYAN).and(&format!(" {status}"), Style::DIM);
             rows.push(line.and(&format!(" · {}", spoken(elapsed)), Style::DIM));
         }
-        if self.running.is_empty() {
+        if !is_calling {
             rows.extend(last_thoughts(&self.reasoning, self.columns));
         }
-        let hidden = rows.len().saturating_sub(room);
-        rows.into_iter().skip(hidden).collect()
+        rows
     }
 
     /// Whether something that is asked was announced.
@@ -430,10 +471,23 @@ impl Transcript {
         children.any(|call| call.id == call_id)
     }
 
-    /// Whether a spinner is to be seen.
+    /// Whether the agent works.
     pub(crate) fn is_working(&self) -> bool {
         self.since.is_some()
     }
+
+    /// Whether something works in the background.
+    pub(crate) fn has_background(&self) -> bool {
+        !self.background.is_empty() || self.running.iter().any(|call| call.is_background)
+    }
+}
+
+/// The spinner of something that goes on since then.
+fn spinner(since: Instant, now: Instant) -> &'static str {
+    let elapsed = now.saturating_duration_since(since);
+    let turn = elapsed.as_millis() / TURN.as_millis();
+    let at = usize::try_from(turn).unwrap_or_default() % SPINNER.len();
+    SPINNER.get(at).copied().unwrap_or("*")
 }
 
 /// The last rows of reasoning.

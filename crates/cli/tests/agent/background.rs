@@ -5,7 +5,7 @@ use haft_testing::model::{Says, Turn};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 const SETTINGS: &str = "tools:\n  toolset: deepagents\n";
 
@@ -164,6 +164,76 @@ fn a_call_of_one_that_was_killed_while_it_waited_is_asked_about_again() {
     let done = bed.haft(&["resume", "--answer", "w=approve"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(bed.read("one"), "new");
+}
+
+#[test]
+fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
+    let start = |kind: &str| {
+        let arguments = json!({
+            "description": "d", "prompt": "Go.", "subagent_type": kind, "background": true,
+        });
+        Turn::from(Says::calling("t", "task", &arguments))
+    };
+    let settings = format!(
+        "{SETTINGS}subagents:\n  - name: lead\n    description: Leads.\n    \
+         system_prompt: LEADER\n    tools: [task]\n"
+    );
+    let waits = Arc::new(Barrier::new(2));
+    let is_waited_for = Arc::clone(&waits);
+    let bed = Bed::new(move |request: &Value, _: usize| -> Turn {
+        let text = request.to_string();
+        let note = text.rsplit_once("[haft: background task ");
+        let interrupted = note.filter(|(_, note)| note.contains("was interrupted"));
+        if request["messages"][0].to_string().contains("LEADER") {
+            return match interrupted {
+                Some(_) => Turn::text("I know."),
+                None if text.contains("started task") => Turn::text("It works."),
+                None => {
+                    // The agent itself records nothing more after this.
+                    is_waited_for.wait();
+                    start("general")
+                }
+            };
+        }
+        if is_child(request) {
+            return Turn::Silent;
+        }
+        match interrupted {
+            _ if text.contains("is done; check_task has") => Turn::text("All told."),
+            _ if text.contains("delivered: task") => Turn::text("It goes on."),
+            Some((_, note)) => {
+                let id = note.split(' ').next().unwrap();
+                let arguments = json!({ "task_id": id, "message": "Go on." });
+                Says::calling("m", "message_task", &arguments).into()
+            }
+            None if text.contains("started task") => Turn::text("Started."),
+            None => start("lead"),
+        }
+    })
+    .and(&settings);
+    let mut child = bed.command(&["run", "Go", "--json"]).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut waiting = out.filter(|line| {
+        let event: Value = serde_json::from_str(line.as_ref().unwrap()).unwrap();
+        event["type"] == "background_wait"
+    });
+    // The agent waits for the one, and that one for the other.
+    assert!(waiting.next().is_some());
+    waits.wait();
+    assert!(waiting.next().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ended = bed.haft(&["resume"]);
+    assert_eq!(ended.out, "All told.\n", "{ended:?}");
+    let received = bed.server.received();
+    let told = received.iter().map(|one| one.json()).any(|one| {
+        let is_lead = one["messages"][0].to_string().contains("LEADER");
+        is_lead
+            && one
+                .to_string()
+                .contains("(general_purpose) was interrupted")
+    });
+    assert!(told, "{ended:?}");
 }
 
 #[test]

@@ -60,6 +60,11 @@ enum Step {
         tool: String,
         with: Value,
     },
+    /// A sub-agent in the background makes a call.
+    Behind {
+        tool: String,
+        with: Value,
+    },
     Panic(String),
 }
 
@@ -70,6 +75,9 @@ struct Actor {
     prompts: Mutex<std::vec::IntoIter<Vec<Step>>>,
     log: PathBuf,
     sink: Arc<Mutex<Option<Sink>>>,
+    /// What happens in the background.
+    behind: Sink,
+    happened: Mutex<Option<mpsc::UnboundedReceiver<Seen>>>,
     /// The answer of a call is in here before anybody is told that it has ended.
     journal: Arc<MemoryJournal>,
     steering: Arc<Mutex<Vec<String>>>,
@@ -143,6 +151,8 @@ impl Actor {
         }]);
         let sink: Arc<Mutex<Option<Sink>>> = Arc::default();
         let theirs = Arc::clone(&sink);
+        let (behind, happened) = mpsc::unbounded_channel();
+        let aside = behind.clone();
         let journal = Arc::new(MemoryJournal::new(1000));
         let haft = Itself::at(env!("CARGO_BIN_EXE_haft").into());
         let runtime = Runtime::builder()
@@ -165,14 +175,22 @@ impl Actor {
             .policy(policy)
             .approver(person)
             .on_event(move |event| {
-                let is_child = matches!(&event.kind,
-                    haft::EventKind::ToolStart { call_id, .. }
-                    | haft::EventKind::ToolUpdate { call_id, .. }
-                    | haft::EventKind::ToolEnd { call_id, .. } if call_id.starts_with("child"));
+                let is_of = |who: &str| {
+                    matches!(&event.kind,
+                        haft::EventKind::ToolStart { call_id, .. }
+                        | haft::EventKind::ToolUpdate { call_id, .. }
+                        | haft::EventKind::ToolEnd { call_id, .. } if call_id.starts_with(who))
+                };
+                let children = ["child", "behind"].into_iter();
                 let seen = Seen {
                     kind: EventKind::Tool(event.kind.clone()),
-                    child: is_child.then(|| "child".to_owned()),
+                    child: children.map(str::to_owned).find(|who| is_of(who)),
+                    is_background: is_of("behind"),
                 };
+                if seen.is_background {
+                    let _ = aside.send(seen);
+                    return;
+                }
                 if let Some(sink) = &*theirs.lock().unwrap() {
                     let _ = sink.send(seen);
                 }
@@ -188,6 +206,8 @@ impl Actor {
             prompts: Mutex::new(script.prompts.clone().into_iter()),
             log: script.state.join("prompts.jsonl"),
             sink,
+            behind,
+            happened: Mutex::new(Some(happened)),
             journal,
             steering: Arc::default(),
             steered: Arc::default(),
@@ -216,6 +236,7 @@ impl Actor {
         let hand = Hand {
             runtime: self.runtime.clone(),
             sink,
+            behind: self.behind.clone(),
             slot: Arc::clone(&self.sink),
             steering: Arc::clone(&self.steering),
             steered: Arc::clone(&self.steered),
@@ -267,6 +288,7 @@ async fn exists(file: Option<PathBuf>) {
 struct Hand {
     runtime: Runtime,
     sink: Sink,
+    behind: Sink,
     slot: Arc<Mutex<Option<Sink>>>,
     steering: Arc<Mutex<Vec<String>>>,
     steered: Arc<Notify>,
@@ -279,6 +301,7 @@ impl Hand {
         let _ = self.sink.send(Seen {
             kind: EventKind::Agent(event),
             child: None,
+            is_background: false,
         });
     }
 
@@ -315,6 +338,27 @@ impl Hand {
                 futures::future::join_all(calls).await;
             }
             Step::Child { tool, with } => self.call("child", tool, with).await,
+            Step::Behind { tool, with } => {
+                let (runtime, behind) = (self.runtime.clone(), self.behind.clone());
+                let tell = move |status| {
+                    let event = AgentEvent::BackgroundTask {
+                        task_id: "t1".to_owned(),
+                        agent: "researcher".to_owned(),
+                        status,
+                    };
+                    let _ = behind.send(Seen {
+                        kind: EventKind::Agent(event),
+                        child: None,
+                        is_background: true,
+                    });
+                };
+                let call = Call::new(tool, with.clone()).id("behind");
+                tokio::spawn(async move {
+                    tell("running");
+                    runtime.run(call).await;
+                    tell("done");
+                });
+            }
             Step::Steered => {
                 let said = loop {
                     let said = std::mem::take(&mut *self.steering.lock().unwrap());
@@ -404,6 +448,10 @@ impl Driver for Actor {
         let (hand, seen) = self.stage();
         tokio::spawn(hand.play(steps));
         Ok(streamed(seen))
+    }
+
+    fn background(&self) -> Events {
+        streamed(self.happened.lock().unwrap().take().unwrap())
     }
 
     async fn command(&self, line: String) -> Result<Events, String> {

@@ -296,3 +296,28 @@ fn a_chat_that_goes_on_shows_what_was_said_and_enter_takes_up_what_was_left() {
         assert_eq!(seat.told(), [json!({ "prompt": "" })]);
     }
 }
+
+#[test]
+fn the_background_is_seen_while_nobody_says_anything() {
+    let command = "while [ ! -e go ]; do sleep 0.02; done";
+    let script = json!({ "prompts": [[
+        { "behind": { "tool": "bash", "with": { "command": command } } },
+        said("Started.")
+    ]] });
+    let mut seat = Seat::new(script).sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.wait("Started.");
+    seat.wait("/help");
+    seat.wait("in the background: researcher · ");
+    seat.wait("bash while");
+    // One can go on typing.
+    seat.keys("meanwhile");
+    seat.wait("› meanwhile");
+    std::fs::write(seat.work("go"), "").unwrap();
+    seat.wait("background task t1 (researcher): done");
+    seat.until("no spinner", |rows| {
+        let has = |text: &str| rows.iter().any(|row| row.contains(text));
+        has("↳ bash while") && !has("in the background") && has("› meanwhile")
+    });
+}

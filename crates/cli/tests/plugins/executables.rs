@@ -411,3 +411,72 @@ fn in_ah_the_end_of_its_time_is_worded_as_for_a_command() {
     );
     assert_eq!(ah("fails"), "no\nexit code: 3");
 }
+
+#[test]
+fn a_program_can_print_a_picture_and_other_json_stays_text() {
+    let bed = Bed::new();
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let block = json!({ "type": "image", "MIMEType": "image/png", "Data": png });
+    let text = json!({ "type": "text", "text": "A chart." });
+    // Longer than what a model gets of a text.
+    let long = json!({ "type": "text", "text": " ".repeat(200_000) });
+    for (name, output) in [
+        ("chart", json!([text, block])),
+        (
+            "answer",
+            json!({ "content": [text, block], "error": false }),
+        ),
+        ("long", json!([long, block])),
+        (
+            "damaged",
+            json!([{ "type": "image", "mimeType": "image/png", "data": "QQ==" }]),
+        ),
+        ("listing", json!([{ "type": "image", "name": "a.png" }])),
+    ] {
+        bed.file(&format!("out/{name}"), output.to_string());
+        let program = format!(
+            "#!/bin/sh\ncat '{}'\n",
+            bed.path(&format!("out/{name}")).display()
+        );
+        own(&bed, name, &program, "Prints.");
+    }
+    own(
+        &bed,
+        "fails",
+        &format!(
+            "#!/bin/sh\ncat '{}'\nexit 3\n",
+            bed.path("out/chart").display()
+        ),
+        "Prints.",
+    );
+    let mut session = bed.session(&[]);
+    let mut call = |name: &str| {
+        let number = session.ask(name, &json!({}));
+        session.reply(number)["result"].clone()
+    };
+    let picture = json!({ "type": "image", "data": png, "mimeType": "image/png" });
+    for name in ["chart", "answer"] {
+        let reply = call(name);
+        assert_eq!(reply["content"], json!([text, picture]), "{name}: {reply}");
+        assert_ne!(reply["isError"], true, "{name}: {reply}");
+    }
+    let reply = call("long");
+    assert_eq!(reply["content"][1], picture, "{reply}");
+    assert!(reply["content"][0]["text"].as_str().unwrap().len() < 110_000);
+    let reply = call("fails");
+    assert_eq!(
+        reply["content"],
+        json!([text, picture, { "type": "text", "text": "exit code: 3" }]),
+        "{reply}"
+    );
+    assert_eq!(reply["isError"], true, "{reply}");
+    let reply = call("damaged");
+    let said = reply["content"][0]["text"].as_str().unwrap();
+    assert!(said.starts_with("[the image was left out: "), "{reply}");
+    let reply = call("listing");
+    let listing = json!([{ "type": "image", "name": "a.png" }]).to_string();
+    assert_eq!(
+        reply["content"],
+        json!([{ "type": "text", "text": listing }])
+    );
+}

@@ -2,12 +2,15 @@
 //! standard input and by name in its environment, or as words.
 
 use crate::commands;
-use crate::external::plugin::{Check, Programs, Recheck, clean, closed};
+use crate::external::plugin::{Check, Programs, Recheck, clean, closed, worded as as_failure};
+use crate::external::printed;
 use crate::external::time::TimeLimit;
-use crate::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, schema};
+use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Done, Exec, Surroundings};
-use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams, clean_path};
+use haft_ops::executor::{
+    Ended, Exit, Input, Keep, MAX_MEMORY, Program, Prompts, Streams, clean_path,
+};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -123,7 +126,7 @@ impl Executable {
             dir: dir.to_owned(),
             streams: Streams::Merged,
             limit: Some(HELP),
-            keep: haft_ops::executor::Keep {
+            keep: Keep {
                 head: 4096,
                 tail: 0,
                 disk: None,
@@ -199,11 +202,20 @@ impl Executable {
             dir: cx.scope().work_dir().to_owned(),
             streams: Streams::Merged,
             limit: Some(cx.time_left(cx.limit().unwrap_or_else(|| self.time().alone()))),
-            keep: cx.keep(&cx.program_limit()),
+            keep: keep(cx),
             prompts: Prompts::End,
             input,
         };
         Ok((request, environment))
+    }
+}
+
+/// As much as the toolset shows, and all of the output where that fits: it may be a picture.
+fn keep(cx: &Context) -> Keep {
+    let shown = cx.keep(&cx.program_limit());
+    Keep {
+        head: MAX_MEMORY.saturating_sub(shown.tail),
+        ..shown
     }
 }
 
@@ -261,13 +273,50 @@ impl AnyTool for Executable {
 }
 
 fn reply(done: &Done, time: &TimeLimit, is_guest: bool, cx: &Context) -> Reply {
-    let limit = cx.limit().unwrap_or_else(|| time.alone());
+    let mut below = commands::notes_within(done, cx, cx.programs_request(is_guest));
+    let end = end(done, time, cx);
+    if let Some(printed) = printed::outcome(&done.finished.output) {
+        below.extend(end.lines);
+        let mut reply = as_failure(printed.into(), cx).limited(cx.program_limit());
+        reply.is_error |= end.is_error;
+        if !below.is_empty() {
+            let text = below.join("\n");
+            reply.content.push(Content::Text { text });
+        }
+        return commands::details(reply, done);
+    }
     let most = cx.program_limit();
     let said = cx.said(&done.finished.output, &most);
-    let mut below = commands::notes_within(done, cx, cx.programs_request(is_guest));
     let is_cut = said.note.is_some();
     below.extend(said.note);
-    let end = match (done.finished.ended, done.finished.status) {
+    below.extend(end.lines);
+    let mut text = said.text;
+    if text.is_empty() && below.is_empty() {
+        text = "(no output)".to_owned();
+    }
+    if !below.is_empty() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&below.join("\n"));
+    }
+    let mut reply = Reply::from(text).limited(most).already_cut();
+    reply.is_error = end.is_error;
+    if let Some(path) = said.path {
+        reply = reply.detail("output_path", path);
+    }
+    commands::details(reply, done).detail("truncated", is_cut)
+}
+
+/// How a program ended, where that is worth saying.
+struct End {
+    lines: Vec<String>,
+    is_error: bool,
+}
+
+fn end(done: &Done, time: &TimeLimit, cx: &Context) -> End {
+    let limit = cx.limit().unwrap_or_else(|| time.alone());
+    let line = match (done.finished.ended, done.finished.status) {
         (Ended::TimedOut, _) => Some(worded(
             format!("timed out after {}", haft_ops::text::seconds(limit)),
             format!(
@@ -286,27 +335,13 @@ fn reply(done: &Done, time: &TimeLimit, is_guest: bool, cx: &Context) -> Reply {
         (Ended::Itself, Exit::Signal(signal)) => Some(format!("exit code: {}", 128 + signal)),
         (Ended::Itself, Exit::Unknown) => Some("exit code: unknown".to_owned()),
     };
-    if done.finished.ended == Ended::TimedOut {
-        below.push(format!("[{}]", time.remedy(limit)));
+    let is_error = line.is_some();
+    let remedy = (done.finished.ended == Ended::TimedOut).then(|| time.remedy(limit));
+    let remedy = remedy.map(|remedy| format!("[{remedy}]"));
+    End {
+        lines: remedy.into_iter().chain(line).collect(),
+        is_error,
     }
-    let is_error = end.is_some();
-    below.extend(end);
-    let mut text = said.text;
-    if text.is_empty() && below.is_empty() {
-        text = "(no output)".to_owned();
-    }
-    if !below.is_empty() {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&below.join("\n"));
-    }
-    let mut reply = Reply::from(text).limited(most).already_cut();
-    reply.is_error = is_error;
-    if let Some(path) = said.path {
-        reply = reply.detail("output_path", path);
-    }
-    commands::details(reply, done).detail("truncated", is_cut)
 }
 
 /// How it was ended, as the toolset says it of a command where its failures are lines.

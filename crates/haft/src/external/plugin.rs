@@ -35,9 +35,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 pub(crate) use message::clean;
-pub(super) use message::cleaned;
-pub(super) use tool::closed;
+pub(super) use message::{cleaned, field, taken};
 pub(crate) use tool::tools;
+pub(super) use tool::{closed, worded};
 
 /// What a plugin writes, as the host understands it: for programs that test plugins.
 pub mod protocol {

@@ -1,6 +1,7 @@
 //! What was said, in the words of a protocol: one message at a time.
 
 use super::{Head, Speaker};
+use crate::provider::Provider;
 use crate::provider::lane::Grammar;
 use crate::{Answer, Message, ModelError, Part, ToolResult, Trouble};
 use bytes::Bytes;
@@ -262,6 +263,12 @@ impl Speaker {
             // Nothing of a conversation stays with the provider; reasoning comes back
             // encrypted, and is sent again.
             request.additional_params = Some(json!({ "store": false }));
+        }
+        // Ollama cuts a conversation to its own default, which is small, unless it is told.
+        if let (Provider::Ollama, Some(window)) =
+            (self.settings.provider, self.settings.context_window)
+        {
+            request.additional_params = Some(json!({ "num_ctx": window }));
         }
         let body = self.protocol().body(request)?;
         let mut object: Map<String, Value> = serde_json::from_slice(&body).map_err(unreadable)?;

@@ -10,6 +10,7 @@ fn agent(event: AgentEvent) -> Seen {
     Seen {
         kind: EventKind::Agent(event),
         child: None,
+        is_background: false,
     }
 }
 
@@ -17,6 +18,7 @@ fn tool(event: haft::EventKind) -> Seen {
     Seen {
         kind: EventKind::Tool(event),
         child: None,
+        is_background: false,
     }
 }
 
@@ -213,4 +215,78 @@ fn a_refused_call_says_what_it_was() {
 fn tokens_are_counted_in_short() {
     let all = [7, 1234, 99_999, 123_456, 1_250_000].map(counted);
     assert_eq!(all, ["7", "1.2k", "99.9k", "123k", "1.2M"]);
+}
+
+#[test]
+fn the_background_is_seen_while_nothing_else_goes_on() {
+    let mut transcript = Transcript::new(60);
+    let behind = |seen: Seen, child: Option<&str>| Seen {
+        child: child.map(str::to_owned),
+        is_background: true,
+        ..seen
+    };
+    let status = |status: &'static str| {
+        agent(AgentEvent::BackgroundTask {
+            task_id: "t1".to_owned(),
+            agent: "researcher".to_owned(),
+            status,
+        })
+    };
+    let now = Instant::now();
+    transcript.begin(now, Length::Short);
+    play(&mut transcript, &[behind(status("running"), None)]);
+    let call = start("c", "grep", json!({ "pattern": "x" }));
+    play(&mut transcript, &[behind(call, Some("t1"))]);
+    let live = |transcript: &Transcript| {
+        let rows = shown(&transcript.live(Instant::now(), 9));
+        let plain = rows.iter().map(|row| {
+            let words = row.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+            words.split(" · ").next().unwrap_or_default().to_owned()
+        });
+        plain.filter(|row| !row.is_empty()).collect::<Vec<_>>()
+    };
+    // Its call does not hide what the agent does.
+    let task = "in the background: researcher";
+    assert_eq!(live(&transcript), ["thinking", task, "grep x"]);
+    play(&mut transcript, &[done("done")]);
+    assert!(!transcript.is_working() && transcript.has_background());
+    assert_eq!(live(&transcript), [task, "grep x"]);
+    let lines = play(&mut transcript, &[behind(end("c", "grep"), Some("t1"))]);
+    let line = lines.last().unwrap();
+    assert!(line.starts_with("  ↳ grep x · researcher"), "{lines:?}");
+    assert_eq!(live(&transcript), [task]);
+    // Words that are on their way stay together.
+    transcript.begin(now, Length::Short);
+    let mut lines = play(&mut transcript, &[words("one ")]);
+    lines.extend(play(&mut transcript, &[behind(status("done"), None)]));
+    lines.extend(play(&mut transcript, &[words("two"), done("done")]));
+    let ended = "background task t1 (researcher): done".to_owned();
+    assert!(
+        lines.contains(&ended) && lines.contains(&"one two".to_owned()),
+        "{lines:?}"
+    );
+    assert!(live(&transcript).is_empty() && !transcript.has_background());
+    // The agent hears of it later: that is not news. At another time it is.
+    assert!(play(&mut transcript, &[status("done")]).is_empty());
+    assert!(play(&mut transcript, &[status("done")]).contains(&ended));
+}
+
+#[test]
+fn a_question_of_the_background_does_not_outlive_it() {
+    let mut transcript = Transcript::new(60);
+    let behind = |seen: Seen| Seen {
+        child: Some("t1".to_owned()),
+        is_background: true,
+        ..seen
+    };
+    let asked = tool(haft::EventKind::ApprovalNeeded {
+        call_id: "w".to_owned(),
+        tool: "write".to_owned(),
+        arguments: json!({}),
+        question: None,
+    });
+    play(&mut transcript, &[behind(asked)]);
+    assert!(transcript.has_background());
+    play(&mut transcript, &[behind(done("approval"))]);
+    assert!(!transcript.has_background());
 }

@@ -199,7 +199,7 @@ pub fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
 }
 
 /// The same, of the very texts of the message, which may be large.
-pub(super) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
+pub(in crate::external) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
     let content = message.remove("content");
     let flag = |name: &str| message.get(name).is_some_and(is_true);
     let kind = message.get("type").and_then(Value::as_str);
@@ -415,7 +415,7 @@ pub fn image_data(mut block: Map<String, Value>) -> Result<(String, Option<Strin
 
 /// The key of an object that is a name, however it is spelled: `mimeType`, `MIMEType`,
 /// `mime_type`.
-fn field(object: &Map<String, Value>, name: &str) -> Option<String> {
+pub(in crate::external) fn field(object: &Map<String, Value>, name: &str) -> Option<String> {
     let is_same = |key: &str| {
         let letters = key.chars().filter(|c| *c != '_');
         letters.map(|c| c.to_ascii_lowercase()).eq(name.chars())

@@ -308,7 +308,7 @@ fn show(content: Vec<Content>, cx: &Context) {
 }
 
 /// A failure begins as the toolset begins its own.
-fn worded(mut reply: Reply, cx: &Context) -> Reply {
+pub(in crate::external) fn worded(mut reply: Reply, cx: &Context) -> Reply {
     let start = cx.failure_start();
     if !reply.is_error || start.is_empty() {
         return reply;

@@ -1,0 +1,148 @@
+//! A picture from a program: output that is a list of content blocks, as the answer of a
+//! plugin has it.
+//!
+//! Programs print JSON for many reasons, so only output that can mean nothing else counts:
+//! the whole of it is one value, every block is a text or a picture, and at least one is a
+//! picture with its data and an image type.
+
+use super::plugin::protocol::{Outcome, image_data};
+use super::plugin::{field, taken};
+use haft_ops::executor::Captured;
+use serde_json::{Map, Value};
+
+/// The keys that an answer may have.
+const BESIDE: [&str; 5] = ["content", "error", "is_error", "isError", "details"];
+
+/// The answer that a program printed as content blocks; nothing where it printed something
+/// else.
+pub(super) fn outcome(output: &Captured) -> Option<Outcome> {
+    if output.missing() > 0 {
+        return None;
+    }
+    let bytes = [output.head.as_slice(), &output.tail].concat();
+    let text = std::str::from_utf8(&bytes).ok()?.trim();
+    // Most output is not JSON, and parsing takes time.
+    if !text.starts_with(['[', '{']) || !text.contains("image") {
+        return None;
+    }
+    let message = match serde_json::from_str(text).ok()? {
+        list @ Value::Array(_) => Map::from_iter([("content".to_owned(), list)]),
+        Value::Object(message) if message.iter().all(is_known) => message,
+        _ => return None,
+    };
+    let mut has_picture = false;
+    for block in message.get("content")?.as_array()? {
+        has_picture |= is_picture(block)?;
+    }
+    if has_picture { taken(message) } else { None }
+}
+
+fn is_known((name, value): (&String, &Value)) -> bool {
+    BESIDE.contains(&name.as_str()) || name == "type" && value == "result"
+}
+
+/// Whether a block is a picture. Nothing, if it is neither a picture nor a text.
+fn is_picture(block: &Value) -> Option<bool> {
+    let block = block.as_object()?;
+    let get = |name: &str| block.get(&field(block, name)?);
+    match get("type")?.as_str()? {
+        "text" => get("text")?.is_string().then_some(false),
+        "image" => {
+            let (data, media_type) = image_data(block.clone()).ok()?;
+            let has_type = match media_type {
+                Some(media_type) => media_type.starts_with("image/"),
+                None => data.trim_start().starts_with("data:image/"),
+            };
+            has_type.then_some(true)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Content;
+    use serde_json::json;
+
+    fn captured(text: &str) -> Captured {
+        Captured {
+            head: text.as_bytes().to_vec(),
+            tail: Vec::new(),
+            total_bytes: text.len() as u64,
+            total_lines: 1,
+            spill: None,
+            omitted: 0,
+            trouble: None,
+        }
+    }
+
+    fn read(value: &Value) -> Option<Outcome> {
+        outcome(&captured(&format!("{value:#}\n")))
+    }
+
+    fn picture() -> Value {
+        json!({ "type": "image", "data": "QQ==", "mimeType": "image/png" })
+    }
+
+    #[test]
+    fn a_picture_is_found_in_every_form_of_an_answer() {
+        let text = json!({ "type": "text", "text": "A chart." });
+        let source = json!({ "type": "base64", "media_type": "image/png", "data": "QQ==" });
+        let expected = [
+            Content::Text {
+                text: "A chart.".into(),
+            },
+            Content::Image {
+                data: "QQ==".into(),
+                media_type: "image/png".into(),
+            },
+        ];
+        for printed in [
+            json!([text, picture()]),
+            json!({ "content": [text, picture()] }),
+            json!({ "type": "result", "content": [text, picture()], "error": false }),
+            json!([text, { "Type": "image", "MIMEType": "image/png", "Data": "QQ==" }]),
+            json!([text, { "type": "image", "source": source }]),
+            json!([text, { "type": "image", "data": "data:image/png;base64,QQ==" }]),
+        ] {
+            let outcome = read(&printed).unwrap_or_else(|| panic!("{printed}"));
+            assert_eq!(outcome.content, expected, "{printed}");
+            assert!(!outcome.is_error, "{printed}");
+        }
+        let failed = json!({ "content": [picture()], "error": true });
+        assert!(read(&failed).unwrap().is_error);
+    }
+
+    #[test]
+    fn other_json_stays_what_it_is() {
+        let text = json!({ "type": "text", "text": "image" });
+        for printed in [
+            json!({}),
+            json!([]),
+            json!([text]),
+            json!({ "content": [text] }),
+            json!({ "content": picture() }),
+            // A list of files, and the documents of other programs.
+            json!([{ "type": "image", "name": "a.png", "size": 3 }]),
+            json!([{ "type": "image", "data": "a.png" }]),
+            json!([{ "type": "image", "data": "a", "mimeType": "text/plain" }]),
+            json!([{ "type": "image", "url": "https://example.com/a.png" }]),
+            json!([picture(), { "type": "folder", "name": "b" }]),
+            json!([picture(), "text"]),
+            json!({ "id": "msg_1", "role": "assistant", "content": [picture()] }),
+            json!({ "type": "doc", "content": [picture()] }),
+            json!({ "results": [picture()] }),
+        ] {
+            assert_eq!(read(&printed), None, "{printed}");
+        }
+        let value = json!([picture()]).to_string();
+        for printed in [format!("log\n{value}"), format!("{value}\n{value}")] {
+            assert_eq!(outcome(&captured(&printed)), None, "{printed}");
+        }
+        // Not all of it is here.
+        let mut cut = captured(&value);
+        cut.total_bytes += 1;
+        assert_eq!(outcome(&cut), None);
+    }
+}
