@@ -413,6 +413,24 @@ fn in_ah_the_end_of_its_time_is_worded_as_for_a_command() {
 }
 
 #[test]
+fn the_full_output_of_a_program_is_kept_byte_for_byte() {
+    let bed = Bed::new();
+    let mut output = b"caf\xe9 cr\xe8me\n".repeat(9000);
+    output.push(b'.');
+    bed.file("out", &output);
+    let program = format!("#!/bin/sh\ncat '{}'\n", bed.path("out").display());
+    own(&bed, "menu", &program, "Prints.");
+    let mut session = bed.session(&[]);
+    let number = session.ask("menu", &json!({}));
+    let reply = session.reply(number)["result"].clone();
+    let text = reply["content"][0]["text"].as_str().unwrap();
+    let path = text.split_whitespace().find(|word| word.contains("outputs/"));
+    let path = path.unwrap_or_else(|| panic!("no path: {}", &text[text.len() - 300..]));
+    let path = path.trim_matches(['[', ']', '.', ',', ';']);
+    assert!(std::fs::read(path).unwrap() == output, "{path}");
+}
+
+#[test]
 fn a_program_can_print_a_picture_and_other_json_stays_text() {
     let bed = Bed::new();
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
