@@ -154,8 +154,9 @@ fn the_weather_tool_in_go() {
     let Some(bed) = built("github.com/nickcecere/agent", &files) else {
         return;
     };
-    let config = json!({ "tools": { "preset": "none", "plugins": [{ "path": bed.work("plugins/my-tool") }] } });
-    bed.configure(&config);
+    let config = json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
+    bed.project(&config);
+    bed.done(&["trust", "--yes"]);
     let berlin = json!({ "city": "Berlin" });
     assert_eq!(
         bed.said("get_weather", &berlin),
@@ -222,8 +223,9 @@ fn the_statistics_tool_and_the_fragments_in_go() {
     let Some(bed) = built("github.com/bitop-dev/agent", &files) else {
         return;
     };
-    let config = json!({ "tools": { "preset": "none", "plugins": [{ "path": bed.work("plugins/my-tool") }] } });
-    bed.configure(&config);
+    let config = json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
+    bed.project(&config);
+    bed.done(&["trust", "--yes"]);
     let json = |tool: &str, arguments: Value| -> Value {
         let arguments = arguments.to_string();
         let ran = bed.haft(&["call", tool, &arguments, "--json"]);

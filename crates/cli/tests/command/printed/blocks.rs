@@ -94,13 +94,13 @@ fn json(python: &str) -> Value {
         match first {
             '"' => {
                 let mut escaped = false;
-                let end = rest[1..].find(|c| {
+                let end = rest.split_at(1).1.find(|c| {
                     let is_end = c == '"' && !escaped;
                     escaped = c == '\\' && !escaped;
                     is_end
                 });
                 taken = end.unwrap() + 2;
-                out.push_str(&rest[..taken]);
+                out.push_str(rest.split_at(taken).0);
             }
             '#' => taken = rest.find('\n').unwrap_or(rest.len()),
             '=' if depth == 1 => {
@@ -116,7 +116,7 @@ fn json(python: &str) -> Value {
                     }
                 }
                 if taken == first.len_utf8() {
-                    let next = rest[taken..].trim_start().chars().next();
+                    let next = rest.split_at(taken).1.trim_start().chars().next();
                     if !(first == ',' && matches!(next, Some(']' | '}'))) {
                         out.push(first);
                     }
@@ -128,7 +128,7 @@ fn json(python: &str) -> Value {
                 }
             }
         }
-        rest = &rest[taken..];
+        rest = rest.split_at(taken).1;
     }
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
 }

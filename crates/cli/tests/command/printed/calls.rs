@@ -312,3 +312,19 @@ fn of_the_deepagents_tools() {
         }
     }
 }
+
+/// The note at the end of a long output, and the file that it names.
+#[test]
+fn of_a_command_that_says_too_much() {
+    let note = include_str!("../../seeds/note.txt").trim_end();
+    let (before, _) = note.split_once("/tmp/").unwrap();
+    let scratch = project();
+    let command = r#"{"command": "for line in {1..100}; do printf '%01000d\\n' $line; done"}"#;
+    let ended = made(&scratch, "standard", "bash", command);
+    let last = ended.out.lines().last().unwrap();
+    let path = last
+        .strip_prefix(before)
+        .and_then(|rest| rest.strip_suffix(']'));
+    let path = path.unwrap_or_else(|| panic!("wanted {note}, got {last}"));
+    assert_eq!(std::fs::read_to_string(path).unwrap().len(), 100 * 1001);
+}

@@ -259,7 +259,7 @@ fn each_printed_signature_is_in_the_schema() {
         .filter(|block| block.text.starts_with("def "))
     {
         count += 1;
-        let name = block.text["def ".len()..].split_once('(').unwrap().0;
+        let name = block.text.split(['(', ' ']).nth(1).unwrap();
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
         let schema = ["parameters", "input_schema", "inputSchema"]
             .iter()
@@ -298,4 +298,56 @@ fn local_execution_is_a_setting() {
         let ended = scratch.haft(&["tools", "--json"]);
         assert_eq!(ended.out.contains("\"execute\""), there, "{ended:?}");
     }
+}
+
+/// `execution="heimdall"` is another name for haft's own sandbox.
+#[test]
+fn the_printed_sandbox_is_a_setting() {
+    let listed = |execution: &str| {
+        let scratch = Scratch::new();
+        scratch.user(&format!(
+            "execution: {execution}\ntools: {{ toolset: deepagents }}\n"
+        ));
+        let ended = scratch.haft(&["tools", "--json"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.out
+    };
+    let heimdall = listed("heimdall");
+    assert_eq!(heimdall, listed("sandbox"));
+    assert!(!heimdall.contains("\"execute\""), "{heimdall}");
+}
+
+/// Every key of the printed `SubAgentSpec` is one of a sub-agent here.
+#[test]
+fn the_keys_of_the_printed_specification_are_settings() {
+    let printed = include_str!("../../seeds/subagent_spec.txt");
+    let mut entry = serde_json::Map::new();
+    for line in printed.lines().skip(1) {
+        let (key, kind) = line.trim().split_once(": ").unwrap();
+        let value = match kind.split("  ").next().unwrap().trim() {
+            "str" => json!("gemini-2.5-pro"),
+            "Sequence[Callable]" => json!(["read_file", "write_file"]),
+            "list[str]" => json!(["./skills"]),
+            "dict[str, bool]" => json!({ "write_file": true }),
+            other => panic!("no value for {other}"),
+        };
+        entry.insert(key.to_owned(), value);
+    }
+    assert_eq!(entry.len(), 7);
+    // The model is not there: what is wrong with the settings is told before it is asked.
+    let ran = |entry: &serde_json::Map<String, Value>| {
+        let scratch = Scratch::new();
+        let config = json!({
+            "provider": "ollama", "model": "m", "base_url": "http://127.0.0.1:9", "max_retries": 0,
+            "tools": { "toolset": "deepagents" }, "subagents": [entry],
+        });
+        scratch.user(&config.to_string());
+        scratch.haft(&["run", "hi"])
+    };
+    let ended = ran(&entry);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    entry.insert("prompts".to_owned(), json!("x"));
+    let ended = ran(&entry);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.err.contains("unknown field `prompts`"), "{ended:?}");
 }
