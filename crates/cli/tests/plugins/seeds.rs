@@ -120,7 +120,7 @@ fn built(module: &str, files: &[(&str, String)]) -> Option<Bed> {
     Some(bed)
 }
 
-/// What the printed tools import.
+/// The packages that the printed tools import.
 fn packages() -> [(&'static str, String); 2] {
     let tools = include_str!("../seeds/go/host/tools.go");
     [
@@ -205,7 +205,7 @@ fn the_statistics_tool_and_the_fragments_in_go() {
     let cases = returning
         .enumerate()
         .map(|(at, text)| format!("case {}:\n{text}\n", at + 1));
-    // What stands for the rest of the loop uses what is fetched.
+    // The ellipsis leaves out the code that uses these two variables.
     let progress = include_str!("../seeds/go/progress.txt").replace(
         "        // …\n",
         "        // …\n        _, _ = result, err\n",

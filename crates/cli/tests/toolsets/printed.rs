@@ -80,7 +80,7 @@ fn a_background_process_from_its_start_to_the_list() {
     ];
     let ended = session.done("process", status).json();
     assert_eq!(ended["running"], false, "{ended}");
-    // What did not end with code 0 has an error too.
+    // A process that did not exit with code 0 has an error too.
     let failed = ended["exit_code"] != 0;
     assert_eq!(ended.get("error").is_some(), failed, "{ended}");
     let with = |more: &[&'static str]| {

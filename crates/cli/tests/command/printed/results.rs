@@ -66,7 +66,7 @@ fn is_result(block: &Block) -> bool {
     block.text.starts_with("# ") || block.text.starts_with("{\"")
 }
 
-/// What leads to a printed result.
+/// The arguments that lead to a printed result.
 fn how(tool: &str, title: &str) -> Value {
     let main = "/src/main.py";
     match (tool, title) {
@@ -113,7 +113,7 @@ fn each_printed_result_is_what_comes_back() {
     for block in python().iter().filter(|block| is_result(block)) {
         for (title, mut printed) in results(&block.text) {
             count += 1;
-            // What local execution prints stands below a heading without a name.
+            // The heading above local execution does not name the tool.
             let tool = if block.tool.is_empty() {
                 "execute"
             } else {
@@ -138,7 +138,7 @@ fn each_printed_result_is_what_comes_back() {
             match (tool, title.as_str()) {
                 // Sorted by path here.
                 ("ls", "Success") => printed["entries"].as_array_mut().unwrap().reverse(),
-                // The picture is a block of its own, not text.
+                // The image is a block of its own, not text.
                 ("read_file", "Success (image file)") => {
                     let data = printed["content"].as_object_mut().unwrap().remove("data");
                     assert!(
@@ -152,7 +152,7 @@ fn each_printed_result_is_what_comes_back() {
                     assert!(content.ends_with(&format!("\n\n{wanted}")), "{wanted}");
                     printed = json!({});
                 }
-                // The words of bash, which names the line too.
+                // This bash also names the line.
                 ("execute", "Error") => {
                     let words = printed["output"].take();
                     let words = words.as_str().unwrap().replace("bash: ", "bash: line 1: ");
@@ -172,7 +172,7 @@ fn each_printed_result_is_what_comes_back() {
                 holds(&printed, &actual),
                 "{tool} {title}: wanted {printed}, got {actual}"
             );
-            // Nothing else but advice, and what a search looked at.
+            // Only advice and search statistics may be added.
             let known = |key: &String| {
                 printed.get(key).is_some() || ["hint", "searched"].contains(&key.as_str())
             };
@@ -334,7 +334,7 @@ fn the_keys_of_the_printed_specification_are_settings() {
         entry.insert(key.to_owned(), value);
     }
     assert_eq!(entry.len(), 7);
-    // The model is not there: what is wrong with the settings is told before it is asked.
+    // There is no model: haft reports mistakes in the settings before it connects to one.
     let ran = |entry: &serde_json::Map<String, Value>| {
         let scratch = Scratch::new();
         let config = json!({
