@@ -154,7 +154,8 @@ fn the_weather_tool_in_go() {
     let Some(bed) = built("github.com/nickcecere/agent", &files) else {
         return;
     };
-    let config = json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
+    let config =
+        json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
     bed.project(&config);
     bed.done(&["trust", "--yes"]);
     let berlin = json!({ "city": "Berlin" });
@@ -223,7 +224,8 @@ fn the_statistics_tool_and_the_fragments_in_go() {
     let Some(bed) = built("github.com/bitop-dev/agent", &files) else {
         return;
     };
-    let config = json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
+    let config =
+        json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
     bed.project(&config);
     bed.done(&["trust", "--yes"]);
     let json = |tool: &str, arguments: Value| -> Value {
@@ -282,6 +284,8 @@ fn the_statistics_tool_and_the_fragments_in_go() {
                 "count": { "type": "integer", "description": "How many results to return (default 5)" },
             },
             "required": ["city"],
+            // Added by haft: arguments that the schema does not list are refused.
+            "additionalProperties": false,
         })
     );
     let mut session = bed.session(&[]);
