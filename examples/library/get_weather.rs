@@ -27,7 +27,7 @@ enum Units {
 
 struct GetWeather {
     /// What the service knows. A real tool would hold a client and a key.
-    celsius: Vec<(&'static str, f64)>,
+    cities: Vec<(&'static str, f64, &'static str)>,
 }
 
 impl Tool for GetWeather {
@@ -36,27 +36,28 @@ impl Tool for GetWeather {
     type Args = Args;
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        cx.update(format!("Fetching weather for {}…", args.city));
-        let (_, celsius) = self
-            .celsius
+        cx.update(format!("Fetching weather for {}...", args.city));
+        let (_, celsius, condition) = self
+            .cities
             .iter()
-            .find(|(city, _)| city.eq_ignore_ascii_case(&args.city))
+            .find(|(city, ..)| city.eq_ignore_ascii_case(&args.city))
             .ok_or_else(|| Error::failed(format!("city not found: {}", args.city)))?;
         let (degrees, symbol) = match args.units {
             Units::Celsius => (*celsius, "C"),
             Units::Fahrenheit => (celsius * 1.8 + 32.0, "F"),
         };
-        Ok(
-            Reply::from(format!("Weather in {}: {degrees:.0}°{symbol}", args.city))
-                .detail("raw_value", *celsius),
-        )
+        Ok(Reply::from(format!(
+            "Weather in {}: {degrees:.0}°{symbol}, {condition}",
+            args.city
+        ))
+        .detail("raw_value", *celsius))
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weather = GetWeather {
-        celsius: vec![("Berlin", 11.5), ("Lima", 19.0)],
+        cities: vec![("Berlin", 11.5, "cloudy"), ("Lima", 19.0, "clear")],
     };
     let runtime = Runtime::builder().preset("none").tool(weather).build()?;
 

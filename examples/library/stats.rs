@@ -51,6 +51,9 @@ impl Tool for Stats {
         let text =
             format!("n={n}  min={least:.p$}  max={most:.p$}  mean={mean:.p$}  stddev={stddev:.p$}");
         Ok(Reply::from(text)
+            .detail("n", numbers.len())
+            .detail("min", least)
+            .detail("max", most)
             .detail("mean", mean)
             .detail("stddev", stddev))
     }

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -49,6 +50,71 @@ def by_hand(program):
     expect(len(lines) == 3 and lines[0] == lines[1], f"not two definitions and a result: {shorten(lines)}")
     definition(lines[0], program.names)
     outcome(lines[2], program.sample[1])
+
+
+# How the examples of the Go agent are started, letter by letter, and how they are registered.
+QUICK_START = """
+# Python (no deps)
+python3 examples/tools/python/tool.py
+
+# TypeScript (requires Deno — https://deno.com)
+deno run examples/tools/typescript/tool.ts
+
+# Rust (requires cargo)
+cd examples/tools/rust && cargo build --release
+./target/release/file_info
+
+# Bash (any POSIX shell)
+bash examples/tools/bash/tool.sh
+
+# Ruby (no gems)
+ruby examples/tools/ruby/tool.rb
+"""
+WIRED = ROOT / "crates/cli/tests/seeds/examples.yaml"
+SAMPLES = {
+    "stats": ({"numbers": [1, 2, 3, 4, 5]}, "n: 5\n"),
+    "json_query": ({"json": '{"users":[{"name":"Ann"}]}', "path": "users.0.name"}, "Ann"),
+    "file_info": ({"path": "haft.yaml"}, "haft.yaml: file, "),
+    "sys_info": ({"section": "os"}, "os: "),
+    "template": ({"template": "Dear {{name}}", "values": {"name": "Ann"}}, "Dear Ann"),
+}
+
+
+def quick_start(folder):
+    """Each step starts an example, which ends with its input. Leaves them built in the folder."""
+    shutil.copytree(ROOT / "examples" / "tools", folder / "examples" / "tools", ignore=shutil.ignore_patterns("target"))
+    steps = QUICK_START.strip().split("\n\n")
+    expect(len(steps) == 5, f"not five languages: {steps}")
+    for step in steps:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", step],
+            cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+        )
+        expect(done.returncode == 0, f"{step}:\n{shorten(done.stderr)}")
+
+
+def wired(folder, haft):
+    """The printed configuration, with haft: every example is there and answers."""
+    (folder / "haft.yaml").write_text(WIRED.read_text())
+    home = folder / "home"
+    home.mkdir()
+    environment = {"PATH": ENVIRONMENT["PATH"], "HOME": str(home)}
+
+    def run(*arguments):
+        done = subprocess.run(
+            [haft, *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120,
+        )
+        expect(done.returncode == 0, f"haft {' '.join(arguments)}: {shorten(done.stdout)} {shorten(done.stderr)}")
+        return done.stdout
+
+    run("trust", "--yes")
+    listed = [tool["name"] for tool in json.loads(run("tools", "--json"))]
+    wanted = ["read", "bash", "edit", "write", *SAMPLES]
+    expect(listed == wanted, f"wanted {wanted}, got {listed}")
+    for name, (params, answer) in SAMPLES.items():
+        said = run("call", name, json.dumps(params))
+        expect(said.startswith(answer), f"{name}: wanted {answer}, got {shorten(said)}")
 
 
 def index():

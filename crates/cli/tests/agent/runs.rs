@@ -308,3 +308,70 @@ fn the_prompt_says_which_tools_there_are() {
     let child = system(&requests[1].json());
     assert!(child.contains("Tools: read.\nread: "), "{child}");
 }
+
+/// The sub-agent that the tools page of adk-deepagents prints, line by line as a setting.
+#[test]
+fn the_printed_sub_agent_is_asked_and_knows_only_its_request() {
+    let printed = include_str!("../seeds/subagents.txt");
+    let (_, rest) = printed.split_once("SubAgentSpec(\n").unwrap();
+    let (spec, _) = rest.split_once("        ),\n").unwrap();
+    let lines = spec.lines().map(|line| {
+        let (key, value) = line.trim().trim_end_matches(',').split_once('=').unwrap();
+        format!("    {key}: {value}\n")
+    });
+    let entry = lines.collect::<String>().replacen("   ", "  -", 1);
+    let ask = Says::calling("c1", "researcher", &json!({ "request": "Find the parser" }));
+    let turns = vec![
+        ask.into(),
+        Turn::text("In src/parse.rs."),
+        Turn::text("Found."),
+    ];
+    let more = format!("tools: {{ toolset: deepagents }}\nsubagents:\n{entry}");
+    let bed = Bed::new(turns).and(&more);
+    assert_eq!(bed.says(&["run", "Where is the parser?"]), "Found.\n");
+    let requests: Vec<Value> = bed.server.received().iter().map(|one| one.json()).collect();
+    let tools = |request: &Value| -> Vec<Value> {
+        let tools = request["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["function"].clone()).collect()
+    };
+    let offered = tools(&requests[0]);
+    let named = |name: &str| offered.iter().find(|tool| tool["name"] == name);
+    let description = named("researcher").unwrap()["description"]
+        .as_str()
+        .unwrap();
+    assert!(
+        description.starts_with("Searches the codebase for relevant files and patterns."),
+        "{description}"
+    );
+    // One for everything else is always there.
+    assert!(named("general_purpose").is_some(), "{offered:?}");
+    let child = &requests[1];
+    assert!(
+        system(child).contains("You are a code research assistant. Search thoroughly."),
+        "{child}"
+    );
+    let told = child.to_string();
+    assert!(
+        told.contains("Find the parser") && !told.contains("Where is the parser?"),
+        "{told}"
+    );
+    // The file and todo tools of its parent, and no commands.
+    let names: Vec<Value> = tools(child)
+        .iter()
+        .map(|tool| tool["name"].clone())
+        .collect();
+    for name in [
+        "ls",
+        "read_file",
+        "write_file",
+        "edit_file",
+        "glob",
+        "grep",
+        "write_todos",
+        "read_todos",
+    ] {
+        assert!(names.contains(&json!(name)), "{names:?}");
+    }
+    assert!(!names.contains(&json!("execute")), "{names:?}");
+    assert!(requests[2].to_string().contains("In src/parse.rs."));
+}

@@ -3,8 +3,9 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
-    reason = "tests make files and start the command"
+    reason = "tests make files, start the command and fail by panicking"
 )]
 
 mod ah;

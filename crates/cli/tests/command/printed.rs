@@ -1,6 +1,11 @@
 //! Configurations, calls and command lines as the documents of other agents print them:
 //! pasted here, they work as they stand.
 
+mod blocks;
+mod calls;
+mod results;
+mod web;
+
 use crate::scratch::Scratch;
 
 /// A project with the files that the printed calls name.
@@ -27,14 +32,18 @@ fn project() -> Scratch {
     scratch
 }
 
+/// The fragment that its page prints without `tools:` above it.
+const CONFIGURED: &str = include_str!("../seeds/configured.yaml");
+
 #[test]
 fn printed_configurations_load() {
+    let configured = format!("tools:\n  {}", CONFIGURED.replace('\n', "\n  "));
     for yaml in [
-        "tools:\n  preset: coding     # read, bash, edit, write  (default)\n  work_dir: .        # working directory for file tools\n",
-        "tools:\n  preset: none    # or coding, etc.\n  plugins:\n    - path: ./plugins/my-tool\n      args: []\n    - path: /usr/local/bin/my-plugin\n      args: [\"--verbose\"]\n",
-        "tools:\n  preset: coding        # or readonly, none, etc.\n  plugins:\n    - path: ./plugins/my_tool.py\n      args: []\n    - path: ./plugins/my_tool\n      args: [\"--verbose\"]\n",
-        "tools:\n  preset: coding\n  plugins:\n    - path: python3\n      args: [\"./examples/tools/python/tool.py\"]\n    - path: deno\n      args: [\"run\", \"./examples/tools/typescript/tool.ts\"]\n    - path: ./examples/tools/rust/target/release/file_info\n    - path: bash\n      args: [\"./examples/tools/bash/tool.sh\"]\n    - path: ruby\n      args: [\"./examples/tools/ruby/tool.rb\"]\n",
-        "tools:\n  plugins:\n    - path: ./my_plugin\n      args: [\"--api-key\", \"${MY_API_KEY}\", \"--endpoint\", \"https://api.example.com\"]\n",
+        include_str!("../seeds/preset.yaml"),
+        include_str!("../seeds/registered.yaml"),
+        include_str!("../seeds/python_plugin.yaml"),
+        include_str!("../seeds/examples.yaml"),
+        &configured,
     ] {
         // As a haft.yaml of the folder, and converted from a file of the agent.
         let scratch = project();
@@ -48,11 +57,51 @@ fn printed_configurations_load() {
         assert!(!ended.out.contains("not carried over"), "{yaml}{ended:?}");
         assert_eq!(scratch.haft(&["tools"]).code, Some(0), "{yaml}");
     }
-    // Without the key above it the error says where it belongs.
+}
+
+/// The printed file is the file whose tools and folder are the defaults.
+#[test]
+fn the_printed_preset_and_folder_are_the_defaults() {
     let scratch = project();
-    scratch.file("haft.yaml", "plugins:\n  - path: ./my_plugin\n");
-    let ended = scratch.haft(&["config", "show"]);
-    assert!(ended.err.contains("as tools.plugins"), "{ended:?}");
+    let before = scratch.haft(&["tools", "--json"]).out;
+    scratch.file("haft.yaml", include_str!("../seeds/preset.yaml"));
+    assert_eq!(scratch.haft(&["tools", "--json"]).out, before);
+    let (value, from) = scratch.shown("tools.preset", &[], &[]);
+    assert_eq!((value, from.as_str()), ("coding".into(), "haft.yaml:2"));
+    let read = scratch.haft(&["call", "read", "path=README.md"]);
+    assert_eq!(read.out, "# Read me\n", "{read:?}");
+}
+
+#[test]
+fn plugins_without_tools_above_them_are_told_where_they_belong() {
+    let scratch = project();
+    scratch.file("haft.yaml", CONFIGURED);
+    for args in [
+        &["config", "show"][..],
+        &["tools"],
+        &["call", "read", "path=a.txt"],
+    ] {
+        let ended = scratch.haft(args);
+        assert_eq!(
+            (ended.code, ended.err.trim_end()),
+            (
+                Some(2),
+                "haft.yaml:1:1: unknown key \"plugins\"; it belongs under tools, as tools.plugins"
+            ),
+            "{ended:?}"
+        );
+    }
+    // A file of the agent is converted all the same, to where they belong.
+    scratch.file("agent.yaml", CONFIGURED);
+    let ended = scratch.haft(&["init", "--from", "agent.yaml", "--force"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.out.contains("not carried over"), "{ended:?}");
+    let written = std::fs::read_to_string(scratch.work("haft.yaml")).unwrap();
+    assert!(
+        written.contains("tools:\n  plugins:\n    - { path: \"./my_plugin\", "),
+        "{written}"
+    );
+    assert!(ended.out.contains("MY_API_KEY") || ended.err.contains("MY_API_KEY"));
 }
 
 #[test]
@@ -63,6 +112,20 @@ fn printed_presets_have_the_printed_tools() {
         ("readonly", &["read", "grep", "find", "ls"]),
         ("web", &["web_search", "web_fetch"]),
         ("none", &[]),
+        (
+            "all",
+            &[
+                "read",
+                "bash",
+                "edit",
+                "write",
+                "grep",
+                "find",
+                "ls",
+                "web_search",
+                "web_fetch",
+            ],
+        ),
     ] {
         let ended = scratch.haft(&["tools", "--json", "--preset", preset]);
         let listed: Vec<serde_json::Value> = serde_json::from_str(&ended.out).unwrap();
@@ -71,156 +134,6 @@ fn printed_presets_have_the_printed_tools() {
             .map(|tool| tool["name"].as_str().unwrap())
             .collect();
         assert_eq!(names, tools, "{preset}");
-    }
-}
-
-/// Each call: the toolset, the tool, its arguments, and a part of the answer.
-const CALLS: &[(&str, &str, &str, &str)] = &[
-    (
-        "standard",
-        "read",
-        r#"{"path": "pkg/agent/loop.go", "offset": 1, "limit": 50}"#,
-        "package agent",
-    ),
-    (
-        "standard",
-        "edit",
-        r#"{"path": "main.go", "old_text": "fmt.Println(\"hello\")", "new_text": "fmt.Println(\"world\")"}"#,
-        "main.go",
-    ),
-    (
-        "standard",
-        "write",
-        r##"{"path": "notes.md", "content": "# Notes\n\n- item one\n"}"##,
-        "notes.md",
-    ),
-    (
-        "standard",
-        "grep",
-        r#"{"pattern": "func.*Handler", "path": ".", "glob": "*.go", "context_lines": 2}"#,
-        "ServeHandler",
-    ),
-    (
-        "standard",
-        "find",
-        r#"{"path": ".", "pattern": "*_test.go", "type": "file"}"#,
-        "loop_test.go",
-    ),
-    (
-        "standard",
-        "ls",
-        r#"{"path": "pkg/agent", "show_hidden": false}"#,
-        "loop.go",
-    ),
-    (
-        "workspace",
-        "read",
-        r#"{"path":"internal/agent/agent.go"}"#,
-        "\"success\":true",
-    ),
-    (
-        "workspace",
-        "write",
-        r#"{"path":"workspace/notes.txt","content":"hello"}"#,
-        "\"size\":5",
-    ),
-    (
-        "workspace",
-        "edit",
-        r#"{"path":"a.txt","old_text":"foo","new_text":"bar","replace_all":true}"#,
-        "\"changes\":2",
-    ),
-    (
-        "workspace",
-        "edit",
-        r#"{"path":"a.txt","start_line":10,"end_line":12,"new_text":"new lines"}"#,
-        "\"success\":true",
-    ),
-    (
-        "workspace",
-        "list",
-        r#"{"path":"internal/agent/tool"}"#,
-        "\"count\":1",
-    ),
-    (
-        "workspace",
-        "delete",
-        r#"{"path":"tmp/output.log"}"#,
-        "\"success\":true",
-    ),
-    (
-        "workspace",
-        "file",
-        r#"{"operation":"read_file","path":"README.md"}"#,
-        "Read me",
-    ),
-    ("workspace", "process", r#"{"action":"list"}"#, "[]"),
-    ("deepagents", "ls", r#"{"path": "/src"}"#, "/src/main.py"),
-    (
-        "deepagents",
-        "read_file",
-        r#"{"file_path": "/src/main.py"}"#,
-        "import flask",
-    ),
-    (
-        "deepagents",
-        "write_file",
-        r#"{"file_path": "/src/utils.py", "content": "def add(a, b):\n    return a + b\n"}"#,
-        "\"status\":\"success\"",
-    ),
-    (
-        "deepagents",
-        "edit_file",
-        r#"{"file_path": "/src/main.py", "old_string": "def hello():\n    print('hello')", "new_string": "def hello():\n    print('Hello, world!')"}"#,
-        "\"occurrences\":1",
-    ),
-    (
-        "deepagents",
-        "glob",
-        r#"{"pattern": "**/*.py"}"#,
-        "/src/main.py",
-    ),
-    (
-        "deepagents",
-        "glob",
-        r#"{"pattern": "*.md", "path": "/docs"}"#,
-        "/docs/index.md",
-    ),
-    (
-        "deepagents",
-        "grep",
-        r#"{"pattern": "TODO", "output_mode": "content"}"#,
-        "/src/main.py:1:",
-    ),
-    (
-        "deepagents",
-        "grep",
-        r#"{"pattern": "import flask", "path": "/src", "glob": "*.py"}"#,
-        "/src/main.py",
-    ),
-    (
-        "deepagents",
-        "write_todos",
-        r#"{"todos": [{"content": "Implement user authentication", "status": "in_progress"}, {"content": "Write unit tests", "status": "pending"}, {"content": "Update README", "status": "completed"}]}"#,
-        "\"count\":3",
-    ),
-    ("deepagents", "read_todos", "{}", "\"todos\":[]"),
-];
-
-#[test]
-fn printed_calls_are_answered() {
-    for (toolset, tool, arguments, part) in CALLS {
-        let scratch = project();
-        let ended = scratch.haft(&["call", tool, arguments, "--toolset", toolset]);
-        assert_eq!(
-            ended.code,
-            Some(0),
-            "{toolset} {tool} {arguments}: {ended:?}"
-        );
-        assert!(
-            ended.out.contains(part),
-            "{toolset} {tool} {arguments}: {ended:?}"
-        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! `execution`, for the toolset of absolute paths: a server runs the code.
 
 use crate::bed::Bed;
+use crate::servers::Web;
 use serde_json::json;
 
 const RUNS: &str = "serve([tool(name, {'code': {'type': 'string'}}) for name in ['execute_python', 'execute_bash', 'install_packages', 'other']], echo)";
@@ -93,4 +94,78 @@ fn a_command_line_in_the_place_of_a_program_is_recognised() {
         ran.err.contains("cannot start") && !ran.err.contains("`args`"),
         "{ran:?}"
     );
+}
+
+/// The value of `execution` in a printed call of `create_deep_agent_async`: a flow mapping
+/// of YAML as it stands.
+fn printed(call: &str) -> &str {
+    let (_, rest) = call.split_once("execution=").unwrap();
+    rest.trim_end().strip_suffix(",\n)").unwrap()
+}
+
+#[test]
+fn the_printed_server_is_started_as_it_is_printed() {
+    let bed = Bed::new();
+    let runs = RUNS.replace(
+        ", echo)",
+        ", lambda m: answer(m['id'], text(' '.join(sys.argv[1:] + [os.environ['HEIMDALL_WORKSPACE']]))))",
+    );
+    assert_ne!(runs, RUNS);
+    // It stands for the npx that would fetch the server.
+    bed.program("bin/npx", format!("{}{runs}\n", crate::servers::PRELUDE));
+    let stdio = printed(include_str!("../seeds/execution_stdio.txt"));
+    bed.file(
+        "home/.config/haft/haft.yaml",
+        format!("execution: {stdio}\ntools: {{ toolset: deepagents }}\n"),
+    );
+    let path = format!("{}:/usr/bin:/bin", bed.path("bin").display());
+    let ran = |args: &[&str]| crate::bed::ran(bed.command(args).env("PATH", &path));
+    let listed = ran(&["tools", "--json"]);
+    for name in ["execute_python", "execute_bash", "install_packages"] {
+        assert!(listed.out.contains(&format!("\"{name}\"")), "{listed:?}");
+    }
+    let called = ran(&["call", "execute_python", "code=print(2 + 2)"]);
+    assert_eq!(
+        (called.code, called.out.as_str()),
+        (Some(0), "@heimdall-ai/heimdall /workspace\n"),
+        "{called:?}"
+    );
+}
+
+#[test]
+fn the_printed_address_is_asked_as_it_is_printed() {
+    let web = Web::start(
+        r#"
+usual = result
+def result(message):
+    if message.get("method") == "tools/list":
+        return {"tools": [tool(name) for name in ["execute_python", "execute_bash", "install_packages"]]}
+    return usual(message)
+class Handler(Base):
+    def do_POST(self):
+        message = json.loads(self.body())
+        self.heard(message=message)
+        if "id" not in message: return self.send(202)
+        self.send(200, json.dumps(reply(message)).encode())
+    def do_GET(self): self.send(405)
+    def do_DELETE(self): self.send(200)
+run(Handler)
+"#,
+    );
+    let bed = Bed::new();
+    // Another port: that of the document may be in use here.
+    let sse = printed(include_str!("../seeds/execution_sse.txt"));
+    let sse = sse.replace(":8080", &format!(":{}", web.port));
+    bed.file(
+        "home/.config/haft/haft.yaml",
+        format!("execution: {sse}\ntools: {{ toolset: deepagents }}\n"),
+    );
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"execute_python".to_owned()), "{beside}");
+    let words = json!({ "words": "print(2 + 2)" });
+    assert_eq!(
+        bed.said("execute_python", &words),
+        r#"{"words": "print(2 + 2)"}"#
+    );
+    assert_eq!(web.heard()[0]["path"], "/");
 }

@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A plugin in Bash that answers with these texts, as they are.
+/// A plugin in Bash that answers the printed question, and no other, with these texts as
+/// they are.
 fn printing(definition: &str, result: &str) -> String {
+    let describe = include_str!("../seeds/describe.json").trim_end();
     format!(
         "#!/bin/bash
 while IFS= read -r line; do
   case $line in
-  *'\"type\":\"describe\"'*) cat <<'END'
+  '{describe}') cat <<'END'
 {definition}
 END
   ;;
@@ -28,6 +30,7 @@ done
 #[test]
 fn the_messages_of_the_describe_protocol() {
     let definition = include_str!("../seeds/definition.json");
+    let printed: Value = serde_json::from_str(include_str!("../seeds/call.json")).unwrap();
     for (result, wanted, is_error) in [
         (include_str!("../seeds/result.json"), "Result: ...", false),
         (
@@ -39,12 +42,16 @@ fn the_messages_of_the_describe_protocol() {
         let bed = Bed::new();
         bed.program("plugins/p", printing(definition, result));
         bed.configure(&json!({ "tools": { "plugins": [bed.plugin("p")] } }));
-        let answer = bed.call("my_tool", &json!({ "input": "hello", "count": 3 }));
+        let answer = bed.call("my_tool", &printed["params"]);
         assert_eq!((answer.text.as_str(), answer.is_error), (wanted, is_error));
         let got = std::fs::read_to_string(bed.work("got-printed")).unwrap();
-        let call: Value = serde_json::from_str(&got).unwrap();
-        assert_eq!(call["type"], "call");
-        assert_eq!(call["params"], json!({ "input": "hello", "count": 3 }));
+        // The line has all that the printed one has, and the name of the tool.
+        let mut call: Value = serde_json::from_str(&got).unwrap();
+        let line = call.as_object_mut().unwrap();
+        assert_eq!(line.remove("name"), Some(json!("my_tool")));
+        assert!(line["call_id"].as_str().is_some_and(|id| !id.is_empty()));
+        line.insert("call_id".to_owned(), printed["call_id"].clone());
+        assert_eq!(call, printed);
         let (tools, _) = bed.tools();
         let tool = tools.iter().find(|tool| tool["name"] == "my_tool").unwrap();
         let printed: Value = serde_json::from_str(definition).unwrap();
@@ -54,16 +61,11 @@ fn the_messages_of_the_describe_protocol() {
 
 #[test]
 fn several_tools_of_one_plugin() {
-    let tools = r#"{
-  "tools": [
-    { "name": "tool_a", "description": "...", "parameters": {} },
-    { "name": "tool_b", "description": "...", "parameters": {} }
-  ]
-}"#;
+    let tools = include_str!("../seeds/several.json").replace("{...}", "{}");
     let bed = Bed::new();
     bed.program(
         "plugins/p",
-        printing(tools, include_str!("../seeds/result.json")),
+        printing(&tools, include_str!("../seeds/result.json")),
     );
     bed.configure(&json!({ "tools": { "plugins": [bed.plugin("p")] } }));
     for tool in ["tool_a", "tool_b"] {
@@ -72,13 +74,39 @@ fn several_tools_of_one_plugin() {
 }
 
 #[test]
-fn the_go_plugin_registered_by_path_and_args_alone() {
+fn the_python_plugin_and_the_program_with_an_argument() {
+    let bed = Bed::new();
+    let serve = "serve(tool(NAME), lambda m: text(' '.join(sys.argv[1:]) or 'no arguments'))";
+    for (file, name) in [("my_tool.py", "one"), ("my_tool", "two")] {
+        let program = bed.python(file, &serve.replace("NAME", &format!("'{name}'")));
+        let text = std::fs::read(program).unwrap();
+        bed.program(&format!("work/plugins/{file}"), text);
+    }
+    bed.file(
+        "work/haft.yaml",
+        include_str!("../seeds/python_plugin.yaml"),
+    );
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.said("one", &json!({})), "no arguments");
+    assert_eq!(bed.said("two", &json!({})), "--verbose");
+    let (names, beside) = bed.names();
+    assert_eq!(
+        names,
+        ["read", "bash", "edit", "write", "one", "two"],
+        "{beside}"
+    );
+}
+
+/// Builds a Go program of these files, where there is a Go.
+fn built(module: &str, files: &[(&str, String)]) -> Option<Bed> {
     if !Path::new("/usr/bin/go").exists() {
-        return;
+        return None;
     }
     let bed = Bed::new();
-    bed.file("source/main.go", include_str!("../seeds/init_plugin.go"));
-    bed.file("source/go.mod", "module example\n\ngo 1.21\n");
+    for (path, text) in files {
+        bed.file(&format!("source/{path}"), text.replace("MODULE", module));
+    }
+    bed.file("source/go.mod", format!("module {module}\n\ngo 1.18\n"));
     bed.file("work/plugins/.keep", "");
     let built = Command::new("/usr/bin/go")
         .args(["build", "-o", "../work/plugins/my-tool", "."])
@@ -89,6 +117,197 @@ fn the_go_plugin_registered_by_path_and_args_alone() {
         .output()
         .unwrap();
     assert!(built.status.success(), "{built:?}");
+    Some(bed)
+}
+
+/// The packages that the printed tools import.
+fn packages() -> [(&'static str, String); 2] {
+    let tools = include_str!("../seeds/go/host/tools.go");
+    [
+        (
+            "pkg/ai/ai.go",
+            include_str!("../seeds/go/host/ai.go").to_owned(),
+        ),
+        (
+            "pkg/tools/tools.go",
+            tools.replace("INTERFACE", include_str!("../seeds/go/interface.txt")),
+        ),
+    ]
+}
+
+#[test]
+fn the_weather_tool_in_go() {
+    let main = include_str!("../seeds/go/host/weather_main.go");
+    let register = include_str!("../seeds/go/register_weather.txt");
+    let mut files = packages().to_vec();
+    files.extend([
+        (
+            "mytools/tool.go",
+            include_str!("../seeds/go/weather.go").to_owned(),
+        ),
+        (
+            "mytools/service.go",
+            include_str!("../seeds/go/host/weather.go").to_owned(),
+        ),
+        ("main.go", main.replace("REGISTER", register)),
+    ]);
+    let Some(bed) = built("github.com/nickcecere/agent", &files) else {
+        return;
+    };
+    let config =
+        json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
+    bed.project(&config);
+    bed.done(&["trust", "--yes"]);
+    let berlin = json!({ "city": "Berlin" });
+    assert_eq!(
+        bed.said("get_weather", &berlin),
+        "Weather in Berlin: 12°C, cloudy"
+    );
+    let warm = json!({ "city": "Berlin", "units": "fahrenheit" });
+    assert_eq!(
+        bed.said("get_weather", &warm),
+        "Weather in Berlin: 54°F, cloudy"
+    );
+    // The line that the page prints, and the tool is not called.
+    let invalid = bed.call("get_weather", &json!({ "units": "celsius" }));
+    assert!(invalid.is_error);
+    assert_eq!(
+        invalid.text.lines().next(),
+        Some("validation error: missing required parameter \"city\"")
+    );
+    let kelvin = bed.call(
+        "get_weather",
+        &json!({ "city": "Berlin", "units": "kelvin" }),
+    );
+    assert!(
+        kelvin.is_error && kelvin.text.starts_with("validation error: "),
+        "{kelvin:?}"
+    );
+    let gone = bed.call("get_weather", &json!({ "city": "Atlantis" }));
+    assert!(
+        gone.is_error && gone.text.contains("city not found: Atlantis"),
+        "{gone:?}"
+    );
+    // Progress arrives while it works.
+    let mut session = bed.session(&[]);
+    let number = session.ask("get_weather", &berlin);
+    session.reply(number);
+    let told = session
+        .told
+        .iter()
+        .map(|message| message["params"]["message"].as_str());
+    let told: Vec<&str> = told.flatten().collect();
+    assert!(told.contains(&"Fetching weather for Berlin..."), "{told:?}");
+}
+
+#[test]
+fn the_statistics_tool_and_the_fragments_in_go() {
+    let returning = include_str!("../seeds/go/returning.txt").split("\n\n");
+    let cases = returning
+        .enumerate()
+        .map(|(at, text)| format!("case {}:\n{text}\n", at + 1));
+    // The ellipsis leaves out the code that uses these two variables.
+    let progress = include_str!("../seeds/go/progress.txt").replace(
+        "        // …\n",
+        "        // …\n        _, _ = result, err\n",
+    );
+    let fragments = include_str!("../seeds/go/host/fragments.go")
+        .replace("PROGRESS", &progress)
+        .replace("PARAMETERS", include_str!("../seeds/go/parameters.txt"))
+        .replace("RETURNING", &cases.collect::<String>())
+        .replace("REGISTER", include_str!("../seeds/go/register.txt"));
+    let mut files = packages().to_vec();
+    files.extend([
+        ("stats.go", include_str!("../seeds/go/stats.go").to_owned()),
+        ("fragments.go", fragments),
+    ]);
+    let Some(bed) = built("github.com/bitop-dev/agent", &files) else {
+        return;
+    };
+    let config =
+        json!({ "tools": { "preset": "none", "plugins": [{ "path": "./plugins/my-tool" }] } });
+    bed.project(&config);
+    bed.done(&["trust", "--yes"]);
+    let json = |tool: &str, arguments: Value| -> Value {
+        let arguments = arguments.to_string();
+        let ran = bed.haft(&["call", tool, &arguments, "--json"]);
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+    };
+    let stats = json("stats", json!({ "numbers": [1, 2, 3, 4, 5] }));
+    assert_eq!(
+        stats["content"][0]["text"],
+        "n=5  min=1.00  max=5.00  mean=3.00  stddev=1.41"
+    );
+    assert_eq!(
+        (&stats["details"]["n"], &stats["details"]["max"]),
+        (&json!(5), &json!(5))
+    );
+    let exact = bed.said("stats", &json!({ "numbers": [1.5, 2], "precision": 1 }));
+    assert_eq!(exact, "n=2  min=1.5  max=2.0  mean=1.8  stddev=0.2");
+    for (numbers, words) in [
+        (json!([]), "numbers must be a non-empty array"),
+        (json!([1, "two"]), "element 1 is not a number"),
+    ] {
+        let answer = bed.call("stats", &json!({ "numbers": numbers }));
+        assert!(answer.is_error && answer.text.contains(words), "{answer:?}");
+    }
+    // The four results of the page, one after the other.
+    let result = |number: u32| json("another_tool", json!({ "city": "Berlin", "count": number }));
+    assert_eq!(result(1)["content"][0]["text"], "The answer is 42");
+    let error = result(2);
+    assert_eq!(error["is_error"], true);
+    let words = error["content"][0]["text"].as_str().unwrap();
+    assert!(words.contains("city not found: Berlin"), "{words}");
+    let blocks = result(3);
+    assert_eq!(
+        blocks["content"],
+        json!([{ "type": "text", "text": "Result: ..." }])
+    );
+    assert_eq!(blocks["details"]["raw_value"], 42);
+    assert_eq!(blocks["details"]["unit"], "celsius");
+    let image = result(4);
+    assert_eq!(image["content"][0]["text"], "Screenshot captured:");
+    assert_eq!(image["content"][1]["type"], "image", "{image}");
+    // The parameters of the page.
+    let (tools, _) = bed.tools();
+    let tool = tools
+        .iter()
+        .find(|tool| tool["name"] == "another_tool")
+        .unwrap();
+    assert_eq!(
+        tool["parameters"],
+        json!({
+            "type": "object",
+            "properties": {
+                "city": { "type": "string", "description": "City name, e.g. 'Berlin'" },
+                "units": { "type": "string", "description": "Temperature units", "enum": ["celsius", "fahrenheit"] },
+                "count": { "type": "integer", "description": "How many results to return (default 5)" },
+            },
+            "required": ["city"],
+            // Added by haft: arguments that the schema does not list are refused.
+            "additionalProperties": false,
+        })
+    );
+    let mut session = bed.session(&[]);
+    let number = session.ask("my_tool", &json!({ "urls": ["a", "b"] }));
+    assert_eq!(
+        session.reply(number)["result"]["content"][0]["text"],
+        "fetched"
+    );
+    let told = session
+        .told
+        .iter()
+        .map(|message| message["params"]["message"].as_str());
+    let told: Vec<&str> = told.flatten().collect();
+    assert!(told.contains(&"[2/2] fetching b…"), "{told:?}");
+}
+
+#[test]
+fn the_go_plugin_registered_by_path_and_args_alone() {
+    let source = include_str!("../seeds/go/plugin.go").to_owned();
+    let Some(bed) = built("example", &[("main.go", source)]) else {
+        return;
+    };
     bed.file("work/haft.yaml", include_str!("../seeds/registered.yaml"));
     bed.done(&["trust", "--yes"]);
     assert_eq!(

@@ -12,6 +12,7 @@ mod backends;
 mod channels;
 mod equal;
 mod places;
+mod printed;
 mod projects;
 mod reload;
 mod session;

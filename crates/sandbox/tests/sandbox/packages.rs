@@ -172,6 +172,10 @@ fn index(form: Form) -> Index {
         page(&[("numpy-2.3.0-cp314-cp314-manylinux_2_17_x86_64.whl", "00")]),
     );
     put(
+        "/simple/pandas/",
+        page(&[("pandas-3.0.0-cp314-cp314-manylinux_2_17_x86_64.whl", "00")]),
+    );
+    put(
         "/simple/forged/",
         page(&[("forged-1.0-py3-none-any.whl", &sha256(b"another"))]),
     );
@@ -308,4 +312,48 @@ fn an_installed_package_replaces_the_bundled_stand_in() {
     // The others stay, and so does the standard library.
     let answer = server.python("import httpx, json\n'bashkit' in httpx.__version__");
     assert_eq!(answer.text("result"), "True", "{}", answer.json);
+}
+
+/// The three calls that the tools page of adk-deepagents prints, in a session.
+#[test]
+fn the_printed_calls() {
+    let index = index(Form::Json);
+    let bed = Bed::new();
+    bed.file("notes.txt", "hello");
+    let config = format!(
+        "execution: {{ kind: heimdall, index: \"{}\" }}\n",
+        index.address
+    );
+    let mut session = bed.session(&config);
+    let answer = session.call("execute_python", json!({ "code": "print(2 + 2)" }));
+    assert_eq!(answer.text("stdout"), "4\n", "{}", answer.json);
+    assert!(!answer.is_error);
+    let answer = session.call("execute_bash", json!({ "command": "ls -la" }));
+    assert!(!answer.is_error, "{}", answer.json);
+    assert!(
+        answer.text("stdout").contains("notes.txt"),
+        "{}",
+        answer.json
+    );
+    // pandas has native code, which this Python cannot load. The reply says what to do, and
+    // the other one can be installed alone.
+    let packages = json!({ "packages": ["requests", "pandas"] });
+    let answer = session.call("install_packages", packages);
+    assert!(answer.is_error, "{}", answer.json);
+    assert!(
+        answer.text("message").contains("pandas has native code"),
+        "{}",
+        answer.json
+    );
+    assert!(
+        answer.text("hint").contains(".venv/bin/pip install"),
+        "{}",
+        answer.json
+    );
+    let answer = session.call("install_packages", json!({ "packages": ["requests"] }));
+    assert_eq!(
+        answer.json["installed"][0]["name"], "requests",
+        "{}",
+        answer.json
+    );
 }

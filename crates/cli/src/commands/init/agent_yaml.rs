@@ -21,6 +21,8 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         match (key.as_str(), value) {
             (_, Value::Null) => {}
             ("tools", Value::Object(tools)) => self::tools(draft, tools),
+            // The agent's own guide prints the list without `tools:` above it.
+            ("plugins", Value::Array(plugins)) => self::plugins(draft, plugins),
             ("provider", Value::String(name)) if PROVIDERS.contains(&name.as_str()) => {
                 draft.set(key, key, name.as_str());
             }
@@ -136,16 +138,18 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) {
                 &what,
                 "a project's file stays in its folder; run haft there, or pass --dir",
             ),
-            ("plugins", Value::Array(plugins)) => {
-                for plugin in plugins {
-                    self::plugin(draft, plugin);
-                }
-            }
+            ("plugins", Value::Array(plugins)) => self::plugins(draft, plugins),
             ("timeout", Value::Number(number)) if number.as_f64().is_some_and(is_seconds) => {
                 draft.set(&what, &what, number.clone());
             }
             _ => draft.left(&what, "haft has no such setting"),
         }
+    }
+}
+
+fn plugins(draft: &mut Draft, given: &[Value]) {
+    for plugin in given {
+        self::plugin(draft, plugin);
     }
 }
 

@@ -92,7 +92,8 @@ fn is_codex(given: &Map<String, Value>) -> bool {
 }
 
 fn is_agent_yaml(given: &Map<String, Value>) -> bool {
-    has(given, &["provider", "model", "tools", "system_prompt"])
+    let keys = ["provider", "model", "tools", "plugins", "system_prompt"];
+    has(given, &keys)
 }
 
 fn of_json(path: &Path, given: &Map<String, Value>) -> Option<Origin> {
