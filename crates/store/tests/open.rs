@@ -342,10 +342,7 @@ async fn a_log_with_a_damaged_header_is_told_and_kept() {
         Database::open(&file).unwrap();
     }
     // Nothing can have been lost in these.
-    for (number, log) in [&[][..], &whole[..32], &whole[..100]]
-        .iter()
-        .enumerate()
-    {
+    for (number, log) in [&[][..], &whole[..32], &whole[..100]].iter().enumerate() {
         Database::open(crashed(&format!("short{number}"), log)).unwrap();
     }
     let taken_up = Store::new(Database::open(crashed("whole", &whole)).unwrap(), "test");
