@@ -12,17 +12,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a folder that another process is removing is tried, and the time in between.
+/// The number of attempts to lock a folder that another process may be removing, and the
+/// pause between them.
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A folder that is in use: it is locked as long as this lives, and is not removed. When it
-/// was last used can be seen from its time of modification.
+/// A folder that is in use. It stays locked, and is not removed, as long as this value lives.
+/// Its modification time says when it was last used.
 #[derive(Debug)]
 pub(crate) struct Held(OwnedFd);
 
 impl Held {
-    /// Makes the folder where it is missing, and holds it. Any number of sessions can.
+    /// Holds the folder, and makes it if it is missing. Any number of sessions can hold it.
     ///
     /// # Errors
     /// What the system says, also if another process does not let go of it.
@@ -38,7 +39,7 @@ impl Held {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Holds a folder for itself alone, if nobody else does.
+    /// Holds a folder exclusively, unless another session holds it.
     pub(crate) fn alone(path: &Path) -> Option<Self> {
         let locked = Self::locked(path, FlockOperation::NonBlockingLockExclusive);
         locked.ok().flatten()
@@ -61,7 +62,7 @@ impl Held {
         Ok(is_same.then_some(Self(file)))
     }
 
-    /// Says that it is used now.
+    /// Records that the folder is in use now.
     fn touch(&self) {
         let now = Timespec {
             tv_sec: 0,
@@ -76,7 +77,7 @@ impl Held {
 }
 
 impl Drop for Held {
-    /// It was used up to now.
+    /// Records that the folder was in use until now.
     fn drop(&mut self) {
         self.touch();
     }

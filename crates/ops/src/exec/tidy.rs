@@ -4,12 +4,12 @@ use crate::private::Held;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// For so long nobody has used what is removed.
+/// Folders that were not used for this long are removed.
 const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
-/// Removes the temp folders beside this one that nobody holds, and that were not used for
-/// a month. A clock that is wrong can make a folder look old, but one in use is held. What
-/// cannot be removed stays for the next time.
+/// Removes the temp folders beside this one that no session holds and that were not used for
+/// a month. A wrong clock can make a folder look old, but a folder in use is held. A folder
+/// that cannot be removed stays for the next attempt.
 #[expect(
     clippy::disallowed_methods,
     reason = "haft's own folders, which no scope admits"
@@ -29,7 +29,7 @@ pub(super) fn tidy(temp: &Path) {
         if folder == temp || !is_old(&folder) {
             continue;
         }
-        // Whoever used it may have let go of it just now.
+        // A session may have used it until just now.
         let alone = Held::alone(&folder);
         if alone.is_some() && is_old(&folder) {
             let _ = std::fs::remove_dir_all(&folder);
@@ -82,7 +82,7 @@ mod tests {
             assert!(live.join("file").exists());
             drop(held);
         }
-        // Nobody holds it any more, but it was used just now.
+        // It is no longer held, but was used just now.
         tidy(&all.path().join("mine"));
         assert!(live.join("file").exists());
         make_old(&live);
