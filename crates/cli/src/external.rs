@@ -107,9 +107,7 @@ pub(crate) fn load(settings: &Settings) -> External {
     let (mut tools, problems) = own
         .map(|own| folder::look(own, Tier::Person))
         .unwrap_or_default();
-    if !tools.is_empty() {
-        external.readable.extend(own.map(|own| own.join("tools")));
-    }
+    external.readable.extend(tools.iter().flat_map(Found::read));
     external.warnings.extend(problems);
     let (project, problems) = folder::look(&settings.started, Tier::Project);
     external.warnings.extend(problems);
@@ -424,6 +422,7 @@ fn program(
         memory: memory(item, settings),
         stamp: Some(stamp(item.pin.files.clone())),
         guest: None,
+        files: Vec::new(),
     }
 }
 
@@ -553,5 +552,6 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         // Its source is in the first line: another one is another session's.
         stamp: None,
         guest: None,
+        files: tool.files(),
     }
 }

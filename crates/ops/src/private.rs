@@ -1,12 +1,87 @@
 //! Folders and files that only their owner may look into, whatever the umask says.
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, chmodat, fchmod, fstat, mkdirat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, chmodat,
+    fchmod, flock, fstat, futimens, mkdirat, openat, statat,
+};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
+
+/// The number of attempts to lock a folder that another process may be removing, and the
+/// pause between them.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A folder that is in use. It stays locked, and is not removed, as long as this value lives.
+/// Its modification time says when it was last used.
+#[derive(Debug)]
+pub(crate) struct Held(OwnedFd);
+
+impl Held {
+    /// Holds the folder, and makes it if it is missing. Any number of sessions can hold it.
+    ///
+    /// # Errors
+    /// What the system says, also if another process does not let go of it.
+    pub(crate) fn new(path: &Path) -> io::Result<Self> {
+        for _ in 0..TRIES {
+            folder(path)?;
+            if let Some(held) = Self::locked(path, FlockOperation::NonBlockingLockShared)? {
+                held.touch();
+                return Ok(held);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// Holds a folder exclusively, unless another session holds it.
+    pub(crate) fn alone(path: &Path) -> Option<Self> {
+        let locked = Self::locked(path, FlockOperation::NonBlockingLockExclusive);
+        locked.ok().flatten()
+    }
+
+    fn locked(path: &Path, operation: FlockOperation) -> io::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = match openat(CWD, path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            file => file?,
+        };
+        match flock(&file, operation) {
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),
+            locked => locked?,
+        }
+        // It may have been removed before it was locked.
+        let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+        let (here, now) = (fstat(&file)?, now.ok());
+        let is_same = now.is_some_and(|now| (now.st_dev, now.st_ino) == (here.st_dev, here.st_ino));
+        Ok(is_same.then_some(Self(file)))
+    }
+
+    /// Records that the folder is in use now.
+    fn touch(&self) {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        let _ = futimens(&self.0, &times);
+    }
+}
+
+impl Drop for Held {
+    /// Records that the folder was in use until now.
+    fn drop(&mut self) {
+        self.touch();
+    }
+}
 
 /// Makes a folder, and those above it that are missing, for their owner alone;
 /// one that is there already is closed to others. A link is refused, and so is a

@@ -7,6 +7,7 @@
 
 mod chain;
 mod known;
+mod launcher;
 
 use crate::config::plugins::{Environment, Whose};
 use crate::env;
@@ -151,7 +152,9 @@ impl Written<'_> {
             let (before, path) = parted(word);
             let placed = self.placed(path, is_code, &line.dir, folders);
             if placed.is_none() && line.dir != folders.work_dir {
-                line.problem = line.problem.or_else(|| self.elsewhere(path, folders));
+                let problem = line.problem.take();
+                line.problem = problem.or_else(|| self.elsewhere(path, folders));
+                line.problem = line.problem.or_else(|| self.within_text(word, &line.dir));
             }
             let argument = match placed {
                 Some(placed) => format!("{before}{}", placed.display()),
@@ -227,9 +230,11 @@ impl Written<'_> {
         }
         let is_elsewhere = dir != folders.work_dir;
         if is_dots(path) {
-            // To work on: a server of files is given the folder that is worked in.
-            let meant = folders.work_dir.join(path);
-            return (!is_code && is_elsewhere).then(|| plain(&meant));
+            // As data it is the work folder, which a file server is meant to serve. As code
+            // it starts at the folder of the config file, as every path does. It is never the
+            // folder that the program starts in.
+            let start = if is_code { self.base } else { folders.work_dir };
+            return is_elsewhere.then(|| plain(&start.join(path)));
         }
         let beside = self.base.join(path);
         if super::is_file(&beside) || beside.is_dir() && names_a_path(path) {
@@ -255,6 +260,19 @@ impl Written<'_> {
             format!(
                 "{path} is looked for in {}, the folder of the file that names it; to run the one of this folder, name it in this folder's haft.yaml",
                 self.base.display()
+            )
+        })
+    }
+
+    /// A warning about a `.` inside a text such as that of `sh -c`, which is not replaced.
+    fn within_text(&self, word: &str, dir: &Path) -> Option<String> {
+        let mut pieces = word.split_whitespace();
+        let has_dot = word.contains(char::is_whitespace) && pieces.any(|piece| piece == ".");
+        let is_taken = has_dot && self.dir.is_none() && self.whose != Whose::Project;
+        is_taken.then(|| {
+            format!(
+                "`.` in \"{word}\" is {}, the folder it runs in, and not the work folder; give each word as an argument of its own, or set `cwd`",
+                dir.display()
             )
         })
     }

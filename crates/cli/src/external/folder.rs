@@ -7,6 +7,7 @@ use crate::config::Settings;
 use crate::config::plugins::Environment;
 use crate::trust::{Item, Pin};
 use haft::ops::beneath;
+use haft::ops::scope::real;
 use haft::ops::text::decode::visible;
 use haft::{Check, Definition, Executable, Plugin, Takes};
 use std::path::{Path, PathBuf};
@@ -54,8 +55,8 @@ impl Found {
         if self.tier == Tier::Project {
             return None;
         }
-        let files = [Some(&self.path), self.page.as_ref()].into_iter().flatten();
-        let place = folders.place_of_program(files.map(PathBuf::as_path));
+        let files = self.files();
+        let place = folders.place_of_program(files.iter().map(PathBuf::as_path));
         place.map(|place| {
             format!(
                 "{} is left out: it leads to something that is {place}; put a copy of the file \
@@ -81,7 +82,11 @@ pub(crate) enum Made {
 )]
 pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
     let (mut found, mut problems): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
-    let folder = &root.join("tools");
+    let written = &root.join("tools");
+    // The person's folder may be a link, for example into a repository of settings. The
+    // sandbox does not contain the link, so programs are run from its target.
+    let led = real(written).filter(|_| tier == Tier::Person);
+    let folder = led.as_deref().unwrap_or(written);
     let Ok(entries) = std::fs::read_dir(folder) else {
         return (found, problems);
     };
@@ -113,7 +118,10 @@ pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
                 "tools/{}",
                 path.file_name().unwrap_or_default().to_string_lossy()
             ),
-            Tier::Person => path.display().to_string(),
+            Tier::Person => {
+                let name = path.file_name().unwrap_or_default();
+                written.join(name).display().to_string()
+            }
         };
         let page = page_of(&path);
         let name_of = |path: &Path| {
@@ -219,10 +227,22 @@ impl Found {
         names
     }
 
+    /// The paths that the tool must be able to read: its folder, and the targets of links.
+    pub(crate) fn read(&self) -> Vec<PathBuf> {
+        let folder = self.path.parent().map(Path::to_owned);
+        let led = self.files().into_iter().filter_map(|file| real(&file));
+        folder.into_iter().chain(led).collect()
+    }
+
+    /// The files that it is.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let files = [Some(self.path.clone()), self.page.clone()];
+        files.into_iter().flatten().collect()
+    }
+
     /// What it would run, for who has to say yes.
     pub(crate) fn item(&self) -> Item {
-        let files = [Some(self.path.clone()), self.page.clone()];
-        let mut files: Vec<PathBuf> = files.into_iter().flatten().collect();
+        let mut files = self.files();
         if let Some(project) = self.path.parent().and_then(Path::parent) {
             super::add_interpreters(&mut files, project);
         }
@@ -292,7 +312,11 @@ impl Found {
         let name = page.file_name().unwrap_or_default().to_string_lossy();
         match self.tier {
             Tier::Project => format!("tools/{}", visible(&name)),
-            Tier::Person => visible(&page.to_string_lossy()),
+            Tier::Person => {
+                let shown =
+                    Path::new(&self.shown).with_file_name(page.file_name().unwrap_or_default());
+                visible(&shown.to_string_lossy())
+            }
         }
     }
 
@@ -340,6 +364,7 @@ impl Found {
             timeout_set_in: format!("the front matter of {}", self.page_shown()),
             check,
             is_guest: self.tier == Tier::Project,
+            files: self.files(),
         })
     }
 }

@@ -188,6 +188,7 @@ serve([tool('where')], lambda m: answer(m['id'], text(json.dumps([cache, open(fe
     bed.configure(&json!({ "tools": { "mcp": {
         "gh": { "command": "npx", "args": ["-y", "server"] },
         "other": { "command": "npx", "args": ["-y", "other-server"] },
+        "nice": { "command": "timeout", "args": ["60", "nice", "npx", "-y", "server"] },
     } } }));
     let path = format!("{}:/usr/bin:/bin", bed.path("outside/bin").display());
     let call = |arguments: &[&str]| ran(bed.command(arguments).env("PATH", &path));
@@ -198,6 +199,7 @@ serve([tool('where')], lambda m: answer(m['id'], text(json.dumps([cache, open(fe
     };
     let first = asked("gh_where");
     assert_ne!(first[0], asked("other_where")[0]);
+    assert_ne!(first[0], asked("nice_where")[0]);
     let command = format!(
         "command=find / -name code -path '*npm_config_cache*' -exec sh -c 'echo evil > {{}}' ';' 2>/dev/null; mkdir -p {0}; echo evil > {0}/code; cat {0}/code",
         first[0]

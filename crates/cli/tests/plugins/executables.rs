@@ -424,7 +424,9 @@ fn the_full_output_of_a_program_is_kept_byte_for_byte() {
     let number = session.ask("menu", &json!({}));
     let reply = session.reply(number)["result"].clone();
     let text = reply["content"][0]["text"].as_str().unwrap();
-    let path = text.split_whitespace().find(|word| word.contains("outputs/"));
+    let path = text
+        .split_whitespace()
+        .find(|word| word.contains("outputs/"));
     let path = path.unwrap_or_else(|| panic!("no path: {}", &text[text.len() - 300..]));
     let path = path.trim_matches(['[', ']', '.', ',', ';']);
     assert!(std::fs::read(path).unwrap() == output, "{path}");
@@ -497,4 +499,103 @@ fn a_program_can_print_a_picture_and_other_json_stays_text() {
         reply["content"],
         json!([{ "type": "text", "text": listing }])
     );
+}
+
+/// As with settings that are kept in a repository, by whatever way they are linked.
+#[test]
+fn the_persons_tools_may_be_links() {
+    use std::os::unix::fs::symlink;
+    let program = "#!/bin/sh\necho ran; cat \"$(dirname \"$0\")/beside\"\n";
+    let lua = "return { name = 'module', description = 'M.', input_schema = { type = 'object', properties = {} }, execute = function(input) return 'from lua' end }\n";
+    let links: [(&str, &str); 3] = [
+        // The folder, the files in it, and the folder above it.
+        (OWN, "home/dotfiles/tools"),
+        ("", ""),
+        ("home/.config/haft", "home/dotfiles"),
+    ];
+    for (link, target) in links {
+        let bed = Bed::new();
+        bed.program("home/dotfiles/tools/show", program);
+        bed.file("home/dotfiles/tools/show.md", "Shows it.");
+        bed.file("home/dotfiles/tools/beside", "what lies beside it");
+        bed.file("home/dotfiles/tools/module.lua", lua);
+        let config = bed.path("home/.config/haft");
+        if link == "home/.config/haft" {
+            std::fs::create_dir_all(bed.path("home/.config")).unwrap();
+            let _ = std::fs::remove_dir_all(&config);
+        } else {
+            std::fs::create_dir_all(&config).unwrap();
+        }
+        if link.is_empty() {
+            std::fs::create_dir_all(bed.path(OWN)).unwrap();
+            for name in ["show", "show.md", "beside", "module.lua"] {
+                let target = bed.path("home/dotfiles/tools").join(name);
+                symlink(target, bed.path(OWN).join(name)).unwrap();
+            }
+        } else {
+            symlink(bed.path(target), bed.path(link)).unwrap();
+        }
+        for mode in ["workspace", "strict"] {
+            let flags = ["--sandbox", mode];
+            let answer = bed.call_with(&flags, "show", &json!({}));
+            assert!(answer.text.starts_with("ran\n"), "{link} {mode} {answer:?}");
+            // In strict mode a link leads to the tool's own files only.
+            let is_closed = link.is_empty() && mode == "strict";
+            let has_read = answer.text.contains("what lies beside it");
+            assert_eq!(has_read, !is_closed, "{link} {mode} {answer:?}");
+            let answer = bed.call_with(&flags, "module", &json!({}));
+            assert_eq!(answer.text, "from lua", "{link} {mode} {answer:?}");
+        }
+    }
+    // A project's must not lead out of it.
+    let bed = Bed::new();
+    bed.program("home/dotfiles/tools/show", program);
+    symlink(bed.path("home/dotfiles/tools"), bed.work("tools")).unwrap();
+    let ran = bed.haft(&["call", "--trust", "show"]);
+    assert!(ran.err.contains("leads out of"), "{ran:?}");
+    assert!(ran.err.contains("unknown tool \"show\""), "{ran:?}");
+}
+
+#[test]
+fn a_page_or_a_module_that_the_rules_deny_reaches_no_prompt() {
+    let bed = Bed::new();
+    let lua = |name: &str| {
+        format!(
+            "return {{ name = '{name}', description = 'secret of {name}', input_schema = {{ type = 'object', properties = {{}} }}, execute = function(input) return 'x' end }}\n"
+        )
+    };
+    own(&bed, "open", "#!/bin/sh\necho open\n", "Nothing secret.");
+    own(&bed, "denied", "#!/bin/sh\necho x\n", "secret of denied");
+    bed.file("home/elsewhere/page", "secret of linked");
+    own(&bed, "linked", "#!/bin/sh\necho x\n", "");
+    let page = bed.path(&format!("{OWN}/linked.md"));
+    std::os::unix::fs::symlink(bed.path("home/elsewhere/page"), page).unwrap();
+    bed.file(&format!("{OWN}/module.lua"), lua("module"));
+    bed.program("work/tools/ours", "#!/bin/sh\necho x\n");
+    bed.file("work/tools/ours.md", "secret of ours");
+    bed.file("work/tools/ourlua.lua", lua("ourlua"));
+    let at = |name: &str| bed.path(name).display().to_string();
+    bed.configure(&json!({ "policy": [
+        { "deny": "*", "path": at(&format!("{OWN}/denied.md")) },
+        { "deny": "*", "path": at("home/elsewhere") },
+        { "deny": "*", "path": at(&format!("{OWN}/module.lua")) },
+        { "deny": "*", "path": "tools/*.md" },
+        { "ask": "*", "path": "tools/*.lua" },
+    ] }));
+    let ran = bed.haft(&["tools", "--prompt", "--trust"]);
+    assert!(ran.out.contains("open: Nothing secret."), "{ran:?}");
+    assert!(!ran.out.contains("secret of"), "{ran:?}");
+    for (name, does) in [
+        ("denied", "denies"),
+        ("linked", "denies"),
+        ("module", "denies"),
+        ("ours", "denies"),
+        ("ourlua", "asks about"),
+    ] {
+        let said = format!("the tool {name} is left out: the policy {does} ");
+        assert!(ran.err.contains(&said), "{said}\n{ran:?}");
+    }
+    assert_eq!(bed.said("open", &json!({})), "open");
+    let ran = bed.haft(&["call", "--trust", "ours"]);
+    assert!(ran.err.contains("unknown tool \"ours\""), "{ran:?}");
 }

@@ -45,6 +45,9 @@ pub struct Executable {
     /// Whether it is a guest, as what a project brings is: then it has the network
     /// only where commands have it.
     pub is_guest: bool,
+    /// The files that it is and that describe it. It is left out where the rules keep one
+    /// of them from a prompt.
+    pub files: Vec<PathBuf>,
 }
 
 /// How a program gets its arguments.

@@ -115,6 +115,9 @@ pub struct Plugin {
     /// network and no files but those of the system and its own, and what it asks for
     /// is not other tools but these.
     pub guest: Option<Guest>,
+    /// The files that haft read it from, if it is nothing but their text. It is left out
+    /// where the rules keep one of them from a prompt.
+    pub files: Vec<PathBuf>,
 }
 
 /// Which tools of a plugin take the place of others with their names.
@@ -176,6 +179,7 @@ impl Plugin {
             memory: None,
             stamp: None,
             guest: None,
+            files: Vec::new(),
         }
     }
 }
@@ -272,6 +276,11 @@ impl Host {
 
     pub(crate) fn label(&self) -> &str {
         &self.plugin.label
+    }
+
+    /// The files that it was read from.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.plugin.files
     }
 
     /// Whether its tool of this name takes the place of another.

@@ -384,6 +384,12 @@ impl Closing for PathRules {
     fn version(&self) -> u64 {
         self.fingerprint()
     }
+
+    fn ways(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.aliases.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 impl PathRules {

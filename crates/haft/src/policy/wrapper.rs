@@ -261,10 +261,13 @@ fn setting(name: &str, value: Option<&str>) -> Result<Vec<Inside>, String> {
         .collect())
 }
 
-/// The name and the value of `name=value`, as far as they are known.
+/// The name and the value of `name=value`, as far as they are known. What `name+=text`
+/// adds to is not known.
 fn assignment(word: &Word) -> Option<(&str, Option<&str>)> {
     let (name, _) = word.prefix().split_once('=')?;
+    if let Some(name) = name.strip_suffix('+') {
+        return Some((name, None));
+    }
     let value = word.known().and_then(|text| text.split_once('='));
-    let name = name.strip_suffix('+').unwrap_or(name);
     Some((name, value.map(|(_, value)| value)))
 }

@@ -5,6 +5,7 @@ use crate::external::plugin::Programs;
 use crate::policy::{PathRules, lexical};
 use crate::{Effect, Place, Policy};
 use haft_ops::exec::Surroundings;
+use haft_ops::scope::closing::Why;
 use haft_ops::scope::{Closing, FileRules, Places, Reading, Writing};
 use haft_ops::{Access, FilePath, Scope};
 use std::path::{Path, PathBuf};
@@ -70,6 +71,28 @@ impl Session {
         Some(match self.approval.approve {
             Approve::Auto => Arc::new(rules.with_all_approved()),
             _ => Arc::new(rules),
+        })
+    }
+
+    /// Why a tool is left out: the rules close one of the files that its description comes
+    /// from, and the description would become part of the prompt.
+    pub(super) fn kept_from_prompt(&self, files: &[PathBuf]) -> Option<String> {
+        let rules = self.prompt_rules().filter(|_| !files.is_empty())?;
+        let closed = files.iter().find_map(|file| {
+            let real = haft_ops::scope::real(file).unwrap_or_else(|| file.clone());
+            let closed = rules.closes(&[file, &real])?;
+            Some((file, closed.why))
+        });
+        closed.map(|(file, why)| {
+            let does = match why {
+                Why::Denied => "denies",
+                Why::Asks => "asks about",
+            };
+            format!(
+                "the policy {does} {}, and what the tool says of itself would become part of \
+                 the prompt; allow the path to \"*\" before that rule to use the tool",
+                file.display()
+            )
         })
     }
 

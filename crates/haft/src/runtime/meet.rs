@@ -71,7 +71,7 @@ impl Runtime {
             .map(|sourced| sourced.source.tools(session.programs.as_ref()));
         // All at once, and their tools in the order of the configuration.
         let (met, brought) = futures::future::join(
-            futures::future::join_all(hosts.map(plugin::tools)),
+            futures::future::join_all(hosts.map(|host| session.met(host))),
             futures::future::join_all(asked),
         )
         .await;
@@ -79,7 +79,15 @@ impl Runtime {
         for (host, met) in session.plugins.iter().zip(met) {
             problems.extend(session.take_in(host, met));
         }
-        let programs = session.executables.iter().cloned();
+        let mut programs = Vec::new();
+        for program in &session.executables {
+            let name = &program.definition.name;
+            match session.kept_from_prompt(&program.files) {
+                Some(why) => problems.push(format!("the tool {name} is left out: {why}")),
+                None => programs.push(program.clone()),
+            }
+        }
+        let programs = programs.into_iter();
         let described = programs
             .map(|program| program.described(session.programs.as_ref(), session.scope.work_dir()));
         for program in futures::future::join_all(described).await {
@@ -112,6 +120,17 @@ impl Runtime {
 type Met = Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), Error>;
 
 impl Session {
+    /// Meets a plugin, unless the rules are against it.
+    async fn met(&self, host: Arc<Host>) -> Met {
+        match self.kept_from_prompt(host.files()) {
+            Some(why) => Err(Error::failed(format!(
+                "the tool {} is left out: {why}",
+                host.label()
+            ))),
+            None => plugin::tools(host).await,
+        }
+    }
+
     /// Starts a plugin and takes in its tools, in a session that is under way.
     pub(crate) async fn add_plugin(self: &Arc<Self>, plugin: Plugin) -> Result<Vec<String>, Error> {
         let Some(programs) = &self.programs else {

@@ -22,6 +22,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -101,7 +102,7 @@ impl Way<'_> {
                     shown: shown.clone(),
                     arguments: arguments.clone(),
                     environment: environment.clone(),
-                    cache: self.cache(program),
+                    cache: self.cache(program, arguments),
                     dir: dir.clone(),
                     log: log.clone(),
                     is_guest: self.remote.is_guest,
@@ -129,8 +130,14 @@ impl Way<'_> {
         }
     }
 
-    fn cache(&self, program: &Path) -> Option<Cache> {
-        let variables = cache_variables(program);
+    fn cache(&self, program: &Path, arguments: &[OsString]) -> Option<Cache> {
+        // It may be run by another one, as in `env npx` or `timeout 5 npx`.
+        let words = arguments.iter().flat_map(|word| word.to_str());
+        let words = words.flat_map(str::split_whitespace).map(Path::new);
+        let programs = std::iter::once(program).chain(words);
+        let mut variables: Vec<&'static str> = programs.flat_map(cache_variables).collect();
+        variables.sort_unstable();
+        variables.dedup();
         let folder = self.remote.cache.clone()?;
         (!variables.is_empty()).then_some(Cache { folder, variables })
     }

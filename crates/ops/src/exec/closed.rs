@@ -1,13 +1,16 @@
 //! The paths that rules close to a command. They are looked for when it starts: only
 //! what is there can be covered.
 
+mod found;
+
+pub(super) use found::Found;
+
 use crate::scope::closing::{Closable, Closing, Extent, Why};
 use crate::scope::rules::SYSTEM;
+use found::{Inside, Stamp};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How many entries of folders are looked at. A large checkout with all that it
 /// depends on has fewer.
@@ -23,20 +26,6 @@ const MOST_AWAY: usize = 20_000;
 /// What the kernel makes up: endless, and never a file that a rule means.
 const PSEUDO: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// A folder that changed this recently may change again without showing it.
-const SETTLED: Duration = Duration::from_secs(2);
-
-/// What was found before, by rules.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    version: u64,
-    /// By real path and by what is closed below it.
-    folders: HashMap<(PathBuf, u64), (Stamp, Inside)>,
-    /// Where links led that were closed: a command that removes the link does not open
-    /// it. By the version of the rules.
-    led_to: HashMap<u64, BTreeSet<PathBuf>>,
-}
-
 /// What is to be kept from a command.
 #[derive(Debug, Default)]
 pub(super) struct Covered {
@@ -44,29 +33,6 @@ pub(super) struct Covered {
     pub(super) paths: BTreeSet<PathBuf>,
     /// Links to what is covered, which are to stay as they are.
     pub(super) links: Vec<PathBuf>,
-}
-
-/// What of a folder changes with what is in it, and can be set by nobody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    number: u64,
-    changed: (i64, i64),
-}
-
-/// What in a folder matters.
-#[derive(Debug, Clone, Default)]
-struct Inside {
-    /// All its entries, by number.
-    entries: usize,
-    /// What is closed.
-    closed: Vec<OsString>,
-    /// Links that are closed, by their name or by where they lead.
-    links: Vec<OsString>,
-    /// Folders that may hold something closed.
-    folders: Vec<OsString>,
-    /// Links to what may hold something closed, if it is a folder.
-    ways: Vec<OsString>,
 }
 
 /// What to cover.
@@ -79,10 +45,7 @@ pub(super) fn paths(
     roots: &[PathBuf],
     found: &mut Found,
 ) -> Result<Covered, String> {
-    if found.version != closing.version() {
-        found.version = closing.version();
-        found.folders.clear();
-    }
+    found.begin(closing);
     let mut search = Search {
         closing,
         roots,
@@ -251,11 +214,13 @@ impl Search<'_> {
             let names = [named.as_path(), real.as_path()];
             let is_made_up = PSEUDO.iter().any(|pseudo| real.starts_with(pseudo));
             let is_far = reached == Reached::LinkAway && self.away > MOST_AWAY;
-            if is_made_up || is_far || !self.closing.closes_below(&names) {
+            if is_made_up || is_far {
                 continue;
             }
+            let Some(standing) = self.found.standing(self.closing, names) else {
+                continue;
+            };
             // The same folder by another name, as far as the rules see.
-            let standing = self.closing.standing(&names);
             if !self.walked.insert((real.clone(), standing)) {
                 continue;
             }
@@ -322,7 +287,7 @@ impl Search<'_> {
     /// What matters of what is in a folder, from memory if it has not changed since.
     fn inside(&mut self, folder: &Folder, standing: u64) -> Result<Looked, Problem> {
         let Folder { named, real, .. } = folder;
-        let Some(stamp) = stamp(real) else {
+        let Some(stamp) = Stamp::of(real) else {
             return Ok(Looked::Gone);
         };
         let key = (real.clone(), standing);
@@ -336,7 +301,7 @@ impl Search<'_> {
             Looked::At(inside) => inside,
             other => return Ok(other),
         };
-        if is_settled(stamp) {
+        if stamp.is_settled() {
             let known = (stamp, inside.clone());
             self.found.folders.insert(key, known);
         }
@@ -412,34 +377,4 @@ enum Looked {
 fn kind(path: &Path) -> Option<FileType> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(stat.st_mode))
-}
-
-fn stamp(folder: &Path) -> Option<Stamp> {
-    let stat = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    FileType::from_raw_mode(stat.st_mode)
-        .is_dir()
-        .then_some(())?;
-    #[expect(
-        clippy::useless_conversion,
-        reason = "the types differ between architectures"
-    )]
-    Some(Stamp {
-        device: stat.st_dev.into(),
-        number: stat.st_ino.into(),
-        changed: (
-            stat.st_ctime.into(),
-            i64::try_from(stat.st_ctime_nsec).unwrap_or(0),
-        ),
-    })
-}
-
-/// Whether a folder changed so long ago that another change would show.
-fn is_settled(stamp: Stamp) -> bool {
-    let Ok(seconds) = u64::try_from(stamp.changed.0) else {
-        return false;
-    };
-    let changed = UNIX_EPOCH + Duration::from_secs(seconds);
-    SystemTime::now()
-        .duration_since(changed)
-        .is_ok_and(|since| since > SETTLED)
 }

@@ -8,6 +8,7 @@ use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
 use crate::executor::{Program, Refusal};
 use crate::git::{self, Register, Since};
+use crate::private::Held;
 use crate::scope::{self, Closing, Identity, Root};
 use crate::{Result, private};
 use std::path::{Path, PathBuf};
@@ -40,6 +41,8 @@ pub struct Sandbox {
 #[derive(Debug, Default)]
 struct Names {
     is_tidied: bool,
+    /// The private temp folder, so that nobody removes it.
+    held: Option<Held>,
     /// Of what the person protects, which is looked through once.
     listed: Option<git::Sought>,
     sought: git::Sought,
@@ -292,6 +295,10 @@ fn survey(
 ) -> (Vec<PathBuf>, Vec<Touched>) {
     if !names.is_tidied {
         names.is_tidied = true;
+        match Held::new(&request.temp) {
+            Ok(held) => names.held = Some(held),
+            Err(error) => tracing::warn!(%error, "the private temp folder cannot be locked"),
+        }
         tidy(&request.temp);
     }
     let home = request.homes.first().map(PathBuf::as_path);

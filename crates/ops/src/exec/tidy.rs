@@ -1,42 +1,38 @@
 //! Private temp folders that nobody has used for long.
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
+use crate::private::Held;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Longer than any session waits between two commands.
+/// Folders that were not used for this long are removed.
 const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
-/// Marks a temp folder as used, and removes those beside it that were not for a
-/// month. What cannot be removed stays for the next time.
+/// Removes the temp folders beside this one that no session holds and that were not used for
+/// a month. A wrong clock can make a folder look old, but a folder in use is held. A folder
+/// that cannot be removed stays for the next attempt.
 #[expect(
     clippy::disallowed_methods,
     reason = "haft's own folders, which no scope admits"
 )]
 pub(super) fn tidy(temp: &Path) {
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_NOW,
-    };
-    let times = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
-    let _ = utimensat(CWD, temp, &times, AtFlags::SYMLINK_NOFOLLOW);
     let Some(entries) = temp.parent().and_then(|all| std::fs::read_dir(all).ok()) else {
         return;
     };
-    for entry in entries.flatten() {
-        let is_old = entry
-            .metadata()
-            .and_then(|found| found.modified())
-            .is_ok_and(|used| {
-                SystemTime::now()
-                    .duration_since(used)
-                    .is_ok_and(|age| age > UNUSED)
-            });
-        if is_old {
-            let _ = std::fs::remove_dir_all(entry.path());
+    let is_old = |folder: &Path| {
+        let used = std::fs::symlink_metadata(folder).and_then(|found| found.modified());
+        let age = used
+            .ok()
+            .and_then(|used| SystemTime::now().duration_since(used).ok());
+        age.is_some_and(|age| age > UNUSED)
+    };
+    for folder in entries.flatten().map(|entry| entry.path()) {
+        if folder == temp || !is_old(&folder) {
+            continue;
+        }
+        // A session may have used it until just now.
+        let alone = Held::alone(&folder);
+        if alone.is_some() && is_old(&folder) {
+            let _ = std::fs::remove_dir_all(&folder);
         }
     }
 }
@@ -48,23 +44,49 @@ pub(super) fn tidy(temp: &Path) {
 )]
 mod tests {
     use super::*;
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-    #[test]
-    fn only_what_is_old_goes() {
-        let all = tempfile::tempdir().unwrap();
+    fn make_old(folder: &Path) {
         let old = Timestamps {
             last_access: Timespec::default(),
             last_modification: Timespec::default(),
         };
+        utimensat(CWD, folder, &old, AtFlags::empty()).unwrap();
+    }
+
+    #[test]
+    fn only_what_is_old_goes() {
+        let all = tempfile::tempdir().unwrap();
         for name in ["mine", "young", "old"] {
             std::fs::create_dir(all.path().join(name)).unwrap();
             std::fs::write(all.path().join(name).join("file"), "x").unwrap();
         }
         for name in ["mine", "old"] {
-            utimensat(CWD, all.path().join(name), &old, AtFlags::empty()).unwrap();
+            make_old(&all.path().join(name));
         }
         tidy(&all.path().join("mine"));
         let left = |name: &str| all.path().join(name).join("file").exists();
         assert!(left("mine") && left("young") && !left("old"));
+    }
+
+    #[test]
+    fn what_a_session_holds_stays_however_old_it_looks() {
+        let all = tempfile::tempdir().unwrap();
+        let live = all.path().join("live");
+        let one = Held::new(&live).unwrap();
+        let other = Held::new(&live).unwrap();
+        std::fs::write(live.join("file"), "x").unwrap();
+        for held in [one, other] {
+            make_old(&live);
+            tidy(&all.path().join("mine"));
+            assert!(live.join("file").exists());
+            drop(held);
+        }
+        // It is no longer held, but was used just now.
+        tidy(&all.path().join("mine"));
+        assert!(live.join("file").exists());
+        make_old(&live);
+        tidy(&all.path().join("mine"));
+        assert!(!live.exists());
     }
 }

@@ -35,6 +35,12 @@ pub trait Closing: fmt::Debug + Send + Sync {
 
     /// The same number for the same rules.
     fn version(&self) -> u64;
+
+    /// Another number when links lead elsewhere that the rules name, so that the same
+    /// rules close something else.
+    fn ways(&self) -> u64 {
+        0
+    }
 }
 
 /// Why a path is left out.

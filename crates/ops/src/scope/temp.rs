@@ -1,9 +1,9 @@
 //! The private temp folder: what commands see as `/tmp`, and so do file tools.
 
 use super::Root;
-use crate::private;
+use crate::private::{self, Held};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The shared folders that it stands for.
 pub const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -40,11 +40,17 @@ impl std::fmt::Debug for Stands {
 pub(super) struct Temp {
     folder: PathBuf,
     stands: Stands,
+    /// So that nobody removes it. It stays unlocked where that is impossible.
+    held: OnceLock<Option<Held>>,
 }
 
 impl Temp {
     pub(super) fn new(folder: PathBuf, stands: Stands) -> Self {
-        Self { folder, stands }
+        Self {
+            folder,
+            stands,
+            held: OnceLock::new(),
+        }
     }
 
     fn stands(&self) -> bool {
@@ -83,6 +89,7 @@ impl Temp {
     pub(super) fn open(&self) -> crate::Result<Root> {
         private::folder(&self.folder)
             .map_err(|source| crate::Error::io("make the private temp folder", "/tmp", source))?;
+        self.held.get_or_init(|| Held::new(&self.folder).ok());
         Root::open(self.folder.clone())
     }
 }

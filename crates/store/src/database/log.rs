@@ -1,5 +1,5 @@
-//! The log beside a database (`-wal`). SQLite takes a log whose header is damaged for an
-//! empty one, and takes one with a damaged page to end there; then it writes over the rest.
+//! The log beside a database (`-wal`). SQLite takes a log whose header is damaged or cut
+//! off for an empty one, and takes one with a damaged page to end there; then it writes over the rest.
 //! What was committed last would be gone without a word, so the log is looked at first.
 //!
 //! A log that just ends in the middle of a page, or of a transaction, is what a crash
@@ -20,8 +20,6 @@ use std::time::Duration;
 /// The header of the log, and of each page in it, in bytes.
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// The smallest page there is.
-const PAGE: usize = 512;
 /// The first four bytes. The last bit says in which order checksums read the bytes.
 const MAGIC: u32 = 0x377f_0682;
 /// The only version of the format there is.
@@ -63,15 +61,14 @@ fn is_fine(path: &Path, database: &Path) -> Result<bool, Errno> {
         Err(Errno::NOENT) => return Ok(true),
         Err(errno) => return Err(errno),
     };
-    // Without a whole page nothing was ever committed in it.
-    let size = usize::try_from(fstat(&file)?.st_size).unwrap_or(0);
-    if size < HEADER + FRAME_HEADER + PAGE {
+    // An empty one is what is left when all of it has been taken into the database.
+    let mut header = [0; HEADER];
+    if fstat(&file)?.st_size == 0 {
         return Ok(true);
     }
-    let mut header = [0; HEADER];
+    // The header is written at once: only one that was cut off has less.
     if !fill(&file, &mut header, 0)? {
-        // It was emptied meanwhile.
-        return Ok(true);
+        return Ok(fstat(&file)?.st_size == 0);
     }
     let Some(log) = Log::new(&header) else {
         return Ok(false);

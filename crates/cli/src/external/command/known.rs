@@ -1,6 +1,7 @@
 //! What is known of programs and variables by their names: which load code from the
 //! folder they run in, and which words of a command line are code.
 
+use super::launcher;
 use std::path::Path;
 
 /// Interpreters whose first word that is no flag is a file with code, and which load
@@ -75,26 +76,6 @@ const HARMLESS: [&str; 26] = [
     "--norc",
     "--noprofile",
 ];
-
-/// Programs that fetch a package by its name and run it.
-const LAUNCHERS: [&[&str]; 13] = [
-    &["npx"],
-    &["bunx"],
-    &["pnpx"],
-    &["uvx"],
-    &["npm", "exec"],
-    &["npm", "x"],
-    &["pnpm", "dlx"],
-    &["yarn", "dlx"],
-    &["bun", "x"],
-    &["uv", "tool", "run"],
-    &["pipx", "run"],
-    &["python", "-m"],
-    &["pypy", "-m"],
-];
-
-/// Flags of theirs that take no value.
-const QUIET: [&str; 6] = ["-y", "--yes", "-q", "--quiet", "--silent", "--"];
 
 /// Programs that load code from the folder they run in, or run another one that may.
 const RUNNERS: [&str; 93] = [
@@ -191,6 +172,12 @@ const RUNNERS: [&str; 93] = [
     "concurrently",
     "lein",
     "rails",
+];
+
+/// Those of them that run the program that their arguments name, and have no code of their
+/// own.
+const WRAPPERS: [&str; 9] = [
+    "env", "sudo", "doas", "nice", "nohup", "timeout", "setsid", "stdbuf", "time",
 ];
 
 /// The same, where the word is too common to count among the arguments of another program.
@@ -320,32 +307,34 @@ pub(super) fn code_of(name: &str, arguments: &[String], from: &Path) -> Code {
         rest: arguments.len(),
     };
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    for launcher in LAUNCHERS {
-        let Some((program, first)) = launcher.split_first() else {
-            continue;
+    if let Some(run) = launcher::run_by(name, &words) {
+        let Some((at, word)) = run.and_then(|at| Some((at, *words.get(at)?))) else {
+            return unknown;
         };
-        if name == *program && words.starts_with(first) {
-            let flags = words.iter().skip(first.len());
-            let flags = flags.take_while(|word| QUIET.contains(word)).count();
-            let at = first.len() + flags;
-            let is_package = |word: &&str| {
-                let plain = word.strip_prefix('@').unwrap_or(word);
-                !word.starts_with(['-', '.', '/', '~'])
-                    && !word.contains(':')
-                    && (plain.len() < word.len() || !plain.contains('/'))
-                    && !is_runner(word)
-                    && !is_interpreter(word)
-            };
-            return match words.get(at).filter(|word| is_package(word)) {
-                Some(_) => Code {
-                    rest: at + 1,
-                    ..unknown
-                },
-                None => unknown,
-            };
-        }
+        let after = at + 1;
+        let plain = word.strip_prefix('@').unwrap_or(word);
+        let is_package = !word.starts_with(['.', '/', '~'])
+            && !word.contains(':')
+            && (plain.len() < word.len() || !plain.contains('/'));
+        let is_program = is_runner(word) || is_interpreter(&name_of(Path::new(word)));
+        // Such as `python server.py`, or the name of one of theirs.
+        let inner = |arguments| code_of(&name_of(Path::new(word)), arguments, from).rest;
+        return match is_package {
+            true if is_program => Code {
+                rest: after + arguments.get(after..).map_or(0, inner),
+                ..unknown
+            },
+            true => Code {
+                rest: after,
+                ..unknown
+            },
+            false => unknown,
+        };
     }
-    let is_compose = ["docker", "podman"].contains(&name) && words.first() == Some(&"compose");
+    if WRAPPERS.contains(&name) {
+        return run_by_another(arguments, 0, from).unwrap_or(unknown);
+    }
+    let is_compose = ["docker", "podman", "nerdctl"].contains(&name) && is_compose(&words);
     if is_runner(name) || LOOSE.contains(&name) || is_compose {
         return unknown;
     }
@@ -366,6 +355,17 @@ pub(super) fn code_of(name: &str, arguments: &[String], from: &Path) -> Code {
         true => steady,
         false => run_by_another(arguments, rest, from).unwrap_or(steady),
     }
+}
+
+/// Whether the first command among these words is `compose`, whatever options stand before
+/// it. A value of an option may be taken for it; then a folder is thought to matter that
+/// does not.
+fn is_compose(words: &[&str]) -> bool {
+    let begins = |word: &&&str| !["run", "exec", "create", "start"].contains(word);
+    words
+        .iter()
+        .take_while(begins)
+        .any(|word| *word == "compose")
 }
 
 /// Whether a program runs what its arguments name in another place.

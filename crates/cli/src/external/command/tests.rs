@@ -131,6 +131,14 @@ fn a_file_of_the_project_is_never_found_by_a_path_of_another_file() {
         "perl -I. x",
         "java -jar ./shout.py",
         "docker compose run x",
+        "docker --log-level debug compose run x",
+        "docker -H unix:///x --context y compose up",
+        "env npx .",
+        "nice -n 5 npx ./src",
+        "timeout 5 go run .",
+        "uv run python ./src",
+        "uvx --from x python ./src",
+        "uv run --with x tsx .",
     ] {
         let line = bed.line(words);
         assert_eq!(line.dir, Path::new("/"), "{words}");
@@ -187,12 +195,47 @@ fn a_server_gets_the_work_folder_to_work_on() {
         "python3 -m mcp_server_git --repository .",
         "pipx run mcp-server-git .",
         "npm exec server-filesystem .",
+        "uvx --from some-package server .",
+        "uvx --python 3.12 --from=some-package server .",
+        "npx -p some-package server .",
+        "npx -y --package=some-package server --root=.",
+        "uv tool run --from some-package server .",
+        "uv run --with some-package server .",
+        "uv run python ROOT/elsewhere/server.js .",
+        "pipx run --spec some-package server .",
+        "bunx -p some-package server .",
+        "env npx -y server-filesystem .",
+        "env -u HOME KEY=value npx -y server-filesystem .",
+        "env -S npx -y server-filesystem .",
+        "nice npx -y server-filesystem .",
+        "nice -n 5 uvx --from some-package server .",
+        "timeout 5 npx -y server-filesystem .",
+        "sudo -u other env npx -y server-filesystem .",
     ] {
         let line = bed.line(words);
         assert_eq!(line.dir, Path::new("/"), "{words}");
         assert_eq!(line.reasons, [""; 0], "{words}");
         let last = line.arguments.last().unwrap();
         assert!(last.ends_with(&project), "{words}: {line:?}");
+    }
+    // It is never the folder that a launcher is started in.
+    for words in [
+        "uvx --unknown-option x server .",
+        "npx -c 'server .' .",
+        "uvx --from . server",
+        "npx .",
+        "env unknown .",
+    ] {
+        let line = bed.line(words);
+        let is_left = line.arguments.iter().any(|word| word == ".");
+        assert!(!is_left, "{words}: {line:?}");
+        assert_eq!(line.reasons, [""; 0], "{words}");
+        let config = bed.path("config").display().to_string();
+        assert!(line.arguments.contains(&config), "{words}: {line:?}");
+    }
+    for words in ["env -S 'npx -y server .'", "sh -c 'npx -y server .'"] {
+        let said = bed.line(words).problem.unwrap();
+        assert!(said.contains("and not the work folder"), "{words}: {said}");
     }
     let src = bed.line("npx -y server-filesystem ./src");
     assert_eq!(src.arguments[2], format!("{project}/src"));

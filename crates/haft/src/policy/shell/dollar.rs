@@ -246,6 +246,8 @@ impl Reader<'_> {
         let name = self.name();
         self.script.numbers.evaluates = true;
         self.script.numbers.unknown |= names_words(&name);
+        // Arithmetic can also set it.
+        self.sets(&name);
         name.len()
     }
 

@@ -49,7 +49,10 @@ const MISSING: Stop = "a command is missing";
 const MISPLACED: &[&str] = &["then", "else", "elif", "fi", "do", "done", "esac", "}"];
 
 /// Variables that the shell expands: what they hold is run.
-const EXPANDED: &[&str] = &["PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV"];
+const EXPANDED: &[&str] = &["PS0", "PS1", "PS2", "PS4"];
+
+/// Variables that name a file, after expansion, whose commands a shell runs when it starts.
+const STARTUP: &[&str] = &["BASH_ENV", "ENV"];
 
 /// Variables that hold a command for the shell or for many programs.
 const COMMANDS: &[&str] = &[
@@ -78,12 +81,20 @@ const NUMBERS: &[&str] = &[
     "RANDOM", "SECONDS", "OPTIND", "LINENO", "HISTCMD", "SRANDOM",
 ];
 
-/// Variables that change which command a word runs.
-const TABLES: &[&str] = &["BASH_CMDS", "BASH_ALIASES"];
+/// Variables that change which command a word runs, or what text means to a shell that
+/// gets them.
+const TABLES: &[&str] = &[
+    "BASH_CMDS",
+    "BASH_ALIASES",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "MAILPATH",
+];
 
 /// Whether a variable is run, or decides what is run.
 pub(in crate::policy) fn is_run(name: &str) -> bool {
     EXPANDED.contains(&name)
+        || STARTUP.contains(&name)
         || COMMANDS.contains(&name)
         || TABLES.contains(&name)
         || name.starts_with("BASH_FUNC_")
@@ -99,6 +110,11 @@ pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Optio
     }
     match value {
         Some(value) if EXPANDED.contains(&name) => Ok(Some(Hidden::Expanded(value.to_owned()))),
+        Some("") if STARTUP.contains(&name) => Ok(None),
+        // A quote or a backslash would mean something else in quotes.
+        Some(value) if STARTUP.contains(&name) && !value.contains(['"', '\\', '\n']) => {
+            Ok(Some(Hidden::Line(format!(". \"{value}\""))))
+        }
         // Text that is given to one of these is read as theirs.
         Some("/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash" | "/bin/dash")
             if name == "SHELL" =>
@@ -316,7 +332,10 @@ impl Reader<'_> {
                     }
                     self.script.numbers.evaluates |= NUMBERS.contains(&name.as_str())
                         || items.get(name.len()) == Some(&Item::Plain('['));
-                    self.assign(&name, value);
+                    match subscript.ends_with(&[Item::Plain('+'), Item::Plain('=')]) {
+                        true => self.append(&name, value),
+                        false => self.assign(&name, value),
+                    }
                     continue;
                 }
                 if is_open_subscript(&items) {
@@ -349,6 +368,12 @@ impl Reader<'_> {
             Ok(hidden) => self.script.hidden.extend(hidden),
             Err(why) => self.script.fault(why),
         }
+    }
+
+    /// A variable gets more text behind the value that it has, which is not known here.
+    fn append(&mut self, name: &str, value: &[Item]) {
+        self.script.numbers.assign(value);
+        self.sets(name);
     }
 
     /// A variable gets a value that is not known.

@@ -97,7 +97,11 @@ impl Reader<'_> {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             return match !name.is_empty() && name.chars().all(is_name) {
                 true if name.starts_with(|c: char| c.is_ascii_digit()) => Err(NO_NUMBER),
-                is_name => Ok(is_name),
+                true => {
+                    self.sets(name);
+                    Ok(true)
+                }
+                false => Ok(false),
             };
         }
         self.is_number(&text)

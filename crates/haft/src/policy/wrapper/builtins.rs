@@ -32,7 +32,7 @@ pub(super) fn inside(name: &str, words: &[Word]) -> Option<Result<Vec<Inside>, S
         "wait" => wait(name, words),
         "set" => set(name, words),
         "shopt" => shopt(name, words),
-        "getopts" => Ok(vec![Inside::Assigns(Word::unknown())]),
+        "getopts" => getopts(name, words),
         "enable" | "bind" | "complete" | "compgen" => loaded(name, words),
         "fc" => Err(unknown(name)),
         _ => return None,
@@ -186,11 +186,18 @@ fn variable(name: &str, word: &Word) -> Result<(), String> {
 
 fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
+    // Later values become numbers, arrays or other letters.
+    let mut converts = false;
     for word in words {
         // A number is evaluated, and so is the name of another variable.
         let letters = word.prefix().strip_prefix(['-', '+']).unwrap_or_default();
         if letters.contains('n') && name != "export" {
             return Err(format!("\"{name}\" gives a variable another name"));
+        }
+        converts |= letters.contains(['i', 'l', 'u', 'c', 'a', 'A']) && !letters.contains('=');
+        let variable = word.prefix().split(['=', '+', '[']).next();
+        if let Some(run) = variable.filter(|name| converts && is_run(name)) {
+            return Err(format!("the variable {run} decides what is run"));
         }
         if letters.contains('i') || word.prefix().contains('[') {
             inside.push(Inside::Evaluates);
@@ -218,8 +225,21 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(inside)
 }
 
+/// `getopts LETTERS NAME`.
+fn getopts(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
+    let mut inside = variables(name, words.get(1..2).unwrap_or_default())?;
+    inside.push(Inside::Assigns(Word::unknown()));
+    Ok(inside)
+}
+
 /// Arithmetic in words.
 fn evaluate(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let all = texts(name, words)?;
+    let mut names = all.iter().flat_map(|text| text.split(|c| !is_part(c)));
+    if let Some(run) = names.find(|name| is_run(name)) {
+        return Err(format!("the variable {run} decides what is run"));
+    }
     match texts(name, words)?
         .iter()
         .any(|text| text.contains(['$', '`']))

@@ -35,6 +35,7 @@ pub(super) fn inside(
             Some(word) if file(word) => Ok(Vec::new()),
             Some(_) => Err(unknown_file(name)),
         },
+        "exec" => exec(name, words, &command.input, input),
         "watch" => watch(name, words),
         "script" => texts_of(name, words, &table::SCRIPT, &["c", "command"]),
         "su" | "runuser" => su(name, words),
@@ -164,7 +165,10 @@ fn stdin(
     documents: &[Option<Word>],
     dialect: Dialect,
 ) -> Result<Vec<Inside>, String> {
-    let unclear = || format!("\"{name}\" reads its commands from input that is not literal");
+    let unclear = || match name {
+        "exec" => "\"exec\" changes the input that the shell may read its commands from".to_owned(),
+        _ => format!("\"{name}\" reads its commands from input that is not literal"),
+    };
     let word = match input {
         Input::Inherited => return Err(unclear()),
         Input::File(word) => {
@@ -178,6 +182,23 @@ fn stdin(
     };
     let text = word.and_then(Word::known).ok_or_else(unclear)?;
     Ok(vec![Inside::Line(text.to_owned(), dialect)])
+}
+
+/// Without a command it changes the input of the shell itself, which may be what the shell
+/// reads its commands from.
+fn exec(
+    name: &str,
+    words: &[Word],
+    from: &Input,
+    input: impl Fn(Dialect) -> Result<Vec<Inside>, String>,
+) -> Result<Vec<Inside>, String> {
+    let parsed = options::parse(name, words, &table::EXEC)?;
+    let is_moved = parsed.command.is_empty() && *from != Input::Inherited;
+    let mut inside = parsed.run(name)?;
+    if is_moved {
+        inside.extend(input(Dialect::Bash)?);
+    }
+    Ok(inside)
 }
 
 fn joined(name: &str, words: &[Word]) -> Result<Inside, String> {

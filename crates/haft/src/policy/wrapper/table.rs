@@ -59,6 +59,12 @@ pub(super) const XARGS: Spec = Spec {
     ..PLAIN
 };
 
+pub(super) const EXEC: Spec = Spec {
+    flags: "cl",
+    values: "a",
+    ..PLAIN
+};
+
 pub(super) const WATCH: Spec = Spec {
     flags: "bcdegtwx",
     values: "nq",
@@ -177,12 +183,6 @@ const SPECS: &[Spec] = &[
             "toybox",
             "dbus-run-session",
         ],
-        ..PLAIN
-    },
-    Spec {
-        names: &["exec"],
-        flags: "cl",
-        values: "a",
         ..PLAIN
     },
     Spec {

@@ -1,0 +1,104 @@
+//! Programs that fetch a package by its name and run it. Their command lines are read up to
+//! the package, so that its own arguments can be told apart.
+
+/// The launchers, and the words that make one.
+const LAUNCHERS: [&[&str]; 15] = [
+    &["npx"],
+    &["bunx"],
+    &["pnpx"],
+    &["uvx"],
+    &["npm", "exec"],
+    &["npm", "x"],
+    &["pnpm", "dlx"],
+    &["pnpm", "exec"],
+    &["yarn", "dlx"],
+    &["bun", "x"],
+    &["uv", "tool", "run"],
+    &["uv", "run"],
+    &["pipx", "run"],
+    &["python", "-m"],
+    &["pypy", "-m"],
+];
+
+/// Options of theirs that take no value.
+const ALONE: [&str; 25] = [
+    "-y",
+    "--yes",
+    "-q",
+    "--quiet",
+    "--silent",
+    "--",
+    "-v",
+    "--verbose",
+    "--bun",
+    "--prefer-offline",
+    "--offline",
+    "--isolated",
+    "--no-cache",
+    "--no-config",
+    "--no-project",
+    "--no-sync",
+    "--no-install",
+    "--no-progress",
+    "--native-tls",
+    "--refresh",
+    "--reinstall",
+    "--upgrade",
+    "--frozen",
+    "--locked",
+    "--ignore-existing",
+];
+
+/// Options of theirs whose value is the next word.
+const WITH_VALUE: [&str; 28] = [
+    "-p",
+    "--package",
+    "--from",
+    "--with",
+    "--with-editable",
+    "--with-requirements",
+    "--python",
+    "--spec",
+    "--index",
+    "--default-index",
+    "--index-url",
+    "--extra-index-url",
+    "--find-links",
+    "--constraints",
+    "--overrides",
+    "--prerelease",
+    "--resolution",
+    "--refresh-package",
+    "--env-file",
+    "--extra",
+    "--group",
+    "--directory",
+    "--project",
+    "--cache-dir",
+    "--config-file",
+    "--pip-args",
+    "--registry",
+    "--cache",
+];
+
+/// The position of the package or program that a launcher runs. The outer `None` means that
+/// the program of this name is not a launcher, the inner one that an option is not known.
+pub(super) fn run_by(name: &str, words: &[&str]) -> Option<Option<usize>> {
+    let launcher = LAUNCHERS.iter().find_map(|launcher| {
+        let (program, first) = launcher.split_first()?;
+        (name == *program && words.starts_with(first)).then_some(first)
+    })?;
+    let mut at = launcher.len();
+    while let Some(word) = words.get(at) {
+        if !word.starts_with('-') || *word == "-" {
+            return Some(Some(at));
+        }
+        let has_value = word.starts_with("--") && word.contains('=');
+        at += match *word {
+            word if has_value || ALONE.contains(&word) => 1,
+            word if WITH_VALUE.contains(&word) => 2,
+            _ => return Some(None),
+        };
+    }
+    Some(None)
+}
