@@ -57,6 +57,8 @@ pub(crate) struct Line {
     pub(crate) reasons: Vec<String>,
     /// What is probably not meant so.
     pub(crate) problem: Option<String>,
+    /// Whether the person named it for this run, as something of the project.
+    pub(crate) is_vouched: bool,
 }
 
 impl Folders<'_> {
@@ -144,6 +146,7 @@ impl Written<'_> {
             arguments: Vec::new(),
             reasons: Vec::new(),
             problem: None,
+            is_vouched,
             dir,
         };
         for (at, word) in self.arguments.iter().enumerate() {
@@ -171,14 +174,18 @@ impl Written<'_> {
                 paths.find_map(|path| folders.place(Path::new(path)))
             };
             let place = place.or_else(inside);
-            if let Some(place) = place.filter(|_| !is_named) {
-                line.reasons.push(format!("{word} is {place}"));
+            match place {
+                Some(_) if is_named => line.is_vouched = true,
+                Some(place) => line.reasons.push(format!("{word} is {place}")),
+                None => {}
             }
             line.arguments.push(argument);
         }
-        let is_placed = self.whose != Whose::Named && self.program.is_absolute();
-        if let Some(place) = folders.place(self.program).filter(|_| is_placed) {
-            line.reasons.push(format!("the program is {place}"));
+        let place = folders.place(self.program);
+        match place.filter(|_| self.program.is_absolute()) {
+            Some(_) if self.whose == Whose::Named => line.is_vouched = true,
+            Some(place) => line.reasons.push(format!("the program is {place}")),
+            None => {}
         }
         for step in runs.iter().filter(|step| step.program.is_absolute()) {
             if let Some(place) = folders.place(&step.program) {

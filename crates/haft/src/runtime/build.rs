@@ -110,6 +110,7 @@ pub struct Builder {
     rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
+    inert: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
     state: State,
     holding: Vec<Kept>,
@@ -173,6 +174,7 @@ impl Builder {
             rules_begin: None,
             programs_run: None,
             programs_read: Vec::new(),
+            inert: Vec::new(),
             messenger: None,
             state: State::default(),
             holding: Vec::new(),
@@ -360,6 +362,14 @@ impl Builder {
         self
     }
 
+    /// Folders beside the work folder and the roots from which programs of
+    /// [`Standing::Own`](crate::Standing::Own) can start nothing: the rest of a project.
+    #[must_use]
+    pub fn inert(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.inert.extend(folders);
+        self
+    }
+
     /// Who sends messages; without it, nobody does.
     #[must_use]
     pub fn messenger(mut self, messenger: Arc<dyn Messenger>) -> Self {
@@ -516,6 +526,7 @@ impl Builder {
             called: self.folders.called,
             plugins: self.programs_run.or_else(|| self.commands.clone()),
             programs_read: self.programs_read,
+            inert: self.inert,
             commands: self.commands,
         };
         let origin = Origin { ground, place };

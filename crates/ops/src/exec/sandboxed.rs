@@ -1,7 +1,8 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
 use super::closed::{self, Covered, Found};
-use super::tidy::tidy;
+use super::Surroundings;
+use super::tidy::{self, tidy};
 use super::touched::{Before, Touched};
 use super::vigil::Vigil;
 use crate::blocking::{self, Weight};
@@ -144,7 +145,7 @@ impl Sandbox {
     pub(super) async fn confine(
         &self,
         program: &Program,
-        closing: Option<&Arc<dyn Closing>>,
+        surroundings: &Surroundings,
     ) -> Result<Confined> {
         self.recall().await;
         self.check_stuck(program)?;
@@ -157,8 +158,10 @@ impl Sandbox {
         let strength = enforcement.strength().map_err(refused)?;
         let folders = self.folders();
         self.check(folders.iter().map(|folder| scope::identity_of(folder)))?;
-        private::folder(&self.request.temp).map_err(|source| {
-            let folder = self.request.temp.display();
+        let apart = surroundings.apart.as_ref();
+        let temp = apart.map_or(&self.request.temp, |apart| &apart.temp);
+        private::folder(temp).map_err(|source| {
+            let folder = temp.display();
             let detail = format!("no folder for temporary files, {folder}: {source}");
             crate::executor::cannot(program, Refusal::Unconfined, detail)
         })?;
@@ -171,7 +174,10 @@ impl Sandbox {
                 crate::executor::cannot(program, Refusal::Unconfined, detail)
             })?;
         }
-        let closed = match closing {
+        if apart.is_some() {
+            tidy::mark(temp);
+        }
+        let closed = match &surroundings.closing {
             Some(closing) => self.closed(program, Arc::clone(closing)).await?,
             None => Covered::default(),
         };
@@ -183,6 +189,11 @@ impl Sandbox {
             protect,
             closed: closed.paths.into_iter().collect(),
             repositories,
+            temp: temp.clone(),
+            execution: match apart {
+                Some(apart) => apart.execution.clone(),
+                None => self.request.execution.clone(),
+            },
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
@@ -235,7 +246,7 @@ impl Sandbox {
     pub(super) async fn confine_anew(
         &self,
         program: &Program,
-        closing: Option<&Arc<dyn Closing>>,
+        surroundings: &Surroundings,
         refused: &Enforcement,
     ) -> Result<Option<Confined>> {
         let helper = self.helper.clone();
@@ -244,7 +255,7 @@ impl Sandbox {
         if now == *refused {
             return Ok(None);
         }
-        self.confine(program, closing).await.map(Some)
+        self.confine(program, surroundings).await.map(Some)
     }
 
     /// Finds out what the machine enforces. Where that cannot be said just now, the

@@ -14,15 +14,7 @@ const UNUSED: Duration = Duration::from_secs(30 * 86_400);
     reason = "haft's own folders, which no scope admits"
 )]
 pub(super) fn tidy(temp: &Path) {
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_NOW,
-    };
-    let times = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
-    let _ = utimensat(CWD, temp, &times, AtFlags::SYMLINK_NOFOLLOW);
+    mark(temp);
     let Some(entries) = temp.parent().and_then(|all| std::fs::read_dir(all).ok()) else {
         return;
     };
@@ -39,6 +31,19 @@ pub(super) fn tidy(temp: &Path) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Marks a temp folder as used.
+pub(super) fn mark(temp: &Path) {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let _ = utimensat(CWD, temp, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
 #[cfg(test)]
