@@ -8,7 +8,9 @@ pub(crate) mod command;
 mod folder;
 mod lua_names;
 mod page;
+mod standing;
 pub(crate) use page::limit;
+pub(crate) use standing::holds_back;
 pub(crate) mod servers;
 
 use crate::config::Settings;
@@ -19,6 +21,7 @@ use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
 use folder::{Found, Tier};
 use haft::ops::beneath;
 use haft::{Check, Overrides, Plugin, Protocol, Standing};
+use standing::{standing, standing_of, starting};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,74 +62,6 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     }
     items.extend(starting(settings));
     (items, problems)
-}
-
-/// That the person's own programs may start what is in the folder, if there are any: the
-/// sandbox keeps them from it until somebody says yes.
-fn starting(settings: &Settings) -> Option<Item> {
-    let mut names: Vec<String> = Vec::new();
-    for plugin in &settings.plugins {
-        let line = line(plugin, settings);
-        if !needs_trust(plugin, &line) && !line.is_vouched {
-            names.push(format!("{} (plugin)", plugin.name));
-        }
-    }
-    names.extend(servers::own_names(settings));
-    let own = settings.folders.config.as_deref();
-    let (tools, _) = own
-        .map(|own| folder::look(own, Tier::Person))
-        .unwrap_or_default();
-    names.extend(tools.iter().map(|tool| format!("{} (tool)", tool.name)));
-    if names.is_empty() {
-        return None;
-    }
-    let named = format!(
-        "your own programs are: {}; what they start has their network and variables",
-        names.join(", ")
-    );
-    Some(Item {
-        remarks: vec![
-            named,
-            "none of these files is known: they may change unnoticed".to_owned(),
-        ],
-        ..started_by_own()
-    })
-}
-
-fn started_by_own() -> Item {
-    Item {
-        kind: "programs",
-        name: "in this folder".to_owned(),
-        shown: "whatever your own plugins, MCP servers and tools start here".to_owned(),
-        pin: Pin {
-            written: "programs that are started by the person's own".to_owned(),
-            files: Vec::new(),
-        },
-        remarks: Vec::new(),
-    }
-}
-
-/// Whether the person's own programs may start what is in this folder.
-pub(crate) fn may_start(settings: &Settings) -> bool {
-    let state = settings.folders.state.as_deref();
-    Trust::load(state, &settings.started, settings.trust).allows(&started_by_own())
-}
-
-/// Whose word a program is that needs no trust.
-fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
-    let is_vouched = line.is_some_and(|line| line.is_vouched);
-    match is_vouched || may_start(settings) {
-        true => Standing::Vouched,
-        false => Standing::Own,
-    }
-}
-
-/// The same of what is in a folder of tools.
-fn standing_of(tier: Tier, settings: &Settings) -> Standing {
-    match tier {
-        Tier::Project => Standing::Guest,
-        Tier::Person => standing(None, settings),
-    }
 }
 
 fn built_in(settings: &Settings) -> Vec<String> {

@@ -35,7 +35,6 @@ use crate::event::{Event, EventKind, EventSink};
 use crate::external::executable::Executable;
 use crate::external::plugin::{Host, Programs};
 use crate::external::source::Sourced;
-use crate::external::standing::Standing;
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
 use crate::queue::{Queue, Ticket};
@@ -477,30 +476,6 @@ impl Runtime {
             Some(cx) => cx.watched(outcome).await,
             None => outcome,
         }
-    }
-
-    /// Adds to a failure of a program what it may have to do with where the program runs.
-    fn explained(
-        &self,
-        standing: Option<Standing>,
-        outcome: Result<Reply, Error>,
-    ) -> Result<Reply, Error> {
-        let (Some(programs), Some(standing)) = (&self.session.programs, standing) else {
-            return outcome;
-        };
-        let text = match &outcome {
-            Ok(reply) if reply.is_error => reply.text(),
-            Err(error @ (Error::Failed { .. } | Error::Operation(_))) => error.to_string(),
-            _ => return outcome,
-        };
-        let advice = programs.advice(standing, &text);
-        let Some(advice) = advice.filter(|advice| !text.contains(advice)) else {
-            return outcome;
-        };
-        let mut reply = outcome.unwrap_or_else(|error| self.failure(&error));
-        let text = format!("[{advice}]");
-        reply.content.push(Content::Text { text });
-        Ok(reply)
     }
 
     fn updates(&self, call: &Call) -> UpdateSink {

@@ -3,7 +3,9 @@
 use crate::host::script;
 use crate::stage::{Stage, local, target};
 use haft_ops::Error;
-use haft_ops::executor::sandbox::{Confinement, Execution, Level, Network, Plan, Request, Strength};
+use haft_ops::executor::sandbox::{
+    Confinement, Execution, Level, Network, Plan, Request, Strength,
+};
 use haft_ops::executor::{Ended, Executor, Launch, Refusal, Ssh, Target};
 use std::ffi::OsString;
 use std::net::TcpListener;

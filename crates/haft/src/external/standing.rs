@@ -1,6 +1,7 @@
 //! Whose word a program is, and what follows from that for what it may do.
 
 use super::plugin::Programs;
+use crate::{Content, Error, Reply, Runtime};
 use haft_ops::exec::{Apart, Surroundings};
 use haft_ops::executor::sandbox::Execution;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -97,5 +98,31 @@ impl Programs {
             "this tool has a /tmp of its own, which commands and file tools do not share; pass \
              files through the work folder",
         )
+    }
+}
+
+impl Runtime {
+    /// Adds to a failure of a program what it may have to do with where the program runs.
+    pub(crate) fn explained(
+        &self,
+        standing: Option<Standing>,
+        outcome: Result<Reply, Error>,
+    ) -> Result<Reply, Error> {
+        let (Some(programs), Some(standing)) = (&self.session.programs, standing) else {
+            return outcome;
+        };
+        let text = match &outcome {
+            Ok(reply) if reply.is_error => reply.text(),
+            Err(error @ (Error::Failed { .. } | Error::Operation(_))) => error.to_string(),
+            _ => return outcome,
+        };
+        let advice = programs.advice(standing, &text);
+        let Some(advice) = advice.filter(|advice| !text.contains(advice)) else {
+            return outcome;
+        };
+        let mut reply = outcome.unwrap_or_else(|error| self.failure(&error));
+        let text = format!("[{advice}]");
+        reply.content.push(Content::Text { text });
+        Ok(reply)
     }
 }

@@ -1,7 +1,7 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
-use super::closed::{self, Covered, Found};
 use super::Surroundings;
+use super::closed::{self, Covered, Found};
 use super::tidy::{self, tidy};
 use super::touched::{Before, Touched};
 use super::vigil::Vigil;

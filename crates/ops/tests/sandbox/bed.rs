@@ -1,8 +1,8 @@
 //! A supervisor as small as can be, and the folders that the cases play in.
 
 use haft_ops::executor::sandbox::{
-    Counting, Enforcement, Execution, Helper, Level, Limits, Memory, Network, Plan, Request, Role, Stage,
-    Strength, enter, probe, repositories, split,
+    Counting, Enforcement, Execution, Helper, Level, Limits, Memory, Network, Plan, Request, Role,
+    Stage, Strength, enter, probe, repositories, split,
 };
 use haft_ops::scope::Mode;
 use rustix::fs::{Gid, Uid};

@@ -2,7 +2,8 @@
 
 use crate::bed::{Bed, CANARY, Who, found, helper};
 use haft_ops::executor::sandbox::{
-    Counting, Enforcement, Error, Execution, Level, Limits, Memory, Network, Plan, Processes, probe, processes,
+    Counting, Enforcement, Error, Execution, Level, Limits, Memory, Network, Plan, Processes,
+    probe, processes,
 };
 use haft_ops::scope::Mode;
 use std::net::{TcpListener, UdpSocket};

@@ -170,7 +170,8 @@ fn arrange(
         let is_inert = is_inert(&path, used, inert);
         // What is not seen cannot be started either.
         let is_seen = |entry: &Entry| !matches!(entry.used, Use::Hidden | Use::Cover | Use::Temp);
-        let must_be_inert = is_inert && around.is_none_or(|entry| is_seen(entry) && !entry.is_inert);
+        let must_be_inert =
+            is_inert && around.is_none_or(|entry| is_seen(entry) && !entry.is_inert);
         if !must_be_inert && !is_needed(used, around.map(|entry| entry.used)) {
             continue;
         }
@@ -373,7 +374,10 @@ mod tests {
         assert!(arrange(one(Use::Protected), &[], |_| Kind::Link).is_err());
         assert!(arrange(one(Use::Protected), &[], |_| Kind::Nothing).is_err());
         assert!(arrange(one(Use::Hidden), &[], |_| Kind::Link).is_err());
-        assert_eq!(arrange(one(Use::Hidden), &[], |_| Kind::Nothing).unwrap(), []);
+        assert_eq!(
+            arrange(one(Use::Hidden), &[], |_| Kind::Nothing).unwrap(),
+            []
+        );
     }
 
     #[test]
