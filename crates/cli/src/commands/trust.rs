@@ -58,7 +58,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     }
     trust.set(&seen)?;
     output::text(
-        "\nTrusted, as it is now. When one of these files changes, it is not run until it is\nlooked at again; what they load is not watched. They have the network where\ncommands have it.\n",
+        "\nTrusted, as it is now. When one of these files changes, it is not run until it is\nlooked at again; what they load is not watched. What the project itself brings\nhas the network where commands have it.\n",
     )?;
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! Whose word the person's own programs are: whether they may start what is in the folder.
+//! Whether the person's own programs may start programs of the folder they work in.
 
 use super::command::Line;
 use super::folder::{self, Tier};
@@ -7,8 +7,8 @@ use crate::config::Settings;
 use crate::trust::{Item, Pin, Trust};
 use haft::Standing;
 
-/// That the person's own programs may start what is in the folder, if there are any: the
-/// sandbox keeps them from it until somebody says yes.
+/// The entry for `haft trust` that lets the person's own programs start programs of this
+/// folder. There is one only if they have such programs.
 pub(super) fn starting(settings: &Settings) -> Option<Item> {
     let mut names: Vec<String> = Vec::new();
     for plugin in &settings.plugins {
@@ -58,12 +58,12 @@ fn may_start(settings: &Settings) -> bool {
     Trust::load(state, &settings.started, settings.trust).allows(&started_by_own())
 }
 
-/// Whether there are programs of the person's own that are kept from that.
+/// Whether the person has programs that the sandbox keeps from doing so.
 pub(crate) fn holds_back(settings: &Settings) -> bool {
     !may_start(settings) && starting(settings).is_some()
 }
 
-/// Whose word a program is that needs no trust.
+/// The standing of a program that needs no trust.
 pub(super) fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
     let is_vouched = line.is_some_and(|line| line.is_vouched);
     match is_vouched || may_start(settings) {
@@ -72,7 +72,7 @@ pub(super) fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
     }
 }
 
-/// The same of what is in a folder of tools.
+/// The standing of a file in a folder of tools.
 pub(super) fn standing_of(tier: Tier, settings: &Settings) -> Standing {
     match tier {
         Tier::Project => Standing::Guest,

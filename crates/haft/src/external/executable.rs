@@ -40,7 +40,7 @@ pub struct Executable {
     pub timeout_set_in: String,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
-    /// Whose word it is.
+    /// Who vouches for it.
     pub standing: Standing,
 }
 

@@ -104,7 +104,7 @@ pub struct Plugin {
     pub log: Option<PathBuf>,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
-    /// Whose word it is.
+    /// Who vouches for it.
     pub standing: Standing,
     /// What is remembered of it: then it is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,

@@ -68,7 +68,7 @@ pub struct Start {
     pub dir: Option<PathBuf>,
     /// Where what it says to its log is kept.
     pub log: Option<PathBuf>,
-    /// Whose word it is.
+    /// Who vouches for it.
     pub standing: Standing,
 }
 

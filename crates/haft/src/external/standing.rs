@@ -1,13 +1,15 @@
-//! Whose word a program is, and what follows from that for what it may do.
+//! Who vouches for a program, and how far it is separated from commands because of that.
 
 use super::plugin::Programs;
+use crate::runtime::Builder;
 use crate::{Content, Error, Reply, Runtime};
 use haft_ops::exec::{Apart, Surroundings};
 use haft_ops::executor::sandbox::Execution;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Whose word a program is.
+/// Who vouches for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// The person's own. It keeps the network and has a `/tmp` of its own, and no program
@@ -53,15 +55,15 @@ impl Programs {
         }
     }
 
-    /// What a program of this name runs in.
+    /// The surroundings for a program of this name.
     pub(crate) fn around(&self, standing: Standing, name: &str) -> Surroundings {
         let mut surroundings = Surroundings::clone(self.of(standing));
         surroundings.apart = self.apart(standing, name);
         surroundings
     }
 
-    /// What sets it apart from commands. Nothing that a command wrote is loaded by a
-    /// program of the person's, which may have the network and secrets.
+    /// How it is separated from commands. The person's own programs may have the network
+    /// and secrets, so they must not load anything that a command wrote.
     fn apart(&self, standing: Standing, name: &str) -> Option<Apart> {
         let sandbox = self.of(standing).sandbox.as_ref()?;
         let execution = match standing {
@@ -79,8 +81,7 @@ impl Programs {
         Some(Apart { temp, execution })
     }
 
-    /// What else there is to say about a failure that may have to do with where its
-    /// program runs.
+    /// A hint for a failure that the sandbox around this program may have caused.
     #[must_use]
     pub fn advice(&self, standing: Standing, words: &str) -> Option<&'static str> {
         self.of(standing).sandbox.as_ref()?;
@@ -102,7 +103,7 @@ impl Programs {
 }
 
 impl Runtime {
-    /// Adds to a failure of a program what it may have to do with where the program runs.
+    /// Adds a hint to a failure that the sandbox around the program may have caused.
     pub(crate) fn explained(
         &self,
         standing: Option<Standing>,
@@ -124,5 +125,15 @@ impl Runtime {
         let text = format!("[{advice}]");
         reply.content.push(Content::Text { text });
         Ok(reply)
+    }
+}
+
+impl Builder {
+    /// Folders beside the work folder and the roots from which programs of
+    /// [`Standing::Own`] can start nothing: the rest of a project.
+    #[must_use]
+    pub fn inert(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.inert.extend(folders);
+        self
     }
 }

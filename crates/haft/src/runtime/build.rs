@@ -110,7 +110,7 @@ pub struct Builder {
     rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
-    inert: Vec<PathBuf>,
+    pub(crate) inert: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
     state: State,
     holding: Vec<Kept>,
@@ -359,14 +359,6 @@ impl Builder {
     #[must_use]
     pub fn programs_read(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.programs_read.extend(paths);
-        self
-    }
-
-    /// Folders beside the work folder and the roots from which programs of
-    /// [`Standing::Own`](crate::Standing::Own) can start nothing: the rest of a project.
-    #[must_use]
-    pub fn inert(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.inert.extend(folders);
         self
     }
 

@@ -28,7 +28,7 @@ pub struct Remote {
     pub naming: Naming,
     /// Whether it may be used now: it must be what it was when it was trusted.
     pub check: Option<Check>,
-    /// Whose word it is.
+    /// Who vouches for it.
     pub standing: Standing,
     /// What is remembered of it: then it is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,

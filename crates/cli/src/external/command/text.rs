@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What parts one word of such a text from the next.
+/// Whether a character separates two words of such a text.
 fn parts(c: char) -> bool {
     c.is_whitespace() || "'\"`:;,=()<>|&{}[]!".contains(c)
 }
@@ -34,7 +34,7 @@ pub(super) fn searched(text: &str) -> impl Iterator<Item = &Path> {
     })
 }
 
-/// Where the first wildcard is.
+/// The position of the first wildcard.
 fn wild(path: &str) -> usize {
     path.find(['?', '*']).unwrap_or(path.len())
 }
@@ -76,8 +76,8 @@ fn home(after: &str, variable: &dyn Fn(&str) -> Option<String>) -> (usize, Optio
     (1 + name.len(), folder)
 }
 
-/// The value of the variable that stands after `$`, and how long that is with it. Of
-/// `${NAME:-x}` the value counts, and `x` if there is none.
+/// The value of the variable that stands after `$`, and how long that is with it. For
+/// `${NAME:-x}` that is the value of `NAME`, or `x` if it is not set.
 fn value(after: &str, variable: &dyn Fn(&str) -> Option<String>) -> (usize, Option<String>) {
     let inside = after.strip_prefix('{');
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -89,7 +89,7 @@ fn value(after: &str, variable: &dyn Fn(&str) -> Option<String>) -> (usize, Opti
         (Some(_), Some(close)) if variable(name).is_some() => {
             (3 + name.len() + close, variable(name))
         }
-        // What is in there is read on.
+        // The text inside is expanded like the rest.
         (Some(_), _) => (1, None),
     }
 }
