@@ -8,7 +8,9 @@ pub(crate) mod command;
 mod folder;
 mod lua_names;
 mod page;
+mod standing;
 pub(crate) use page::limit;
+pub(crate) use standing::holds_back;
 pub(crate) mod servers;
 
 use crate::config::Settings;
@@ -18,7 +20,8 @@ use crate::trust::{Item, Pin, Trust};
 use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
 use folder::{Found, Tier};
 use haft::ops::beneath;
-use haft::{Check, Overrides, Plugin, Protocol};
+use haft::{Check, Overrides, Plugin, Protocol, Standing};
+use standing::{standing, standing_of, starting};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +60,7 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
             ..tool.item()
         });
     }
+    items.extend(starting(settings));
     (items, problems)
 }
 
@@ -395,12 +399,15 @@ fn program(
     check: Option<Check>,
     settings: &Settings,
 ) -> Plugin {
-    let is_guest = needs_trust(plugin, &line);
+    let standing = match needs_trust(plugin, &line) {
+        true => Standing::Guest,
+        false => standing(Some(&line), settings),
+    };
     Plugin {
         label: plugin.label.clone(),
         program: line.program,
         shown: Some(plugin.written_program()),
-        is_guest,
+        standing,
         arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment: Some(environment(&plugin.environment, settings)),
         dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
@@ -547,7 +554,7 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         first_line: Some(load.line()),
         log: log(&tool.name, settings),
         check,
-        is_guest: tool.tier == Tier::Project,
+        standing: standing_of(tool.tier, settings),
         memory: memory(&tool.item(), settings),
         // Its source is in the first line: another one is another session's.
         stamp: None,

@@ -167,7 +167,8 @@ fn described(
     }
     builder = builder
         .programs_run(here(Network::On, &[]))
-        .programs_read(external.readable);
+        .programs_read(external.readable)
+        .inert([settings.started.clone()]);
     for plugin in external.plugins {
         builder = builder.add_plugin(plugin);
     }

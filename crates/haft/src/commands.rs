@@ -10,7 +10,7 @@ pub(crate) use notes::{details, notes, notes_within, touched};
 use haft_ops::exec::{Elsewhere, Sandbox, Surroundings, Vigil};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::{
-    self, Counting, Enforcement, Helper, Limits, Memory, Network, Request,
+    self, Counting, Enforcement, Execution, Helper, Limits, Memory, Network, Request,
 };
 use haft_ops::scope::{FileRules, Places, Reading, Stands, Writing};
 use std::ffi::OsString;
@@ -111,6 +111,7 @@ impl Commands {
                     own: places.own.clone(),
                     closed: Vec::new(),
                     sockets,
+                    execution: Execution::Anywhere,
                     network,
                     limits: limits(),
                 };
@@ -126,6 +127,7 @@ impl Commands {
             sandbox,
             elsewhere,
             closing: None,
+            apart: None,
         })
     }
 }

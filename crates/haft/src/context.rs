@@ -2,6 +2,7 @@
 
 use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
+use crate::external::standing::Standing;
 use crate::limit::{self, Beginning, Said};
 use crate::runtime::clock::Clock;
 use crate::runtime::closing::Known;
@@ -200,25 +201,22 @@ impl Context {
         }
     }
 
-    /// Runs a program that is a tool: confined as plugins are, with an environment of
-    /// its own.
+    /// Runs a program that is a tool, by whose word it is and what it is called:
+    /// confined as plugins are, with an environment of its own.
     pub(crate) async fn run_program(
         &self,
-        is_guest: bool,
+        (standing, name): (Standing, String),
         request: Exec,
         mut environment: Vec<(OsString, OsString)>,
     ) -> Result<Done, Error> {
         let programs = self.session.programs.as_ref().ok_or_else(|| {
             Error::failed("programs cannot be run: nobody has said how to start them")
         })?;
-        clean_path(&mut environment, &programs.writable(is_guest));
-        let programs = programs.of(is_guest);
+        clean_path(&mut environment, &programs.writable(standing));
         let surroundings = Surroundings {
-            executor: Arc::clone(&programs.executor),
             environment,
-            sandbox: programs.sandbox.clone(),
             elsewhere: None,
-            closing: None,
+            ..programs.around(standing, &name)
         };
         let surroundings = self.session.closed_to(self.tool(), &surroundings);
         self.run_in(&surroundings, request).await
@@ -346,9 +344,9 @@ impl Context {
     }
 
     /// The same for programs that are tools.
-    pub(crate) fn programs_request(&self, is_guest: bool) -> Option<&Request> {
+    pub(crate) fn programs_request(&self, standing: Standing) -> Option<&Request> {
         let programs = self.session.programs.as_ref()?;
-        let sandbox = programs.of(is_guest).sandbox.as_ref()?;
+        let sandbox = programs.of(standing).sandbox.as_ref()?;
         Some(sandbox.request())
     }
 

@@ -4,9 +4,11 @@ pub(crate) mod executable;
 pub(crate) mod plugin;
 mod printed;
 pub(crate) mod source;
+pub(crate) mod standing;
 pub(crate) mod time;
 
 pub use executable::{Executable, Takes};
 pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, protocol};
 pub use source::{Brought, Cache, Source, Start, foreign, free_name};
+pub use standing::Standing;
 pub use time::seconds as time_limit;

@@ -45,7 +45,8 @@ pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
     Brought, Cache, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck,
-    Source, Stamp, Start, Takes, foreign, free_name, protocol as plugin_protocol, time_limit,
+    Source, Stamp, Standing, Start, Takes, foreign, free_name, protocol as plugin_protocol,
+    time_limit,
 };
 pub use haft_ops as ops;
 pub use haft_ops::Access;

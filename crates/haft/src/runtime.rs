@@ -471,6 +471,7 @@ impl Runtime {
             () = over => Err(Error::TimedOut { after: clock.limit().unwrap_or_default() }),
             () = cancelled => Err(Error::Cancelled),
         };
+        let outcome = self.explained(entry.tool.standing(), outcome);
         match watching {
             Some(cx) => cx.watched(outcome).await,
             None => outcome,

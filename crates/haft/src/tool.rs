@@ -1,6 +1,6 @@
 //! What a tool is: typed for its author, erased for the registry.
 
-use crate::{Context, Error, Reply, schema};
+use crate::{Context, Error, Reply, Standing, schema};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -171,6 +171,11 @@ pub trait AnyTool: Send + Sync {
     fn outlives_calls(&self) -> bool {
         false
     }
+    /// Whose word its program is, where it is one that haft starts. A failure that comes
+    /// of what such a program may not do is explained.
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
     /// Does it.
     fn call<'a>(&'a self, arguments: Value, cx: &'a Context)
     -> BoxFuture<'a, Result<Reply, Error>>;
@@ -267,6 +272,10 @@ impl AnyTool for Redefined {
 
     fn outlives_calls(&self) -> bool {
         self.tool.outlives_calls()
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.tool.standing()
     }
 
     fn call<'a>(

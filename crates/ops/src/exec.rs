@@ -25,7 +25,7 @@ pub use touched::Touched;
 pub use vigil::Vigil;
 
 use crate::blocking::{self, Weight};
-use crate::executor::sandbox::{Confinement, Enforcement};
+use crate::executor::sandbox::{Confinement, Enforcement, Execution};
 use crate::executor::{Executor, Finished, Input, Keep, Launch, Program, Prompts, Streams, Watch};
 use crate::scope::Closing;
 use crate::{Error, Result};
@@ -49,6 +49,17 @@ pub struct Surroundings {
     pub elsewhere: Option<Elsewhere>,
     /// What is hidden from them beside that, where they are confined.
     pub closing: Option<Arc<dyn Closing>>,
+    /// What sets a program apart from the commands of the session, where it is confined.
+    pub apart: Option<Apart>,
+}
+
+/// What sets a program apart from the commands of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Apart {
+    /// A temp folder that only this program has. It need not be there yet.
+    pub temp: PathBuf,
+    /// Where it may start programs from.
+    pub execution: Execution,
 }
 
 impl Surroundings {
@@ -165,8 +176,7 @@ async fn confined(
     cancel: &CancellationToken,
     touched: &mut Vec<Touched>,
 ) -> Result<(Finished, Enforcement)> {
-    let closing = surroundings.closing.as_ref();
-    let confined = sandbox.confine(&request.program, closing).await?;
+    let confined = sandbox.confine(&request.program, surroundings).await?;
     touched.extend(confined.noticed);
     let (confinement, enforcement) = (confined.confinement, confined.enforcement);
     let watching = Watching::new(sandbox, &confinement);
@@ -176,7 +186,7 @@ async fn confined(
             // What was known of this machine no longer holds: look again, once.
             Err(refused) if is_unconfined(&refused) => {
                 watching.done();
-                let anew = sandbox.confine_anew(&request.program, closing, &enforcement);
+                let anew = sandbox.confine_anew(&request.program, surroundings, &enforcement);
                 let Some(anew) = anew.await? else {
                     return Err(refused);
                 };
@@ -216,8 +226,7 @@ pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<(Launc
     };
     // Known for certain: nobody tries again for whoever starts it.
     sandbox.enforcement().await;
-    let closing = surroundings.closing.as_ref();
-    let confined = sandbox.confine(&request.program, closing).await?;
+    let confined = sandbox.confine(&request.program, surroundings).await?;
     let after = After {
         watching: Some(Watching::new(sandbox, &confined.confinement)),
         noticed: confined.noticed,

@@ -10,7 +10,7 @@ use crate::config::commands::Executor;
 use crate::config::files::{Execution, has_a_tree};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
-use crate::{output, place, sandbox as isolated, signals};
+use crate::{external, output, place, sandbox as isolated, signals};
 use haft::Runtime;
 use haft::commands::limits;
 use haft::ops::exec::{self, Exec};
@@ -96,6 +96,14 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
         ),
     };
     remarks.extend(enforcement.remarks());
+    let is_held = settings.mode != "off" && !matches!(enforcement, Enforcement::None { .. });
+    if is_held && external::holds_back(settings) {
+        remarks.push(
+            "your own plugins, MCP servers and tools cannot start programs of this folder, \
+             because it is not trusted; `haft trust` allows it"
+                .to_owned(),
+        );
+    }
     Ok(Findings {
         level: match enforcement {
             Enforcement::Full { .. } => "full",

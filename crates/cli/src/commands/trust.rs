@@ -58,7 +58,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     }
     trust.set(&seen)?;
     output::text(
-        "\nTrusted in its current form. If one of these files changes, it will not run until\nyou review it again; files that they load are not checked. They have network\naccess if commands do.\n",
+        "\nTrusted in its current form. If one of these files changes, it will not run until\nyou review it again; files that they load are not checked. Programs of the project\nhave network access if commands do.\n",
     )?;
     Ok(Exit::Done)
 }

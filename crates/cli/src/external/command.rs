@@ -8,6 +8,7 @@
 mod chain;
 mod known;
 mod launcher;
+mod text;
 
 use crate::config::plugins::{Environment, Whose};
 use crate::env;
@@ -18,6 +19,7 @@ use known::Code;
 pub(crate) use known::{is_interpreter, name_of};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use text::fragments;
 
 /// A command line as it is written.
 pub(crate) struct Written<'a> {
@@ -58,6 +60,8 @@ pub(crate) struct Line {
     pub(crate) reasons: Vec<String>,
     /// What is probably not meant so.
     pub(crate) problem: Option<String>,
+    /// Whether the person named it for this run, as something of the project.
+    pub(crate) is_vouched: bool,
 }
 
 impl Folders<'_> {
@@ -103,6 +107,30 @@ impl Folders<'_> {
         })
     }
 
+    /// Where something lies that a text names which a program gets in this folder. What
+    /// may be code counts whether it is there or not, and so do folders; of other
+    /// arguments only files do: a folder of the project is something to work on.
+    fn place_in_text(&self, text: &str, dir: &Path, is_code: bool) -> Option<&'static str> {
+        let counts = |path: &Path| is_code || super::is_file(path);
+        let mut absolute = fragments(text).map(Path::new);
+        let place = absolute.find_map(|path| self.place(path).filter(|_| counts(path)));
+        let relative = || {
+            let words = text::relative(text).filter(|word| is_code || names_a_path(word));
+            let mut found = words.map(|word| dir.join(word));
+            found.find_map(|path| {
+                let is_there = super::is_file(&path) || is_code && path.is_dir();
+                is_there.then(|| self.place(&path)).flatten()
+            })
+        };
+        // `~/p*/run.sh` may find the project.
+        let searched = || {
+            let mut around = text::searched(text).filter(|_| is_code);
+            let found = around.any(|folder| is_below(self.work_dir, folder));
+            found.then_some("in this folder")
+        };
+        place.or_else(relative).or_else(searched)
+    }
+
     /// Whether a path lies in the project.
     fn is_project(&self, path: &Path) -> bool {
         !self.config.is_some_and(|config| is_below(path, config))
@@ -145,6 +173,7 @@ impl Written<'_> {
             arguments: Vec::new(),
             reasons: Vec::new(),
             problem: None,
+            is_vouched,
             dir,
         };
         for (at, word) in self.arguments.iter().enumerate() {
@@ -161,27 +190,31 @@ impl Written<'_> {
                 None => word.clone(),
             };
             let is_named = self.whose == Whose::Named && Path::new(parted(word).1).is_absolute();
-            let is_text = is_code || word.contains(char::is_whitespace);
             let place = |path: &str| {
                 let found = line.dir.join(path);
                 let is_code = is_code && names_a_path(path) && found.is_dir();
                 let counts = super::is_file(&found) || is_code;
                 counts.then(|| folders.place(&found)).flatten()
             };
-            let place = paths_of_argument(&argument).find_map(place);
-            let inside = || {
-                let mut paths = fragments(word).filter(|_| is_text);
-                paths.find_map(|path| folders.place(Path::new(path)))
-            };
-            let place = place.or_else(inside);
-            if let Some(place) = place.filter(|_| !is_named) {
-                line.reasons.push(format!("{word} is {place}"));
+            // As it is, and as a shell would read it that it is passed on to.
+            let read = self.read_by_a_shell(&argument, &line.dir);
+            let place = [&argument, &read]
+                .into_iter()
+                .find_map(|text| paths_of_argument(text).find_map(place));
+            let is_text = is_code || word.contains(char::is_whitespace);
+            let place = place.or_else(|| folders.place_in_text(&read, &line.dir, is_text));
+            match place {
+                Some(_) if is_named => line.is_vouched = true,
+                Some(place) => line.reasons.push(format!("{word} is {place}")),
+                None => {}
             }
             line.arguments.push(argument);
         }
-        let is_placed = self.whose != Whose::Named && self.program.is_absolute();
-        if let Some(place) = folders.place(self.program).filter(|_| is_placed) {
-            line.reasons.push(format!("the program is {place}"));
+        let place = folders.place(self.program);
+        match place.filter(|_| self.program.is_absolute()) {
+            Some(_) if self.whose == Whose::Named => line.is_vouched = true,
+            Some(place) => line.reasons.push(format!("the program is {place}")),
+            None => {}
         }
         for step in runs.iter().filter(|step| step.program.is_absolute()) {
             if let Some(place) = folders.place(&step.program) {
@@ -199,6 +232,7 @@ impl Written<'_> {
             }
         }
         for (name, value) in &variables {
+            let value = &self.read_by_a_shell(value, &line.dir);
             if let Some(place) = place_of_value(name, value, &line.dir, folders) {
                 line.reasons
                     .push(format!("{name} names something that is {place}"));
@@ -213,6 +247,19 @@ impl Written<'_> {
             line.reasons.clear();
         }
         line
+    }
+
+    /// A text as a shell reads it that the program passes it on to.
+    fn read_by_a_shell(&self, text: &str, dir: &Path) -> String {
+        let own = self.variables();
+        text::expanded(text, &|name| {
+            let own = own.iter().rfind(|(known, _)| known == name);
+            own.map(|(_, value)| value.clone()).or_else(|| match name {
+                "PWD" => dir.to_str().map(str::to_owned),
+                "HOME" | "USER" | "LOGNAME" => env::text(name),
+                _ => None,
+            })
+        })
     }
 
     /// Where an argument leads from the folder of its file, if that has to be said.
@@ -384,19 +431,6 @@ fn place_of_value(
         counts.then(|| folders.place(&found)).flatten()
     });
     named.or_else(inside)
-}
-
-/// The absolute paths in a text that may be a program or a template of paths: whether there
-/// is a file of that name does not matter, because endings may be added to it.
-fn fragments(text: &str) -> impl Iterator<Item = &str> {
-    let apart = |c: char| c.is_whitespace() || "'\"`:;,=()<>|&{}[]".contains(c);
-    text.split(apart).filter_map(|piece| {
-        let path = piece.get(piece.find('/')?..)?;
-        let before = piece.strip_suffix(path).unwrap_or_default();
-        let is_absolute = before.is_empty() || before.starts_with('-');
-        let end = path.find(['?', '*']).unwrap_or(path.len());
-        path.get(..end).filter(|_| is_absolute)
-    })
 }
 
 /// The paths that an argument may name: `--script=./tool.py`, `file:./tool.py` and

@@ -363,7 +363,7 @@ impl Found {
             timeout: page.timeout,
             timeout_set_in: format!("the front matter of {}", self.page_shown()),
             check,
-            is_guest: self.tier == Tier::Project,
+            standing: super::standing_of(self.tier, settings),
             files: self.files(),
         })
     }

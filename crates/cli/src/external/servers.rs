@@ -7,7 +7,7 @@ use crate::config::files::{Execution, has_a_tree};
 use crate::config::mcp::{Configured, How, label};
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
-use haft::Check;
+use haft::{Check, Standing};
 use haft_mcp::client::{Naming, Pins, Reach, Remote, Seen, Tokens};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -86,6 +86,17 @@ fn line(server: &Configured, settings: &Settings) -> Option<Line> {
 /// What the project says, and what would run something of the project.
 fn needs_trust(server: &Configured, line: Option<&Line>) -> bool {
     server.is_project() || line.is_some_and(|line| !line.reasons.is_empty())
+}
+
+/// The names of those that the person chose and that are programs.
+pub(super) fn own_names(settings: &Settings) -> Vec<String> {
+    configured(settings)
+        .filter_map(|server| {
+            let line = line(server, settings)?;
+            let is_own = !needs_trust(server, Some(&line)) && !line.is_vouched;
+            is_own.then(|| format!("{} (MCP server)", server.name))
+        })
+        .collect()
 }
 
 /// Those of the files, and the one that runs code.
@@ -212,7 +223,10 @@ fn remote(
     settings: &Settings,
 ) -> Option<Remote> {
     let state = settings.folders.state.as_deref();
-    let is_guest = needs_trust(server, line.as_ref());
+    let standing = match needs_trust(server, line.as_ref()) {
+        true => Standing::Guest,
+        false => super::standing(line.as_ref(), settings),
+    };
     let reach = match &server.how {
         How::Program { environment, .. } => {
             let line = line?;
@@ -245,9 +259,9 @@ fn remote(
         remote.only = Some(server.only.clone().unwrap_or(offered));
     }
     remote.check = check;
-    remote.is_guest = is_guest;
+    remote.standing = standing;
     if let Some(state) = state {
-        let which = identity(server, is_guest, settings);
+        let which = identity(server, standing.is_guest(), settings);
         let named = |kind: &str| {
             let file = format!("{}-{which}.json", label(&server.name));
             Kept(state.join(kind).join(file))

@@ -2,7 +2,7 @@
 //! found again.
 
 use haft_ops::executor::sandbox::{
-    Confinement, Counting, Helper, Level, Limits, Memory, Network, Plan, Request, probe,
+    Confinement, Counting, Execution, Helper, Level, Limits, Memory, Network, Plan, Request, probe,
 };
 use haft_ops::executor::{
     Disk, Executor, Finished, Input, Keep, Launch, Local, Program, Prompts, Streams, When,
@@ -119,6 +119,7 @@ impl Stage {
             own: Vec::new(),
             closed: Vec::new(),
             sockets: Vec::new(),
+            execution: Execution::Anywhere,
             network: Network::Off,
             limits: Limits {
                 processes: 500,

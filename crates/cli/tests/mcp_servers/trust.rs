@@ -246,3 +246,32 @@ fn a_server_that_is_swapped_between_the_check_and_the_start_gets_no_call() {
     let got = bed.noted("got", "second.py").join("");
     assert!(!got.contains("tools/call"), "{got}");
 }
+
+#[test]
+fn a_server_of_the_persons_starts_nothing_of_a_folder_that_is_not_trusted() {
+    let bed = Bed::new();
+    bed.program("work/server.py", format!("{PRELUDE}{ECHO}\n"));
+    let wrapper = bed.program("wrapper", "#!/bin/sh\nexec ./server.py\n");
+    bed.configure(&json!({ "tools": { "mcp": { "mine": { "command": wrapper } } } }));
+    let tested = bed.haft(&["mcp", "test", "mine"]);
+    assert_eq!(bed.starts("server.py"), 0, "{tested:?}");
+    let said = format!("{}{}", tested.out, tested.err);
+    assert!(
+        said.contains("ermission denied") && said.contains("`haft trust` allows it"),
+        "{said}"
+    );
+    assert_eq!(bed.haft(&["--trust", "mcp", "test", "mine"]).code, Some(0));
+    bed.done(&["trust", "--yes"]);
+    bed.done(&["mcp", "test", "mine"]);
+    // A shell that is told to run it names it.
+    let home = bed.path("home");
+    std::os::unix::fs::symlink(bed.work(""), home.join("p")).unwrap();
+    bed.done(&["trust", "--revoke"]);
+    bed.configure(&json!({ "tools": { "mcp": {
+        "mine": { "command": "sh", "args": ["-c", "exec python3 ~/p/server.py"] },
+    } } }));
+    let before = bed.starts("server.py");
+    let (_, beside) = bed.names();
+    assert!(beside.contains("mine (MCP server)"), "{beside}");
+    assert_eq!(bed.starts("server.py"), before);
+}

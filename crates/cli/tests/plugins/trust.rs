@@ -947,3 +947,126 @@ fn a_tool_of_the_persons_that_leads_into_the_project_is_left_out() {
     assert_eq!(canaries(&bed), NOTHING);
     assert_eq!(bed.said("mine", &json!({})), "mine");
 }
+
+/// A plugin and a program of the person's that start what is in the folder they work in.
+fn starters() -> Bed {
+    let bed = Bed::with(&[(
+        "starter",
+        "import subprocess\ndef call(m):\n    try: text(subprocess.run(['./run.sh'], capture_output=True, text=True, check=True).stdout)\n    except OSError as e: text(str(e), error=True)\nserve(tool('starter'), call)",
+    )]);
+    bed.program(
+        "home/.config/haft/tools/build",
+        "#!/bin/sh\necho building\nexec ./run.sh\n",
+    );
+    bed.program("work/run.sh", "#!/bin/sh\ntouch canary-run\necho ran\n");
+    bed
+}
+
+#[test]
+fn the_persons_programs_start_nothing_of_a_folder_that_is_not_trusted() {
+    let bed = starters();
+    bed.names();
+    for tool in ["starter", "build"] {
+        let answer = bed.call(tool, &json!({}));
+        assert_eq!(canaries(&bed), NOTHING, "{tool}: {answer:?}");
+        let is_told = answer.text.contains("ermission denied")
+            && answer.text.contains("`haft trust` allows it");
+        assert!(answer.is_error && is_told, "{tool}: {answer:?}");
+    }
+    // Commands of a model are confined in other ways, and run it.
+    assert!(
+        bed.said("bash", &json!({ "command": "./run.sh" }))
+            .contains("ran")
+    );
+    std::fs::remove_file(bed.work("canary-run")).unwrap();
+    // For once, and for good.
+    for tool in ["starter", "build"] {
+        let answer = bed.call_with(&["--trust"], tool, &json!({}));
+        assert!(
+            !answer.is_error && answer.text.contains("ran"),
+            "{answer:?}"
+        );
+    }
+    let shown = bed.haft(&["trust"]).out;
+    for wanted in [
+        "whatever your own plugins, MCP servers and tools start here",
+        "(plugin), build (tool)",
+    ] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    assert!(bed.call("build", &json!({})).is_error);
+    bed.done(&["trust", "--yes"]);
+    for tool in ["starter", "build"] {
+        assert!(bed.said(tool, &json!({})).contains("ran"), "{tool}");
+    }
+    bed.done(&["trust", "--revoke"]);
+    assert!(bed.call("build", &json!({})).is_error);
+}
+
+#[test]
+fn what_is_typed_for_this_run_starts_what_is_in_the_folder() {
+    let bed = starters();
+    bed.program(
+        "work/typed",
+        std::fs::read(bed.path("plugins/starter")).unwrap(),
+    );
+    bed.configure(&json!({}));
+    let answer = bed.call_with(&["--plugin", "./typed"], "starter", &json!({}));
+    assert!(
+        !answer.is_error && answer.text.contains("ran"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_program_of_the_persons_shares_no_temp_folder() {
+    let look = "import os, tempfile\ndef call(m):\n    name = m['params']['name']\n    found = sorted(os.listdir('/tmp')) + sorted(os.listdir(tempfile.gettempdir()))\n    open(tempfile.gettempdir() + '/' + name, 'w').write('x')\n    text(' '.join(['found:'] + found))\n";
+    let serve = |name: &str| {
+        let schema = "{'name': {'type': 'string'}}";
+        format!("{look}serve(tool('{name}', {schema}), call)")
+    };
+    let (one, two) = (serve("one"), serve("two"));
+    let bed = Bed::with(&[("one", &one), ("two", &two)]);
+    bed.program(
+        "home/.config/haft/tools/three",
+        "#!/bin/sh\necho found: $(ls /tmp)\necho x > /tmp/of-three\n",
+    );
+    bed.said("bash", &json!({ "command": "echo x > /tmp/of-a-command" }));
+    let first = bed.said("one", &json!({ "name": "of-one" }));
+    let second = bed.said("two", &json!({ "name": "of-two" }));
+    let third = bed.said("three", &json!({}));
+    for found in [&first, &second, &third] {
+        assert!(
+            found.starts_with("found:")
+                && ["of-a-command", "of-one", "of-two"]
+                    .iter()
+                    .all(|name| !found.contains(name)),
+            "{found}"
+        );
+    }
+    // It is there the next time, for who made it.
+    assert!(
+        bed.said("one", &json!({ "name": "again" }))
+            .contains("of-one")
+    );
+    assert!(bed.said("three", &json!({})).contains("of-three"));
+    let found = bed.said("bash", &json!({ "command": "ls /tmp" }));
+    assert!(
+        found.contains("of-a-command") && !found.contains("of-one") && !found.contains("of-three"),
+        "{found}"
+    );
+}
+
+#[test]
+fn who_misses_a_file_in_tmp_is_told_whose_tmp_it_is() {
+    let bed = Bed::with(&[(
+        "reader",
+        "def call(m):\n    try: text(open('/tmp/x').read())\n    except OSError as e: text(str(e), error=True)\nserve(tool('reader'), call)",
+    )]);
+    bed.said("bash", &json!({ "command": "echo x > /tmp/x" }));
+    let answer = bed.call("reader", &json!({}));
+    assert!(
+        answer.is_error && answer.text.contains("has a /tmp of its own"),
+        "{answer:?}"
+    );
+}

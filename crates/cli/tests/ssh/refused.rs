@@ -3,7 +3,9 @@
 use crate::host::script;
 use crate::stage::{Stage, local, target};
 use haft_ops::Error;
-use haft_ops::executor::sandbox::{Confinement, Level, Network, Plan, Request, Strength};
+use haft_ops::executor::sandbox::{
+    Confinement, Execution, Level, Network, Plan, Request, Strength,
+};
 use haft_ops::executor::{Ended, Executor, Launch, Refusal, Ssh, Target};
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -90,6 +92,7 @@ fn confinement(stage: &Stage) -> Confinement {
         own: Vec::new(),
         closed: Vec::new(),
         sockets: Vec::new(),
+        execution: Execution::Anywhere,
         network: Network::Off,
         limits: haft::commands::limits(),
     };

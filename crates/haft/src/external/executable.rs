@@ -4,6 +4,7 @@
 use crate::commands;
 use crate::external::plugin::{Check, Programs, Recheck, clean, closed, worded as as_failure};
 use crate::external::printed;
+use crate::external::standing::Standing;
 use crate::external::time::TimeLimit;
 use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
@@ -42,11 +43,10 @@ pub struct Executable {
     pub timeout_set_in: String,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
-    /// Whether it is a guest, as what a project brings is: then it has the network
-    /// only where commands have it.
-    pub is_guest: bool,
-    /// The files that it is and that describe it. It is left out where the rules keep one
-    /// of them from a prompt.
+    /// Who vouches for it.
+    pub standing: Standing,
+    /// The files that it consists of and that describe it. It is left out if the rules keep
+    /// one of them from the prompt.
     pub files: Vec<PathBuf>,
 }
 
@@ -85,16 +85,16 @@ impl Executable {
     /// The same with a description: one that has none is asked for help, once, as
     /// confined as its calls are and not for long.
     pub(crate) async fn described(mut self, programs: Option<&Programs>, dir: &Path) -> Self {
-        let run = programs.map(|programs| programs.of(self.is_guest));
+        let run = programs.map(|programs| programs.around(self.standing, &self.apart()));
         if !self.definition.description.is_empty() {
             return self;
         }
         if let Some(programs) = programs {
-            let avoid = programs.writable(self.is_guest);
+            let avoid = programs.writable(self.standing);
             clean_path(&mut self.environment, &avoid);
         }
         if let (Some(run), Ok(recheck)) = (run, self.checked()) {
-            let help = self.help(run, dir).await;
+            let help = self.help(&run, dir).await;
             if recheck.is_none_or(|recheck| recheck().is_ok()) {
                 self.definition.description = help;
             }
@@ -103,6 +103,11 @@ impl Executable {
             self.definition.description = format!("Command-line tool: {}", self.definition.name);
         }
         self
+    }
+
+    /// What tells it from other programs.
+    fn apart(&self) -> String {
+        format!("tool {}", self.definition.name)
     }
 
     fn time(&self) -> TimeLimit {
@@ -138,11 +143,9 @@ impl Executable {
             input: Input::Nothing,
         };
         let run = Surroundings {
-            executor: Arc::clone(&run.executor),
             environment: self.environment.clone(),
-            sandbox: run.sandbox.clone(),
             elsewhere: None,
-            closing: run.closing.clone(),
+            ..run.clone()
         };
         let done = exec::run(&run, request, &|_, _| (), &CancellationToken::new()).await;
         let said = done.map(|done| done.finished.output.head);
@@ -255,6 +258,10 @@ impl AnyTool for Executable {
         Some(self.time().within(session))
     }
 
+    fn standing(&self) -> Option<Standing> {
+        Some(self.standing)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Value,
@@ -263,20 +270,21 @@ impl AnyTool for Executable {
         Box::pin(async move {
             let (request, environment) = self.request(&arguments, cx)?;
             let recheck = self.checked()?;
-            let done = cx.run_program(self.is_guest, request, environment).await?;
+            let whose = (self.standing, self.apart());
+            let done = cx.run_program(whose, request, environment).await?;
             // What another program said in its place reaches nobody.
             if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
                 return Err(Error::failed(format!(
                     "what it said is withheld, but it has run: {reason}"
                 )));
             }
-            Ok(reply(&done, &self.time(), self.is_guest, cx))
+            Ok(reply(&done, &self.time(), self.standing, cx))
         })
     }
 }
 
-fn reply(done: &Done, time: &TimeLimit, is_guest: bool, cx: &Context) -> Reply {
-    let mut below = commands::notes_within(done, cx, cx.programs_request(is_guest));
+fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Reply {
+    let mut below = commands::notes_within(done, cx, cx.programs_request(standing));
     let end = end(done, time, cx);
     if let Some(printed) = printed::outcome(&done.finished.output) {
         below.extend(end.lines);

@@ -18,6 +18,7 @@ mod tool;
 mod whose;
 
 use super::source::Start;
+use super::standing::Standing;
 use crate::Error;
 use crate::guest::Guest;
 use desk::Over;
@@ -103,9 +104,8 @@ pub struct Plugin {
     pub log: Option<PathBuf>,
     /// Whether it may run now: it must be what it was when it was trusted.
     pub check: Option<Check>,
-    /// Whether it is a guest, as what a project brings is: then it has the network
-    /// only where commands have it.
-    pub is_guest: bool,
+    /// Who vouches for it.
+    pub standing: Standing,
     /// What is remembered of it: then it is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,
     /// A number that is another one when its files have changed: then it is started
@@ -175,7 +175,7 @@ impl Plugin {
             first_line: None,
             log: None,
             check: None,
-            is_guest: false,
+            standing: Standing::Vouched,
             memory: None,
             stamp: None,
             guest: None,
@@ -196,16 +196,15 @@ pub struct Programs {
     pub(crate) nowhere: PathBuf,
     /// Where they run.
     pub(crate) dir: PathBuf,
+    /// Folders beside the work folder and the roots from which the person's own start
+    /// no program.
+    pub(crate) inert: Vec<PathBuf>,
 }
 
 impl Programs {
-    pub(crate) fn of(&self, is_guest: bool) -> &Arc<Surroundings> {
-        if is_guest { &self.guests } else { &self.own }
-    }
-
     /// What a program sees of the environment when nothing else is said.
-    fn usual(&self, is_guest: bool) -> Vec<(OsString, OsString)> {
-        environment::for_programs(self.of(is_guest).environment.iter().cloned(), &[])
+    fn usual(&self, standing: Standing) -> Vec<(OsString, OsString)> {
+        environment::for_programs(self.of(standing).environment.iter().cloned(), &[])
     }
 
     /// For those that reach nothing but what they ask for.
@@ -433,12 +432,7 @@ impl Host {
             (Over::Ended, Some(Exit::Signal(signal))) => format!("exited (signal {signal})"),
             (Over::Ended | Over::Left, _) => "closed its output".to_owned(),
         };
-        let said = if words.is_empty() {
-            String::new()
-        } else {
-            format!("; its last words:\n{words}")
-        };
-        self.failed(format!("{how}{said}"))
+        self.failed(format!("{how}{}", self.quoted(&words)))
     }
 
     /// Its process is not to be used again: an answer may come late. The last of those
@@ -455,6 +449,16 @@ impl Host {
         }
     }
 
+    /// The last words of its process, and what they may have to do with where it runs.
+    fn quoted(&self, words: &str) -> String {
+        if words.is_empty() {
+            return String::new();
+        }
+        let advice = self.programs.advice(self.plugin.standing, words);
+        let advice = advice.map(|advice| format!("\n[{advice}]"));
+        format!("; its last words:\n{words}{}", advice.unwrap_or_default())
+    }
+
     fn failed(&self, what: impl std::fmt::Display) -> Error {
         Error::failed(format!("plugin {} {what}", self.plugin.label))
     }
@@ -466,17 +470,18 @@ impl Host {
             None => None,
         };
         let start = Start {
+            name: format!("plugin {}", self.plugin.label),
             program: self.plugin.program.clone(),
             shown: self.plugin.shown.clone(),
             arguments: self.plugin.arguments.clone(),
             environment: match &self.plugin.environment {
                 Some(environment) => environment.clone(),
-                None => self.programs.usual(self.plugin.is_guest),
+                None => self.programs.usual(self.plugin.standing),
             },
             cache: None,
             dir: self.plugin.dir.clone(),
             log: self.plugin.log.clone(),
-            is_guest: self.plugin.is_guest,
+            standing: self.plugin.standing,
         };
         Ok((self.programs.converse(start).await?, recheck))
     }

@@ -3,6 +3,7 @@
 //! names that nothing else has.
 
 use super::plugin::{LOG, Programs, clean};
+use super::standing::Standing;
 use crate::tool::Redefined;
 use crate::{AnyTool, Definition, Error, schema};
 use futures::future::BoxFuture;
@@ -50,6 +51,8 @@ pub struct Brought {
 /// A program that is spoken to over its streams.
 #[derive(Debug, Clone)]
 pub struct Start {
+    /// What tells it from other programs.
+    pub name: String,
     /// The program: a path, or a name to look up in its `PATH`, of which folders that a
     /// command could write are not used.
     pub program: PathBuf,
@@ -65,9 +68,8 @@ pub struct Start {
     pub dir: Option<PathBuf>,
     /// Where what it says to its log is kept.
     pub log: Option<PathBuf>,
-    /// Whether it is a guest, as what a project brings is: then it has the network
-    /// only where commands have it.
-    pub is_guest: bool,
+    /// Who vouches for it.
+    pub standing: Standing,
 }
 
 /// Where a program that fetches code keeps it. In the sandbox it cannot use the home
@@ -127,7 +129,7 @@ impl Programs {
     }
 
     async fn begin(&self, start: Start) -> Result<Conversation, Error> {
-        let surroundings = self.of(start.is_guest);
+        let surroundings = &self.around(start.standing, &start.name);
         let words = std::iter::once(self.located(&start)?.into_os_string());
         let request = Exec {
             program: Program::Direct(words.chain(start.arguments).collect()),
@@ -156,7 +158,7 @@ impl Programs {
             .find(|(name, _)| name == "TMPDIR")
             .cloned();
         launch.environment = start.environment;
-        clean_path(&mut launch.environment, &self.writable(start.is_guest));
+        clean_path(&mut launch.environment, &self.writable(start.standing));
         if let (Some(cache), Some(confinement)) = (start.cache, &mut launch.confinement) {
             cache
                 .open(&mut launch.environment, confinement)
@@ -196,9 +198,9 @@ impl Cache {
 impl Programs {
     /// The folders that commands and programs may write, where nothing is taken from
     /// that is run by its name.
-    pub(crate) fn writable(&self, is_guest: bool) -> Vec<PathBuf> {
+    pub(crate) fn writable(&self, standing: Standing) -> Vec<PathBuf> {
         let mut folders = vec![self.dir.clone()];
-        let sandbox = self.of(is_guest).sandbox.as_ref();
+        let sandbox = self.of(standing).sandbox.as_ref();
         if let Some(request) = sandbox.map(|sandbox| sandbox.request()) {
             folders.push(request.work_dir.clone());
             folders.extend(request.roots.iter().map(|root| request.work_dir.join(root)));
@@ -212,7 +214,7 @@ impl Programs {
     /// Where a program is: by its name in its `PATH`, but in no folder that a command
     /// could write.
     fn located(&self, start: &Start) -> Result<PathBuf, Error> {
-        let avoid = self.writable(start.is_guest);
+        let avoid = self.writable(start.standing);
         let name = start.program.as_os_str();
         look_up(name, path_of(&start.environment), &avoid).ok_or_else(|| {
             Error::failed(format!(

@@ -110,6 +110,7 @@ pub struct Builder {
     rules_begin: Option<PathBuf>,
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
+    pub(crate) inert: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
     state: State,
     holding: Vec<Kept>,
@@ -173,6 +174,7 @@ impl Builder {
             rules_begin: None,
             programs_run: None,
             programs_read: Vec::new(),
+            inert: Vec::new(),
             messenger: None,
             state: State::default(),
             holding: Vec::new(),
@@ -516,6 +518,7 @@ impl Builder {
             called: self.folders.called,
             plugins: self.programs_run.or_else(|| self.commands.clone()),
             programs_read: self.programs_read,
+            inert: self.inert,
             commands: self.commands,
         };
         let origin = Origin { ground, place };

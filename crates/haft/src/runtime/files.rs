@@ -125,6 +125,8 @@ pub(super) struct Ground {
     pub(super) plugins: Option<Commands>,
     /// What plugins may read wherever it lies: themselves.
     pub(super) programs_read: Vec<PathBuf>,
+    /// Where the person's own programs start none from, beside the roots.
+    pub(super) inert: Vec<PathBuf>,
     /// What is watched in this session and those beside it.
     pub(super) vigil: Arc<Vigil>,
 }
@@ -341,6 +343,9 @@ impl Ground {
             .map(|commands| surroundings(commands, &places));
         let commands = commands.transpose()?;
         let mut for_plugins = places.clone();
+        // Outputs may have been programs of commands.
+        let mut inert = self.inert;
+        inert.extend(places.readable.iter().cloned());
         for_plugins.readable.extend(self.programs_read);
         let alone = alone(&for_plugins);
         let plugins = match self.plugins {
@@ -357,6 +362,7 @@ impl Ground {
                 )?),
                 own: Arc::new(surroundings(own, &for_plugins)?),
                 dir: places.work_dir.clone(),
+                inert,
             }),
         };
         Ok((commands, plugins))

@@ -98,6 +98,7 @@ impl Way<'_> {
                 log,
             } => {
                 let start = Start {
+                    name: format!("MCP server {}", self.remote.name),
                     program: program.clone(),
                     shown: shown.clone(),
                     arguments: arguments.clone(),
@@ -105,7 +106,7 @@ impl Way<'_> {
                     cache: self.cache(program, arguments),
                     dir: dir.clone(),
                     log: log.clone(),
-                    is_guest: self.remote.is_guest,
+                    standing: self.remote.standing,
                 };
                 self.start(start, patience).await
             }
@@ -169,7 +170,10 @@ impl Way<'_> {
         // One that has ended may be noticed by what it did not read.
         let over = over.get().copied();
         let seen = over.or_else(|| is_broken.then_some(Over::Ended));
-        let (status, last) = last_words(&talk.running, seen).await;
+        let (status, mut last) = last_words(&talk.running, seen).await;
+        if let Some(advice) = programs.advice(self.remote.standing, &last) {
+            last.push_str(&format!("\n[{advice}]"));
+        }
         let how = match (over, status) {
             (Some(Over::Babbling), _) => "wrote no message, but a great deal else".to_owned(),
             (_, Some(exit)) => format!("exited at its start ({})", said(exit)),

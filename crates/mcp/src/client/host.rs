@@ -8,7 +8,7 @@ use super::remote::{Reach, Remote, SetupError};
 use super::sign_in::SignIn;
 use super::tool::RemoteTool;
 use futures::future::BoxFuture;
-use haft::{AnyTool, Brought, Context, Error, Programs, Recheck, Reply, Source};
+use haft::{AnyTool, Brought, Context, Error, Programs, Recheck, Reply, Source, Standing};
 use haft_web::Client;
 use rmcp::model::{ClientRequest, PingRequest};
 use serde_json::{Value, json};
@@ -125,6 +125,14 @@ impl RemoteServer {
         match &self.remote.reach {
             Reach::Program { .. } => None,
             Reach::Address { url, .. } => url.host_str().map(str::to_owned),
+        }
+    }
+
+    /// Whose word its program is, where it is one.
+    pub(super) fn standing(&self) -> Option<Standing> {
+        match &self.remote.reach {
+            Reach::Program { .. } => Some(self.remote.standing),
+            Reach::Address { .. } => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::listed::Pins;
 use super::sign_in::{Identity, Tokens};
-use haft::{Check, Memory};
+use haft::{Check, Memory, Standing};
 use haft_web::Secret;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ pub struct Remote {
     pub naming: Naming,
     /// Whether it may be used now: it must be what it was when it was trusted.
     pub check: Option<Check>,
-    /// Whether it is a guest, as what a project brings is.
-    pub is_guest: bool,
+    /// Who vouches for it.
+    pub standing: Standing,
     /// What is remembered of it: then it is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,
     /// The folder for what its program fetches, if it is one that does (`npx`, `uvx`).
@@ -140,7 +140,7 @@ impl Remote {
             only: None,
             naming: Naming::Prefixed,
             check: None,
-            is_guest: false,
+            standing: Standing::Vouched,
             memory: None,
             cache: None,
             pins: None,

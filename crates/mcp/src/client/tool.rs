@@ -3,7 +3,7 @@
 use super::host::RemoteServer;
 use super::listed::Listed;
 use futures::future::BoxFuture;
-use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource};
+use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, Standing};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,10 @@ impl AnyTool for RemoteTool {
 
     fn outlives_calls(&self) -> bool {
         true
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.server.standing()
     }
 
     fn call<'a>(

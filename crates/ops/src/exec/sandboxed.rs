@@ -1,5 +1,6 @@
 //! What confines the commands of a session, worked out once as far as it can be.
 
+use super::Surroundings;
 use super::closed::{self, Covered, Found};
 use super::tidy::tidy;
 use super::touched::{Before, Touched};
@@ -11,6 +12,7 @@ use crate::git::{self, Register, Since};
 use crate::private::Held;
 use crate::scope::{self, Closing, Identity, Root};
 use crate::{Result, private};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,12 +43,25 @@ pub struct Sandbox {
 #[derive(Debug, Default)]
 struct Names {
     is_tidied: bool,
-    /// The private temp folder, so that nobody removes it.
-    held: Option<Held>,
+    /// The private temp folders in use, locked so that no other session removes them.
+    held: HashMap<PathBuf, Held>,
     /// Of what the person protects, which is looked through once.
     listed: Option<git::Sought>,
     sought: git::Sought,
     found: Vec<PathBuf>,
+}
+
+impl Names {
+    /// Locks a temp folder for as long as the session lasts.
+    fn hold(&mut self, temp: &Path) {
+        if self.held.contains_key(temp) {
+            return;
+        }
+        match Held::new(temp) {
+            Ok(held) => _ = self.held.insert(temp.to_owned(), held),
+            Err(error) => tracing::warn!(%error, "the private temp folder cannot be locked"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +162,7 @@ impl Sandbox {
     pub(super) async fn confine(
         &self,
         program: &Program,
-        closing: Option<&Arc<dyn Closing>>,
+        surroundings: &Surroundings,
     ) -> Result<Confined> {
         self.recall().await;
         self.check_stuck(program)?;
@@ -160,8 +175,10 @@ impl Sandbox {
         let strength = enforcement.strength().map_err(refused)?;
         let folders = self.folders();
         self.check(folders.iter().map(|folder| scope::identity_of(folder)))?;
-        private::folder(&self.request.temp).map_err(|source| {
-            let folder = self.request.temp.display();
+        let apart = surroundings.apart.as_ref();
+        let temp = apart.map_or(&self.request.temp, |apart| &apart.temp);
+        private::folder(temp).map_err(|source| {
+            let folder = temp.display();
             let detail = format!("no folder for temporary files, {folder}: {source}");
             crate::executor::cannot(program, Refusal::Unconfined, detail)
         })?;
@@ -174,7 +191,10 @@ impl Sandbox {
                 crate::executor::cannot(program, Refusal::Unconfined, detail)
             })?;
         }
-        let closed = match closing {
+        if apart.is_some() {
+            lock(&self.names).hold(temp);
+        }
+        let closed = match &surroundings.closing {
             Some(closing) => self.closed(program, Arc::clone(closing)).await?,
             None => Covered::default(),
         };
@@ -186,6 +206,11 @@ impl Sandbox {
             protect,
             closed: closed.paths.into_iter().collect(),
             repositories,
+            temp: temp.clone(),
+            execution: match apart {
+                Some(apart) => apart.execution.clone(),
+                None => self.request.execution.clone(),
+            },
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
@@ -238,7 +263,7 @@ impl Sandbox {
     pub(super) async fn confine_anew(
         &self,
         program: &Program,
-        closing: Option<&Arc<dyn Closing>>,
+        surroundings: &Surroundings,
         refused: &Enforcement,
     ) -> Result<Option<Confined>> {
         let helper = self.helper.clone();
@@ -247,7 +272,7 @@ impl Sandbox {
         if now == *refused {
             return Ok(None);
         }
-        self.confine(program, closing).await.map(Some)
+        self.confine(program, surroundings).await.map(Some)
     }
 
     /// Finds out what the machine enforces. Where that cannot be said just now, the
@@ -295,10 +320,7 @@ fn survey(
 ) -> (Vec<PathBuf>, Vec<Touched>) {
     if !names.is_tidied {
         names.is_tidied = true;
-        match Held::new(&request.temp) {
-            Ok(held) => names.held = Some(held),
-            Err(error) => tracing::warn!(%error, "the private temp folder cannot be locked"),
-        }
+        names.hold(&request.temp);
         tidy(&request.temp);
     }
     let home = request.homes.first().map(PathBuf::as_path);

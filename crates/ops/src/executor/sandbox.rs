@@ -144,6 +144,21 @@ pub enum Network {
     On,
 }
 
+/// Where programs can be started from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Execution {
+    /// From anywhere that can be read.
+    Anywhere,
+    /// From anywhere but the work folder, the roots and what is listed. At the full level
+    /// libraries cannot be loaded from there either. Nothing holds a folder that the
+    /// system's own programs lie in, and nothing holds an interpreter that is given a
+    /// file to read.
+    OutsideRoots {
+        /// The other folders.
+        nor: Vec<PathBuf>,
+    },
+}
+
 /// How much memory each process of a command may map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {

@@ -1,8 +1,8 @@
 //! A supervisor as small as can be, and the folders that the cases play in.
 
 use haft_ops::executor::sandbox::{
-    Counting, Enforcement, Helper, Level, Limits, Memory, Network, Plan, Request, Role, Stage,
-    Strength, enter, probe, repositories, split,
+    Counting, Enforcement, Execution, Helper, Level, Limits, Memory, Network, Plan, Request, Role,
+    Stage, Strength, enter, probe, repositories, split,
 };
 use haft_ops::scope::Mode;
 use rustix::fs::{Gid, Uid};
@@ -153,6 +153,7 @@ pub(crate) struct Bed {
     pub(crate) closed: Vec<PathBuf>,
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) sockets: Vec<PathBuf>,
+    pub(crate) execution: Execution,
 }
 
 pub(crate) struct Ran {
@@ -214,6 +215,7 @@ impl Bed {
             closed: Vec::new(),
             roots: Vec::new(),
             sockets: Vec::new(),
+            execution: Execution::Anywhere,
         };
         bed.give();
         Some(bed)
@@ -255,6 +257,7 @@ impl Bed {
             own: vec![self.path("own")],
             closed: self.closed.clone(),
             sockets: self.sockets.clone(),
+            execution: self.execution.clone(),
             network: self.network,
             limits: self.limits,
         })

@@ -2,7 +2,8 @@
 
 use crate::bed::{Bed, CANARY, Who, found, helper};
 use haft_ops::executor::sandbox::{
-    Counting, Enforcement, Error, Level, Limits, Memory, Network, Plan, Processes, probe, processes,
+    Counting, Enforcement, Error, Execution, Level, Limits, Memory, Network, Plan, Processes,
+    probe, processes,
 };
 use haft_ops::scope::Mode;
 use std::net::{TcpListener, UdpSocket};
@@ -31,6 +32,7 @@ const CASES: &[Case] = &[
     ("environment", environment),
     ("temp", temp),
     ("devices", devices),
+    ("inert", inert),
     ("strict", strict),
     ("read_only", read_only),
     ("privileges", privileges),
@@ -678,6 +680,73 @@ fn memory(who: Who, level: Level) {
     assert_eq!(bed.act(&["allocate", "68719476736"]), r#"Some("ENOMEM")"#);
     bed.limits.memory = Memory::Unlimited;
     assert_eq!(bed.yes("ulimit -c"), "0\n");
+}
+
+/// Folders from which no program can be started.
+fn inert(who: Who, level: Level) {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(mut bed) = Bed::new(who, level) else {
+        return;
+    };
+    let program = |name: &str, text: &str| {
+        bed.write(name, text);
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(bed.path(name), mode).unwrap();
+    };
+    for folder in ["work", "work/src", "more", "project", "own/outputs", "out"] {
+        program(&format!("{folder}/run.sh"), "#!/bin/sh\necho ran\n");
+    }
+    program("work/.git/HEAD", "ref: refs/heads/main\n");
+    program("work/.git/hooks/pre-commit", "#!/bin/sh\necho ran\n");
+    std::fs::copy("/bin/true", bed.path("work/true")).unwrap();
+    bed.give();
+    bed.roots = vec![bed.path("more")];
+    let shut = [
+        "./run.sh",
+        "src/run.sh",
+        ".git/hooks/pre-commit",
+        "$BASE/more/run.sh",
+        "$BASE/project/run.sh",
+        "$BASE/own/outputs/run.sh",
+        "./true",
+    ];
+    // Commands run them.
+    for program in shut {
+        bed.yes(program);
+    }
+    bed.execution = Execution::OutsideRoots {
+        nor: vec![bed.path("project"), bed.path("own/outputs")],
+    };
+    for mode in [Mode::Workspace, Mode::ReadOnly, Mode::Strict] {
+        bed.mode = mode;
+        for program in shut {
+            let text = bed.no(program);
+            let is_covered = mode == Mode::Strict && text.contains("No such file");
+            assert!(
+                is_covered || text.contains("Permission denied"),
+                "{program}: {text}"
+            );
+        }
+    }
+    bed.mode = Mode::Workspace;
+    for script in [
+        "cp run.sh new.sh && ./new.sh",
+        "ln -s $PWD/run.sh $TMPDIR/link && $TMPDIR/link",
+        "cd / && exec $BASE/work/run.sh",
+        "env $BASE/work/run.sh",
+        "find . -name run.sh -exec {} \\; | grep ran",
+    ] {
+        bed.no(script);
+    }
+    if level == Level::Full {
+        bed.no("for loader in /lib64/ld-linux*.so.* /lib/ld-linux*.so.*; do $loader ./true && exit 0; done; exit 1");
+    }
+    // All else is as ever.
+    assert_eq!(bed.yes("$BASE/out/run.sh"), "ran\n");
+    assert_eq!(bed.yes("sh ./run.sh"), "ran\n");
+    assert_eq!(bed.yes("cp run.sh $TMPDIR/x && $TMPDIR/x"), "ran\n");
+    bed.yes("ls $BASE/project > /dev/null && echo hi > new && cat new $BASE/more/run.sh");
+    bed.no("echo x > $BASE/project/new");
 }
 
 fn environment(who: Who, level: Level) {

@@ -576,3 +576,66 @@ fn what_a_program_runs_in_turn_is_judged_too() {
         assert_eq!(line.dir, bed.path("project"), "{words}");
     }
 }
+
+#[test]
+fn a_text_is_read_as_a_shell_would_read_it() {
+    let bed = Bed::new();
+    let home = bed.path("").display().to_string();
+    let home = home.trim_end_matches('/');
+    let values = [("HOME", home), ("P", &format!("{home}/project"))];
+    let of =
+        |words: &str, dir: Option<&str>| bed.line_of(words, dir, &values, Whose::Person, "config");
+    std::fs::write(bed.path("project/run.sh"), "").unwrap();
+    for words in [
+        "sh -c 'exec ~/project/run.sh'",
+        "sh -c 'exec $HOME/project/run.sh'",
+        "sh -c 'exec \"${HOME}/project/run.sh\"'",
+        "sh -c 'cd ~/project && ./run.sh'",
+        "sh -c 'cd ${HOME:-/x}/project; make'",
+        "sh -c '$P/run.sh'",
+        "sh -c '~/pro*/run.sh'",
+        "python3 -c 'import runpy, os; runpy.run_path(os.path.expanduser(\"~/project/run.sh\"))'",
+        "ssh -o ProxyCommand=~/project/run.sh host",
+        "ssh -oProxyCommand=$HOME/project/run.sh host",
+        "ssh -o 'ProxyCommand=sh ~/project/run.sh' host",
+        "git -c 'alias.x=!sh ~/project/run.sh' x",
+        "git -c alias.x=!~/project/run.sh x",
+        "flock F -c 'sh ~/project/run.sh'",
+    ] {
+        let line = of(words, None);
+        assert!(!line.reasons.is_empty(), "{words}: {line:?}");
+    }
+    // From a folder around the project.
+    for words in [
+        "sh -c 'project/run.sh'",
+        "sh -c 'cd project && ./run.sh'",
+        "sh -c '. ./project/run.sh'",
+        "sh -c '$PWD/project/run.sh'",
+        "python3 project/shout.py",
+        "git -c alias.x=!project/run.sh x",
+    ] {
+        let line = of(words, Some(""));
+        assert!(!line.reasons.is_empty(), "{words}: {line:?}");
+    }
+    // What has nothing to do with it needs nobody.
+    for words in [
+        "sh -c 'exec ~/elsewhere/server.js'",
+        "sh -c 'cd ~/elsewhere && node server.js'",
+        "sh -c 'exec ~/projects/run.sh'",
+        "sh -c 'exec $UNKNOWN/run.sh'",
+        "sh -c 'cat /etc/*.conf'",
+        "npx -y @modelcontextprotocol/server-filesystem ~/project",
+        "npx -y @modelcontextprotocol/server-filesystem ROOT/project $HOME/elsewhere",
+        "ssh -o ProxyCommand=~/elsewhere/server.js host",
+        "steady --root=~/project",
+    ] {
+        let line = of(words, None);
+        // A relative or a loading variable would be a reason of its own.
+        let reasons: Vec<_> = line
+            .reasons
+            .iter()
+            .filter(|why| !why.starts_with("P "))
+            .collect();
+        assert!(reasons.is_empty(), "{words}: {line:?}");
+    }
+}

@@ -300,10 +300,7 @@ impl<'a> Meeting<'a> {
                 self.host.plugin.limits_set_in
             ),
         };
-        let said = match words.is_empty() {
-            true => String::new(),
-            false => format!("; its last words:\n{words}"),
-        };
+        let said = self.host.quoted(&words);
         self.host.failed(format!("{how}{said}"))
     }
 }

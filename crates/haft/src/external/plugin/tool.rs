@@ -5,6 +5,7 @@ use super::desk::{Caller, Over};
 use super::meanwhile::{self, Ask, Meanwhile};
 use super::message::{Described, Outcome};
 use super::process::Process;
+use crate::external::standing::Standing;
 use crate::external::time::TimeLimit;
 use crate::guest;
 use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
@@ -143,6 +144,10 @@ impl AnyTool for PluginTool {
         true
     }
 
+    fn standing(&self) -> Option<Standing> {
+        Some(self.host.plugin.standing)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Value,
@@ -167,7 +172,7 @@ impl Host {
     fn time(&self, own: Option<Duration>) -> TimeLimit {
         let plugin = &self.plugin;
         // What a project says only shortens.
-        let (by_user, by_project) = match plugin.is_guest {
+        let (by_user, by_project) = match plugin.standing.is_guest() {
             true => (None, plugin.timeout),
             false => (plugin.timeout, None),
         };

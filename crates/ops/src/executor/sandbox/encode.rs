@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// Changes with every change of what follows it.
-const MAGIC: [u8; 8] = *b"haftbox4";
+const MAGIC: [u8; 8] = *b"haftbox5";
 
 /// A thousand repositories of protected paths fit many times over.
 const MAX_BYTES: usize = 4 << 20;
@@ -52,6 +52,7 @@ impl Plan {
             &self.roots,
             &self.readable,
             &self.own,
+            &self.inert,
             &temp,
             &self.protected,
             &self.pinned,
@@ -192,6 +193,7 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
     }
     let readable = cursor.paths()?;
     let own = cursor.paths()?;
+    let inert = cursor.paths()?;
     let temp = match <[PathBuf; 1]>::try_from(cursor.paths()?) {
         Ok([temp]) => temp,
         Err(_) => return Err(Error::Malformed("not one temp folder")),
@@ -203,6 +205,7 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         identities: Vec::new(),
         readable,
         own,
+        inert,
         temp,
         protected: cursor.paths()?,
         // Of no use to who is confined.
@@ -242,6 +245,7 @@ pub(super) mod tests {
             identities: vec![(1, 2), (3, u64::MAX)],
             readable: vec!["/out".into()],
             own: vec!["/state/caches/one".into()],
+            inert: vec!["/work".into(), "/more".into()],
             temp: "/private".into(),
             protected: vec!["/work/.git/hooks".into()],
             watched: Vec::new(),

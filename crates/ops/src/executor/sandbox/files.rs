@@ -70,11 +70,23 @@ pub(super) fn restrict(plan: &Plan, strength: Strength) -> Result<()> {
     }
     let mut rules = rules.create().map_err(not_enforced)?;
 
+    // With mounts of its own, they are what keeps programs from being started.
+    let inert: &[PathBuf] = match strength.level {
+        Level::Full => &[],
+        Level::Partial => &plan.inert,
+    };
     for path in readable(plan, strength.level)? {
-        rules = allow(plan, rules, &path, read)?;
+        let rights = without_starting(plan, inert, &path, read);
+        rules = allow(plan, rules, &path, rights)?;
+        if rights != read {
+            for path in everything_but(&path, inert) {
+                rules = allow(plan, rules, &path, AccessFs::Execute.into())?;
+            }
+        }
     }
     for path in writable(plan, strength.level) {
-        rules = allow(plan, rules, &path, write)?;
+        let rights = without_starting(plan, inert, &path, write);
+        rules = allow(plan, rules, &path, rights)?;
     }
     let status = rules.restrict_self().map_err(not_enforced)?;
     if status.ruleset == RulesetStatus::FullyEnforced {
@@ -115,6 +127,23 @@ fn allow(
     rules
         .add_rule(PathBeneath::new(place, rights))
         .map_err(not_enforced)
+}
+
+/// The rights to a folder, without that to start programs where some of it is inert.
+fn without_starting(
+    plan: &Plan,
+    inert: &[PathBuf],
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> BitFlags<AccessFs> {
+    // What a program was given is its own, also inside of such a folder.
+    let mut given = plan.readable.iter().chain(&plan.own).chain([&plan.temp]);
+    let is_given = given.any(|own| own == path) && !inert.iter().any(|folder| folder == path);
+    let is_met = |folder: &PathBuf| folder.starts_with(path) || path.starts_with(folder);
+    match inert.iter().any(is_met) && !is_given {
+        true => rights & !AccessFs::Execute,
+        false => rights,
+    }
 }
 
 fn readable(plan: &Plan, level: Level) -> Result<Vec<PathBuf>> {

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 /// What is put on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
+    /// Itself, read-only, only so that no program in it can be started.
+    Inert,
     /// The folder itself, only so that it can be neither moved nor removed.
     Pin,
     /// Nothing but the way to what is mounted below: the folder is out of the
@@ -40,6 +42,8 @@ pub(super) struct Entry {
     /// Mount points that have to be made in what is put here, because the real
     /// folder below which they lie is no longer seen.
     pub(super) points: Vec<(PathBuf, Kind)>,
+    /// Whether no program in it can be started.
+    pub(super) is_inert: bool,
 }
 
 /// The mounts, outer ones first.
@@ -67,6 +71,9 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     if plan.roots.iter().any(|root| root == Path::new("/")) {
         // Device settings and control groups are no files of anybody's project.
         add(Path::new("/sys"), Use::Protected);
+    }
+    for path in &plan.inert {
+        add(path, Use::Inert);
     }
     for path in &plan.readable {
         add(path, Use::Readable);
@@ -101,7 +108,20 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     for folder in above {
         add(folder, Use::Pin);
     }
-    arrange(wanted, places::kind)
+    arrange(wanted, &plan.inert, places::kind)
+}
+
+/// Whether no program can be started from what is mounted here. What a program was given
+/// to read inside such a folder is its own: its files may lie in the folder it works in.
+fn is_inert(path: &Path, used: Use, inert: &[PathBuf]) -> bool {
+    match used {
+        Use::Inert => true,
+        Use::Pin | Use::Writable | Use::Protected => {
+            inert.iter().any(|folder| path.starts_with(folder))
+        }
+        Use::Readable => inert.iter().any(|folder| folder == path),
+        Use::Cover | Use::Temp | Use::Own | Use::Hidden => false,
+    }
 }
 
 /// Folders at the top of the disk that `strict` does not name.
@@ -118,7 +138,11 @@ fn outside_system() -> Vec<PathBuf> {
         .collect()
 }
 
-fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Result<Vec<Entry>> {
+fn arrange(
+    mut wanted: Vec<(PathBuf, Use)>,
+    inert: &[PathBuf],
+    kind: impl Fn(&Path) -> Kind,
+) -> Result<Vec<Entry>> {
     // The strongest use of a path comes first and the others of it go.
     wanted.sort_by_cached_key(|(path, used)| {
         (path.components().count(), path.clone(), Reverse(*used))
@@ -142,8 +166,13 @@ fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Res
         // The innermost mount that this one would lie in.
         let outer = path.ancestors().skip(1).find_map(|above| places.get(above));
         let outer = outer.copied();
-        let around = outer.and_then(|at| kept.get(at)).map(|entry| entry.used);
-        if !is_needed(used, around) {
+        let around = outer.and_then(|at| kept.get(at));
+        let is_inert = is_inert(&path, used, inert);
+        // What is not seen cannot be started either.
+        let is_seen = |entry: &Entry| !matches!(entry.used, Use::Hidden | Use::Cover | Use::Temp);
+        let must_be_inert =
+            is_inert && around.is_none_or(|entry| is_seen(entry) && !entry.is_inert);
+        if !must_be_inert && !is_needed(used, around.map(|entry| entry.used)) {
             continue;
         }
         if let Some(entry) = outer.and_then(|at| kept.get_mut(at))
@@ -158,6 +187,7 @@ fn arrange(mut wanted: Vec<(PathBuf, Use)>, kind: impl Fn(&Path) -> Kind) -> Res
             used,
             kind,
             points: Vec::new(),
+            is_inert,
         });
     }
     Ok(kept)
@@ -173,13 +203,23 @@ fn is_needed(used: Use, around: Option<Use>) -> bool {
             _ => true,
         },
         Use::Own => true,
+        // Needed where what is around it is not inert, which is asked before.
+        Use::Inert => false,
         // Everything outside the roots is read-only already.
         Use::Protected | Use::Pin => matches!(around, Some(Use::Writable | Use::Pin)),
         // Inside another root it is writable anyway, and pinned so.
         Use::Writable => !matches!(around, Some(Use::Hidden | Use::Protected)),
         Use::Readable => matches!(
             around,
-            Some(Use::Hidden | Use::Cover | Use::Temp | Use::Writable | Use::Pin)
+            Some(
+                Use::Hidden
+                    | Use::Cover
+                    | Use::Temp
+                    | Use::Writable
+                    | Use::Readable
+                    | Use::Pin
+                    | Use::Inert
+            )
         ),
     }
 }
@@ -193,7 +233,7 @@ mod tests {
             .iter()
             .map(|(path, used)| (PathBuf::from(path), *used))
             .collect();
-        arrange(wanted, |_| Kind::Folder)
+        arrange(wanted, &[], |_| Kind::Folder)
             .unwrap()
             .into_iter()
             .map(|entry| {
@@ -276,6 +316,40 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_folder_in_which_nothing_starts_is_mounted_so_wherever_it_is_seen() {
+        let wanted = [
+            ("/p", Use::Inert),
+            ("/p/w", Use::Inert),
+            ("/p/w", Use::Writable),
+            ("/p/w/hooks", Use::Protected),
+            ("/p/w/tools", Use::Readable),
+            ("/covered", Use::Cover),
+            ("/covered/p", Use::Inert),
+            ("/out", Use::Inert),
+            ("/out", Use::Readable),
+        ];
+        let wanted = wanted.map(|(path, used)| (PathBuf::from(path), used));
+        let inert = ["/p", "/p/w", "/covered/p", "/out"].map(PathBuf::from);
+        let kept = arrange(wanted.to_vec(), &inert, |_| Kind::Folder).unwrap();
+        let kept: Vec<_> = kept
+            .iter()
+            .map(|entry| (entry.path.to_str().unwrap(), entry.used, entry.is_inert))
+            .collect();
+        assert_eq!(
+            kept,
+            [
+                ("/covered", Use::Cover, false),
+                ("/out", Use::Readable, true),
+                ("/p", Use::Inert, true),
+                ("/p/w", Use::Writable, true),
+                ("/p/w/hooks", Use::Protected, true),
+                // What a program was given of its own still starts.
+                ("/p/w/tools", Use::Readable, false),
+            ]
+        );
+    }
+
     /// Compared each with all others, these would take minutes.
     #[test]
     fn ten_thousand_repositories_are_arranged_in_no_time() {
@@ -288,7 +362,7 @@ mod tests {
             }
             wanted.push((git, Use::Pin));
         }
-        let kept = arrange(wanted, |_| Kind::Folder).unwrap();
+        let kept = arrange(wanted, &[], |_| Kind::Folder).unwrap();
         assert_eq!(kept.len(), 40_001);
         let took = begun.elapsed();
         assert!(took < std::time::Duration::from_secs(20), "{took:?}");
@@ -297,10 +371,13 @@ mod tests {
     #[test]
     fn what_changed_since_the_plan_is_an_error() {
         let one = |used| vec![(PathBuf::from("/w"), used)];
-        assert!(arrange(one(Use::Protected), |_| Kind::Link).is_err());
-        assert!(arrange(one(Use::Protected), |_| Kind::Nothing).is_err());
-        assert!(arrange(one(Use::Hidden), |_| Kind::Link).is_err());
-        assert_eq!(arrange(one(Use::Hidden), |_| Kind::Nothing).unwrap(), []);
+        assert!(arrange(one(Use::Protected), &[], |_| Kind::Link).is_err());
+        assert!(arrange(one(Use::Protected), &[], |_| Kind::Nothing).is_err());
+        assert!(arrange(one(Use::Hidden), &[], |_| Kind::Link).is_err());
+        assert_eq!(
+            arrange(one(Use::Hidden), &[], |_| Kind::Nothing).unwrap(),
+            []
+        );
     }
 
     #[test]

@@ -103,7 +103,12 @@ fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
         Use::Cover | Use::Hidden => return Ok(None),
         Use::Temp => (&plan.temp, Attributes::Tame),
         Use::Pin | Use::Writable | Use::Own => (&entry.path, Attributes::Tame),
-        Use::Readable | Use::Protected => (&entry.path, Attributes::ReadOnly),
+        Use::Readable | Use::Protected | Use::Inert => (&entry.path, Attributes::ReadOnly),
+    };
+    let attributes = match attributes {
+        Attributes::Tame if entry.is_inert => Attributes::Inert,
+        Attributes::ReadOnly if entry.is_inert => Attributes::InertReadOnly,
+        other => other,
     };
     if entry.path == Path::new("/") {
         return Ok(None);

@@ -11,6 +11,25 @@ use std::path::{Path, PathBuf};
 /// Where the sockets of services and sessions live.
 pub(super) const SOCKETS: [&str; 2] = ["/run", "/var/run"];
 
+/// Where the system keeps the programs and libraries without which nothing starts.
+const PROGRAMS: [&str; 8] = [
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib64",
+    "/nix/store",
+];
+
+/// Whether a folder is or holds one of those.
+pub(super) fn holds_programs(folder: &Path) -> bool {
+    PROGRAMS
+        .iter()
+        .any(|programs| real(Path::new(programs)).starts_with(folder))
+}
+
 /// What of a path is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -1,7 +1,7 @@
 //! What a command may reach, worked out in haft's own process.
 
 use super::places::{self, Kind};
-use super::{Error, Level, Limits, Network, Result};
+use super::{Error, Execution, Level, Limits, Network, Result};
 use crate::scope::{self, FileRules, Identity, Reading, Writing};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub struct Request {
     /// The user's runtime folder and temp folders beside `/tmp`: sockets live
     /// there.
     pub sockets: Vec<PathBuf>,
+    /// Where programs may be started from.
+    pub execution: Execution,
     /// What may be reached over the network.
     pub network: Network,
     /// What may be used up.
@@ -57,6 +59,8 @@ pub struct Plan {
     pub(super) readable: Vec<PathBuf>,
     /// Folders that this one program may write and no other sees.
     pub(super) own: Vec<PathBuf>,
+    /// Folders from which no program can be started.
+    pub(super) inert: Vec<PathBuf>,
     pub(super) temp: PathBuf,
     pub(super) protected: Vec<PathBuf>,
     pub(super) watched: Vec<Watched>,
@@ -227,6 +231,14 @@ impl Plan {
             .map(PathBuf::from)
             .chain(request.sockets.iter().cloned())
             .map(|path| places::real(&path));
+        let inert = match &request.execution {
+            Execution::Anywhere => Vec::new(),
+            Execution::OutsideRoots { nor } => {
+                let more = existing(nor.iter().map(|path| places::real(path)));
+                let all = roots.iter().cloned().chain(more);
+                all.filter(|path| !places::holds_programs(path)).collect()
+            }
+        };
         let mut plan = Self {
             reading,
             writing,
@@ -234,6 +246,7 @@ impl Plan {
             identities,
             readable,
             own: Vec::new(),
+            inert,
             temp,
             protected,
             watched,
@@ -253,6 +266,7 @@ impl Plan {
             &mut plan.closed,
             &mut plan.sockets,
             &mut plan.readable,
+            &mut plan.inert,
         ] {
             list.sort();
             list.dedup();

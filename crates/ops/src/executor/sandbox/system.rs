@@ -22,6 +22,10 @@ pub(super) enum Attributes {
     Tame,
     /// The same, and nothing can be written.
     ReadOnly,
+    /// No device works, no set-id bit counts, and no program or library can be run.
+    Inert,
+    /// The same, and nothing can be written.
+    InertReadOnly,
 }
 
 /// Sets the attributes on a mount and all mounts below it at once. Unlike a
@@ -43,6 +47,10 @@ pub(super) fn set_mount_attributes(
         Attributes::Private => wanted.propagation = libc::MS_PRIVATE,
         Attributes::Tame => wanted.attr_set = tame,
         Attributes::ReadOnly => wanted.attr_set = tame | libc::MOUNT_ATTR_RDONLY,
+        Attributes::Inert => wanted.attr_set = tame | libc::MOUNT_ATTR_NOEXEC,
+        Attributes::InertReadOnly => {
+            wanted.attr_set = tame | libc::MOUNT_ATTR_NOEXEC | libc::MOUNT_ATTR_RDONLY;
+        }
     }
     let flags = libc::AT_RECURSIVE | libc::AT_EMPTY_PATH;
     // SAFETY: the kernel reads a string that ends in NUL and a structure of the

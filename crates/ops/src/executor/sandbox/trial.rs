@@ -266,6 +266,7 @@ fn sample() -> Plan {
             .collect(),
         readable: Vec::new(),
         own: Vec::new(),
+        inert: Vec::new(),
         temp,
         protected: Vec::new(),
         watched: Vec::new(),

@@ -1,0 +1,81 @@
+//! Whether the person's own programs may start programs of the folder they work in.
+
+use super::command::Line;
+use super::folder::{self, Tier};
+use super::{line, needs_trust, servers};
+use crate::config::Settings;
+use crate::trust::{Item, Pin, Trust};
+use haft::Standing;
+
+/// The entry for `haft trust` that lets the person's own programs start programs of this
+/// folder. There is one only if they have such programs.
+pub(super) fn starting(settings: &Settings) -> Option<Item> {
+    let mut names: Vec<String> = Vec::new();
+    for plugin in &settings.plugins {
+        let line = line(plugin, settings);
+        if !needs_trust(plugin, &line) && !line.is_vouched {
+            names.push(format!("{} (plugin)", plugin.name));
+        }
+    }
+    names.extend(servers::own_names(settings));
+    let own = settings.folders.config.as_deref();
+    let (tools, _) = own
+        .map(|own| folder::look(own, Tier::Person))
+        .unwrap_or_default();
+    names.extend(tools.iter().map(|tool| format!("{} (tool)", tool.name)));
+    if names.is_empty() {
+        return None;
+    }
+    let named = format!(
+        "your own programs are: {}; what they start has their network and variables",
+        names.join(", ")
+    );
+    Some(Item {
+        remarks: vec![
+            named,
+            "none of these files is known: they may change unnoticed".to_owned(),
+        ],
+        ..started_by_own()
+    })
+}
+
+fn started_by_own() -> Item {
+    Item {
+        kind: "programs",
+        name: "in this folder".to_owned(),
+        shown: "whatever your own plugins, MCP servers and tools start here".to_owned(),
+        pin: Pin {
+            written: "programs that are started by the person's own".to_owned(),
+            files: Vec::new(),
+        },
+        remarks: Vec::new(),
+    }
+}
+
+/// Whether the person's own programs may start what is in this folder.
+fn may_start(settings: &Settings) -> bool {
+    let state = settings.folders.state.as_deref();
+    Trust::load(state, &settings.started, settings.trust).allows(&started_by_own())
+}
+
+/// Whether the person has programs that the sandbox keeps from doing so.
+pub(crate) fn holds_back(settings: &Settings) -> bool {
+    !may_start(settings) && starting(settings).is_some()
+}
+
+/// The standing of a program that needs no trust.
+pub(super) fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
+    let is_vouched = line.is_some_and(|line| line.is_vouched);
+    match is_vouched || may_start(settings) {
+        true => Standing::Vouched,
+        false => Standing::Own,
+    }
+}
+
+/// The standing of a file in a folder of tools.
+pub(super) fn standing_of(tier: Tier, settings: &Settings) -> Standing {
+    match tier {
+        Tier::Project => Standing::Guest,
+        Tier::Person => standing(None, settings),
+    }
+}
