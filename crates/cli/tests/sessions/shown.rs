@@ -84,7 +84,7 @@ fn todos_are_harmless_on_a_terminal_and_a_line_each() {
     let shown = bed.says(&["sessions", "todos", "k3f9"]);
     assert_eq!(
         shown,
-        "[>] fix \\x1b[31mit\\x1b[0m\\x07\n[x] two lines\\x0d\\x9b2J\n[ ] plain é\n"
+        "[>] fix \\x1b[31mit\\x1b[0m\\x07\n[x] two lines\\x0d\\u{9b}2J\n[ ] plain é\n"
     );
     // As data they are what they are.
     let lines = bed.says(&["sessions", "todos", "k3f9", "--json"]);
