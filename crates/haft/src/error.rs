@@ -97,6 +97,21 @@ impl Error {
         }
     }
 
+    /// A call that took longer than `limit`, the limit that the session has for every call.
+    #[must_use]
+    pub fn session_limit(limit: Duration) -> Self {
+        Self::Failed {
+            text: Self::TimedOut { after: limit }.to_string(),
+            hint: Some(Self::raise_session_limit(limit)),
+        }
+    }
+
+    /// How to allow more than `limit` to every call of a session.
+    pub(crate) fn raise_session_limit(limit: Duration) -> String {
+        let limit = haft_ops::text::seconds(limit);
+        format!("`tools.timeout` limits every call to {limit}: raise it to allow more")
+    }
+
     /// The same failure with a detail for the host.
     #[must_use]
     pub fn detail(self, name: &str, value: impl Into<serde_json::Value>) -> Self {

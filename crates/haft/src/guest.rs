@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use haft_ops::backend::{Expect, Kind, Stat, Through};
+use haft_ops::scope::spelling::Misspelling;
 use haft_ops::{FilePath, read};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -213,7 +214,11 @@ fn refused(error: Error) -> Told {
     let why = match &error {
         Error::Operation(error) => match error {
             E::NotFound { .. } => Refusal::NotFound,
-            E::IsDirectory { .. } => Refusal::IsDirectory,
+            E::IsDirectory { .. }
+            | E::Misspelt {
+                how: Misspelling::Slash,
+                ..
+            } => Refusal::IsDirectory,
             E::NotADirectory { .. } => Refusal::NotADirectory,
             E::NotAllowed { .. } | E::Protected { .. } | E::Misspelt { .. } => Refusal::NotAllowed,
             E::TooLarge { .. } | E::NoRoom { .. } => Refusal::TooLarge,

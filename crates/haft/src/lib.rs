@@ -52,7 +52,7 @@ pub use haft_ops as ops;
 pub use haft_ops::Access;
 pub use haft_ops::scope::Mode;
 pub use journal::{Intent, Journal, MemoryJournal, Outcome};
-pub use offered::Offered;
+pub use offered::{Mention, Offered};
 pub use policy::{
     Act, BadRule, By, Decision, Draft, Judgement, Part, Place, Policy, Rule, RuleFile, Subject,
     Verdict, Whose,
@@ -80,7 +80,7 @@ pub mod truncate {
 
 /// What a tool file needs.
 pub mod prelude {
-    pub use crate::{Access, Context, Effect, Error, Reply, Resource, Tool};
+    pub use crate::{Access, Context, Effect, Error, Mention, Reply, Resource, Tool};
     pub use schemars::JsonSchema;
     pub use serde::Deserialize;
     pub use serde_json::json;

@@ -29,6 +29,31 @@ impl Offered {
     }
 }
 
+/// A part of a tool's description or guidance that names other tools. A model that lacks
+/// one of them reads something else in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mention {
+    /// The part, word for word.
+    pub text: &'static str,
+    /// The tools that it names.
+    pub tools: &'static [&'static str],
+    /// The text that stands there without them; may be empty.
+    pub otherwise: &'static str,
+}
+
+impl Offered {
+    /// Returns a text without the parts that name tools which are not there.
+    #[must_use]
+    pub fn reword(&self, text: &str, mentions: &[Mention]) -> String {
+        let lacking = mentions
+            .iter()
+            .filter(|mention| !mention.tools.iter().all(|tool| self.has(tool)));
+        lacking.fold(text.to_owned(), |text, mention| {
+            text.replacen(mention.text, mention.otherwise, 1)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +72,72 @@ mod tests {
         assert_eq!(offered.first(advice), "a command");
         assert_eq!(Offered::default().first(advice), "neither");
         assert_eq!(Offered::default().first(&[]), "");
+    }
+
+    /// Whether a text tells the model to use a tool, or names it in a way that is no
+    /// ordinary word.
+    fn names(text: &str, tool: &str) -> bool {
+        let ways = ["Use ", "use ", "Prefer ", "prefer ", "that "];
+        let quoted = format!("`{tool}`");
+        let named = ways
+            .iter()
+            .any(|way| text.contains(&format!("{way}{tool}")));
+        let is_a_word = tool.contains('_') && text.contains(tool);
+        text.contains(&quoted) || named || is_a_word
+    }
+
+    #[test]
+    fn no_description_names_a_tool_that_is_not_there() {
+        for name in crate::toolsets::NAMES {
+            let toolset = crate::toolsets::by_name(name).unwrap();
+            let tools = crate::Tools::default();
+            for tool in &toolset.tools {
+                tools.add_any(std::sync::Arc::clone(tool)).unwrap();
+            }
+            let texts = |definition: &crate::Definition| {
+                let guidance = definition.guidance.clone().unwrap_or_default();
+                [definition.description.clone(), guidance].join("\n")
+            };
+            // With all of them nothing is left out.
+            for (seen, tool) in tools.definitions().iter().zip(&toolset.tools) {
+                assert_eq!(seen, tool.definition());
+                for mention in tool.mentions() {
+                    let found = texts(seen).matches(mention.text).count();
+                    assert_eq!(found, 1, "{}: {mention:?}", seen.name);
+                    assert!(mention.tools.iter().all(|tool| names(mention.text, tool)
+                        || mention.text.contains(&format!(" {tool}"))));
+                }
+            }
+            for gone in &toolset.tools {
+                let gone = &gone.definition().name;
+                let others = crate::Tools::default();
+                let rest = toolset.tools.iter();
+                for tool in rest.filter(|tool| tool.definition().name != *gone) {
+                    others.add_any(std::sync::Arc::clone(tool)).unwrap();
+                }
+                for seen in others.definitions() {
+                    let texts = texts(&seen);
+                    assert!(!names(&texts, gone), "{name}, {}: {texts}", seen.name);
+                    assert!(!texts.contains("  ") && !texts.contains(" ."), "{texts}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_reworded_where_a_tool_is_missing() {
+        let mentions = [Mention {
+            text: " Use `edit` for small changes.",
+            tools: &["edit"],
+            otherwise: "",
+        }];
+        let text = "Write a file. Use `edit` for small changes.";
+        let has = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned());
+            Offered::new(names.collect()).reword(text, &mentions)
+        };
+        assert_eq!(has(&["write", "edit"]), text);
+        assert_eq!(has(&["write"]), "Write a file.");
     }
 
     /// Errors that have advice in some toolset.

@@ -1,7 +1,7 @@
 //! The tools of a session, in a stable order.
 
 use crate::runtime::Session;
-use crate::{AnyTool, Definition, Error, Plugin, Tool, erase, schema};
+use crate::{AnyTool, Definition, Error, Offered, Plugin, Tool, erase, schema};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tokio::sync::watch;
 
@@ -191,10 +191,12 @@ impl Tools {
     /// What a model sees of all of them, in order.
     #[must_use]
     pub fn definitions(&self) -> Vec<Definition> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries
-            .iter()
-            .map(|entry| entry.tool.definition().clone())
+        let entries = self.entries();
+        let names = entries.iter();
+        let names = names.map(|entry| entry.tool.definition().name.clone());
+        let offered = Offered::new(names.collect());
+        let all = entries.iter();
+        all.map(|entry| entry.tool.definition_among(&offered))
             .collect()
     }
 

@@ -468,13 +468,22 @@ impl Runtime {
         };
         let outcome = tokio::select! {
             ended = ended => ended,
-            () = over => Err(Error::TimedOut { after: clock.limit().unwrap_or_default() }),
+            () = over => Err(self.out_of_time(clock)),
             () = cancelled => Err(Error::Cancelled),
         };
         let outcome = self.explained(entry.tool.standing(), outcome);
         match watching {
             Some(cx) => cx.watched(outcome).await,
             None => outcome,
+        }
+    }
+
+    /// The failure of a call that did not end by itself at its limit.
+    fn out_of_time(&self, clock: &Clock) -> Error {
+        let after = clock.limit().unwrap_or_default();
+        match self.session.timeout == Some(after) {
+            true => Error::session_limit(after),
+            false => Error::TimedOut { after },
         }
     }
 

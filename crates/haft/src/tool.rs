@@ -1,6 +1,6 @@
 //! What a tool is: typed for its author, erased for the registry.
 
-use crate::{Context, Error, Reply, Standing, schema};
+use crate::{Context, Error, Mention, Offered, Reply, Standing, schema};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -93,6 +93,9 @@ pub trait Tool: Send + Sync + 'static {
     /// Whether it sends messages over the channels of the session. It is offered only where
     /// there are some, and its description names them.
     const SENDS_MESSAGES: bool = false;
+    /// The parts of its description and guidance that name other tools, which a session may
+    /// lack.
+    const MENTIONS: &'static [Mention] = &[];
     /// Its parameters: a flat struct.
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
@@ -128,7 +131,8 @@ pub(crate) fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<
     }
 }
 
-/// What a model sees of a tool.
+/// What a model sees of a tool. Serialized, it has the three fields that go to a model's
+/// service: `name`, `description` and `parameters`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Definition {
     /// Its name.
@@ -137,15 +141,30 @@ pub struct Definition {
     pub description: String,
     /// A JSON Schema of its arguments.
     pub parameters: Value,
-    /// Guidance for the prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Guidance for the prompt. Not serialized: services reject fields that they do not
+    /// know.
+    #[serde(skip)]
     pub guidance: Option<String>,
 }
 
 /// A tool whose arguments are JSON: what the registry holds.
 pub trait AnyTool: Send + Sync {
-    /// What a model sees.
+    /// What a model sees that has all the tools it mentions.
     fn definition(&self) -> &Definition;
+    /// The parts of the definition's texts that name other tools.
+    fn mentions(&self) -> &[Mention] {
+        &[]
+    }
+    /// What a model sees that has these tools.
+    fn definition_among(&self, tools: &Offered) -> Definition {
+        let whole = self.definition().clone();
+        let reword = |text: &String| tools.reword(text, self.mentions());
+        Definition {
+            description: reword(&whole.description),
+            guidance: whole.guidance.as_ref().map(reword),
+            ..whole
+        }
+    }
     /// What it can do at most.
     fn effect(&self) -> Effect;
     /// What a call with these (valid) arguments will touch.
@@ -203,6 +222,10 @@ impl<T: Tool> AnyTool for Typed<T> {
         &self.definition
     }
 
+    fn mentions(&self) -> &[Mention] {
+        T::MENTIONS
+    }
+
     fn effect(&self) -> Effect {
         T::EFFECT
     }
@@ -244,6 +267,10 @@ pub(crate) struct Redefined {
 impl AnyTool for Redefined {
     fn definition(&self) -> &Definition {
         &self.definition
+    }
+
+    fn mentions(&self) -> &[Mention] {
+        self.tool.mentions()
     }
 
     fn effect(&self) -> Effect {
@@ -361,5 +388,45 @@ impl AnyTool for FromSchema {
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
         (self.answer)(arguments, cx.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_definition_is_serialized_as_a_models_service_takes_it() {
+        let parameters =
+            json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+        let definition = Definition {
+            name: "weather".to_owned(),
+            description: "Tell the weather.".to_owned(),
+            parameters: parameters.clone(),
+            guidance: Some("Only for cities.".to_owned()),
+        };
+        // Services reject other fields, so there must not be any.
+        let expected = json!({
+            "name": "weather", "description": "Tell the weather.", "parameters": parameters,
+        });
+        assert_eq!(serde_json::to_value(&definition).unwrap(), expected);
+        let text = serde_json::to_string(&definition).unwrap();
+        assert!(
+            text.starts_with(r#"{"name":"weather","description":"Tell"#),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_definitions_of_every_toolset_can_be_serialized() {
+        for name in crate::toolsets::NAMES {
+            for tool in crate::toolsets::by_name(name).unwrap().tools {
+                let written = serde_json::to_value(tool.definition()).unwrap();
+                let fields: Vec<&String> = written.as_object().unwrap().keys().collect();
+                assert_eq!(fields, ["name", "description", "parameters"], "{name}");
+                assert_eq!(written["parameters"]["type"], "object", "{name}");
+            }
+        }
     }
 }

@@ -225,7 +225,9 @@ pub enum Error {
         id: String,
     },
     /// The process runs on another machine, whose ports are not seen from here.
-    #[error("cannot wait for port {port}: the process runs on another machine")]
+    #[error(
+        "cannot wait for port {port}: the process runs on another machine, where it cannot be checked which process listens"
+    )]
     PortElsewhere {
         /// The port.
         port: u16,
@@ -333,6 +335,7 @@ fn misspelt(how: crate::scope::spelling::Misspelling) -> &'static str {
         M::Traversal => "a path that goes up",
         M::Home => "a path from a home folder",
         M::Drive => "a path from a drive",
+        M::Slash => "a path that ends with a slash",
         M::CommandsOnly => "a path of a folder that only commands see",
     }
 }

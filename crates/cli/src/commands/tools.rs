@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
 use crate::{output, signals, text};
 use haft::{Definition, Runtime};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Shows the tools of the preset, or one of the toolset.
 pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
@@ -22,23 +22,26 @@ pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
         session::close(&runtime).await;
         Ok(Exit::Done)
     })?;
+    let mut definitions = runtime.definitions();
     let runtime = match &args.name {
         Some(name) => only(runtime, name)?,
         None => runtime,
     };
-    let definitions = runtime.definitions();
+    if let Some(name) = &args.name {
+        definitions.retain(|definition| definition.name == *name);
+    }
     if args.json {
-        output::json(&definitions.iter().map(definition).collect::<Value>())?;
+        let shown: Vec<Value> = definitions.iter().map(shown).collect();
+        output::json(&shown.into())?;
     } else if args.prompt {
         output::text(&runtime.prompt_section())?;
     } else if args.cost {
         output::text(&cost(&definitions))?;
-    } else if let Some(name) = &args.name {
-        let tool = runtime
-            .tools()
-            .get(name)
+    } else if let (Some(name), [definition]) = (&args.name, &*definitions) {
+        let effect = runtime
+            .effect_of(name)
             .ok_or_else(|| session::unknown_tool(&runtime, name))?;
-        output::text(&page::page(&*tool))?;
+        output::text(&page::page(definition, effect))?;
     } else {
         output::text(&table(&definitions))?;
     }
@@ -61,12 +64,9 @@ fn only(runtime: Runtime, name: &str) -> Result<Runtime, Failure> {
     Ok(runtime)
 }
 
-fn definition(definition: &Definition) -> Value {
-    json!({
-        "name": definition.name,
-        "description": definition.description,
-        "parameters": definition.parameters,
-    })
+/// A definition as a model's service gets it.
+fn shown(definition: &Definition) -> Value {
+    serde_json::to_value(definition).unwrap_or_default()
 }
 
 fn table(definitions: &[Definition]) -> String {
@@ -85,7 +85,7 @@ fn table(definitions: &[Definition]) -> String {
 
 /// About four characters of JSON make a token, with any model.
 fn cost(definitions: &[Definition]) -> String {
-    let tokens = |each: &Definition| definition(each).to_string().len().div_ceil(4);
+    let tokens = |each: &Definition| shown(each).to_string().len().div_ceil(4);
     let mut rows: Vec<(String, usize)> = definitions
         .iter()
         .map(|definition| (definition.name.clone(), tokens(definition)))

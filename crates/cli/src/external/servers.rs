@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The tools that code is run by, in the toolset of absolute paths.
 const EXECUTION: [&str; 3] = ["execute_bash", "execute_python", "install_packages"];
@@ -248,8 +249,7 @@ fn remote(
     if let How::Address { identity, .. } = &server.how {
         remote.identity = identity.clone();
     }
-    let timeout = server.timeout.or(Some(settings.timeout));
-    if let Some(timeout) = timeout.filter(|timeout| !timeout.is_zero()) {
+    if let Some(timeout) = patience(server.timeout, settings.timeout) {
         remote.timeout = timeout;
     }
     remote.only = server.only.clone();
@@ -389,4 +389,25 @@ pub(crate) fn is_there(program: &Path) -> bool {
     env::paths("PATH")
         .iter()
         .any(|folder| is_file(&folder.join(program)))
+}
+
+/// How long a call may go without a sign of life: as the server's entry says, otherwise as
+/// long as the session allows for a call (0 is no limit), otherwise the usual time.
+fn patience(entry: Option<Duration>, session: Duration) -> Option<Duration> {
+    entry.or_else(|| Some(session).filter(|session| !session.is_zero()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_the_session_is_that_of_a_server_without_one() {
+        let seconds = Duration::from_secs;
+        assert_eq!(patience(None, seconds(300)), Some(seconds(300)));
+        assert_eq!(patience(None, seconds(5)), Some(seconds(5)));
+        assert_eq!(patience(Some(seconds(600)), seconds(0)), Some(seconds(600)));
+        assert_eq!(patience(Some(seconds(2)), seconds(300)), Some(seconds(2)));
+        assert_eq!(patience(None, seconds(0)), None);
+    }
 }

@@ -168,6 +168,84 @@ fn a_start_takes_nothing_from_the_time_of_a_call() {
 }
 
 #[test]
+fn a_damaged_picture_is_left_out_and_the_reply_says_why() {
+    let bed = Bed::serving(&[(
+        "draws",
+        r#"
+png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
+def call(message):
+    words = arguments(message).get("words")
+    blocks = [{"type": "text", "text": words}] if words else []
+    damaged = png[:56] + "////" + png[60:]
+    answer(message["id"], {"content": blocks + [{"type": "image", "data": damaged, "mimeType": "image/png"}]})
+serve([tool("t", {"words": {"type": "string"}})], call)
+"#,
+    )]);
+    let alone = bed.call("draws_t", &json!({}));
+    assert!(alone.is_error, "{alone:?}");
+    assert!(
+        alone
+            .text
+            .starts_with("[the image was left out: this image/png of 67B is damaged"),
+        "{alone:?}"
+    );
+    let beside = bed.call("draws_t", &json!({ "words": "a chart" }));
+    assert!(!beside.is_error, "{beside:?}");
+    assert!(
+        beside.text.starts_with("a chart") && beside.text.contains("was left out: "),
+        "{beside:?}"
+    );
+}
+
+/// A server that never answers, but may tell of progress.
+const HANGS: &str = r#"
+def call(message):
+    while True:
+        time.sleep(0.1)
+        if arguments(message).get("lives"): progress(message, 1, "still there")
+serve([tool("t", {"lives": {"type": "boolean"}})], call)
+"#;
+
+#[test]
+fn a_timeout_comes_at_the_configured_time_and_names_the_key() {
+    let bed = Bed::serving(&[("hangs", HANGS)]);
+    let silent = json!({});
+    let lives = json!({ "lives": true });
+    let session = "`tools.timeout` limits every call to 1 second: raise it to allow more";
+    let entry = "set `timeout` (seconds) in the entry of the MCP server hangs";
+    for (of_session, of_entry, arguments, key) in [
+        // The session's alone: it is that of the server as well.
+        (json!(1), json!(null), &silent, session),
+        // The session's bounds the whole call, whatever the entry allows.
+        (json!(1), json!(30), &silent, session),
+        (json!(1), json!(30), &lives, session),
+        (json!(30), json!(1), &silent, entry),
+        (json!(null), json!(1), &silent, entry),
+    ] {
+        let mut server = bed.entry("hangs");
+        server["timeout"] = of_entry.clone();
+        let mut tools = json!({ "mcp": { "hangs": server } });
+        if !of_session.is_null() {
+            tools["timeout"] = of_session.clone();
+        }
+        bed.configure(&json!({ "tools": tools }));
+        let case = format!("{of_session} {of_entry} {arguments}");
+        let mut haft = bed.session(&[]);
+        haft.tools();
+        let begun = Instant::now();
+        let answer = haft.call("hangs_t", arguments);
+        let took = begun.elapsed();
+        assert!(answer.is_error, "{case}: {answer:?}");
+        assert!(
+            answer.text.starts_with("timed out after 1 second\n") && answer.text.contains(key),
+            "{case}: {answer:?}"
+        );
+        assert!(took >= Duration::from_secs(1), "{case}: {took:?}");
+        assert!(took < Duration::from_secs(10), "{case}: {took:?}");
+    }
+}
+
+#[test]
 fn a_call_without_a_sign_of_life_ends_and_the_next_one_works() {
     let bed = Bed::serving(&[(
         "hangs",

@@ -106,6 +106,91 @@ fn calls_are_made_with_what_the_person_gives() {
     }
 }
 
+/// A plugin that knows one protocol, and does something else when it is asked in another.
+fn knows(protocol: &str, otherwise: &str) -> String {
+    let definition = match protocol {
+        "init" => "{'type': 'init', 'tools': [DEFINITION]}",
+        _ => "DEFINITION",
+    };
+    python(&format!(
+        "if message['type'] == '{protocol}': say({definition})
+elif message['type'] == 'call': say(shout(message))
+elif message['type'] in ('describe', 'init'): {otherwise}
+else: say(reply('unknown type', True))
+"
+    ))
+}
+
+#[test]
+fn a_protocol_that_is_chosen_is_the_only_one_that_is_asked() {
+    let bed = Bed::new();
+    for (protocol, other) in [("describe", "init"), ("init", "describe")] {
+        bed.file("tool.py", &knows(protocol, "sys.exit(3)"));
+        let test = |chosen: &str, more: &[&str]| {
+            let program = ["python3", "tool.py"];
+            let words = ["plugin", "test", "--protocol", chosen];
+            bed.haft(&[&words[..], more, &program].concat())
+        };
+        let ended = test(protocol, &[]);
+        ended.is_good("good: 1 tool, 20 checks passed");
+        ended.has(&format!(
+            "✓ it introduces itself: the protocol {protocol} ("
+        ));
+        assert!(
+            !ended.out.contains(&format!("{{\"type\":\"{other}\"")),
+            "{}",
+            ended.out
+        );
+
+        let ended = test(other, &[]);
+        ended.is_bad(&["✗ it starts and stays", "leave --protocol out"]);
+        ended.has(&format!("  → {{\"type\":\"{other}\""));
+        assert!(
+            !ended.out.contains(&format!("{{\"type\":\"{protocol}\"")),
+            "{}",
+            ended.out
+        );
+        let report = test(other, &["--json"]).json();
+        assert_eq!(report["verdict"], "bad", "{report}");
+        let fix = report["checks"][0]["fix"].as_str().unwrap();
+        assert!(
+            fix.contains("haft finds out which one it speaks"),
+            "{report}"
+        );
+
+        // As it says: without the flag it is good.
+        let ended = test("auto", &[]);
+        assert_eq!(ended.code, Some(0), "{}", ended.out);
+    }
+    let ended = bed.haft(&["plugin", "test", "--protocol", "initial", "true"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.err.contains("init") && ended.err.contains("describe"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn an_error_in_answer_to_the_protocol_that_was_chosen_is_shown() {
+    let bed = Bed::new();
+    let unknown = "say(reply('I only know init', True))";
+    bed.file("tool.py", &knows("init", unknown));
+    let ended = bed.haft(&[
+        "plugin",
+        "test",
+        "--protocol",
+        "describe",
+        "python3",
+        "tool.py",
+    ]);
+    ended.is_bad(&[
+        "✗ it introduces itself: what it answered is no definition:",
+        "I only know init",
+        "leave --protocol out",
+        "The answer to describe is one line",
+    ]);
+}
+
 #[test]
 fn wrong_usage_is_told() {
     let bed = Bed::new();

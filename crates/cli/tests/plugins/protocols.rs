@@ -309,7 +309,7 @@ fn a_picture_that_is_none_is_told_and_there_are_not_too_many() {
 png = 'PNG'
 image = lambda data, kind: {'type': 'image', 'data': data, 'mimeType': kind}
 replies = {'base64': [image('!!!', 'image/png')], 'kind': [image('QQ==', 'text/html\r\nX: y')], 'empty': [image('', 'image/png')],
-  'damaged': [image('QQ==', 'image/png')], 'cut': [image(png[:48], 'image/png')], 'svg': [image('PHN2Zy8+', 'image/svg+xml')],
+  'damaged': [image('QQ==', 'image/png')], 'beside': [{'type': 'text', 'text': 'drawn'}, image(png[:48], 'image/png')], 'cut': [image(png[:48], 'image/png')], 'svg': [image('PHN2Zy8+', 'image/svg+xml')],
   'lines': [image(png[:30] + '\r\n' + png[30:] + '\n', 'image/png')], 'type': [image(png, 'application/octet-stream')], 'many': [image(png, 'image/gif')] * 5000}
 serve(tool('one'), lambda m: say({'content': replies[m['params']['how']]}))
 ";
@@ -325,9 +325,10 @@ serve(tool('one'), lambda m: say({'content': replies[m['params']['how']]}))
     for (how, is_error) in [
         ("base64", true),
         ("kind", true),
-        ("damaged", false),
-        ("cut", false),
-        ("svg", false),
+        ("damaged", true),
+        ("cut", true),
+        ("svg", true),
+        ("beside", false),
     ] {
         let answer = session.call("one", &json!({ "how": how }));
         assert_eq!(answer.is_error, is_error, "{answer:?}");

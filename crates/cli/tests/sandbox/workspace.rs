@@ -161,6 +161,50 @@ time.sleep(1000)";
 }
 
 #[test]
+fn a_port_that_cannot_be_opened_without_a_network_is_explained() {
+    let _turn = turn::shared();
+    in_each(beds(), |bed| {
+        // Something of this machine listens, where the process has no part in it.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let wait = |id: &str, port: u16| json!({ "action": "wait", "process_id": id, "until": "port", "port": port, "timeout": 0.2 });
+        let mut server = serve(bed, &[]);
+        let id = start(&mut server, "sleep 1000");
+        // A server whose socket is refused, and which ends for that.
+        let refused = format!(
+            "import socket; socket.create_server(('127.0.0.1', {}))",
+            port - 1
+        );
+        let arguments =
+            json!({ "action": "start", "command": ["/usr/bin/python3", "-c", refused] });
+        let ended = process(&mut server, &arguments);
+        let ended = ended["process_id"].as_str().unwrap();
+        let exit = json!({ "action": "wait", "process_id": ended });
+        assert_eq!(process(&mut server, &exit)["running"], false);
+        for waited in [wait(&id, port), wait(ended, port - 1)] {
+            let waited = process(&mut server, &waited);
+            assert_eq!(waited["met"], false, "{}: {waited}", bed.name());
+            let hint = waited["hint"].as_str().unwrap_or_default();
+            let is_told = hint.contains("no network here") && hint.contains("`--network on`");
+            assert!(is_told, "{}: {waited}", bed.name());
+        }
+        // Nothing is said of the network where nobody waits for a port.
+        let idle = json!({ "action": "wait", "process_id": id, "timeout": 0.1 });
+        assert_eq!(process(&mut server, &idle).get("hint"), None);
+        // With a network, the listener of somebody else is.
+        let mut server = serve(bed, &["--network", "on"]);
+        let id = start(&mut server, "sleep 1000");
+        let waited = process(&mut server, &wait(&id, port));
+        let hint = waited["hint"].as_str().unwrap_or_default();
+        assert!(
+            hint.contains("something else listens"),
+            "{}: {waited}",
+            bed.name()
+        );
+    });
+}
+
+#[test]
 fn sixteen_run_and_none_outlives_haft() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {

@@ -1,6 +1,8 @@
 //! Lists and pages for people.
 
 use crate::bed::Bed;
+use haft_store::sessions::Batch;
+use serde_json::json;
 
 #[test]
 fn a_list_fits_and_says_what_waits() {
@@ -60,6 +62,34 @@ fn a_page_shows_the_conversation() {
         from += at.unwrap_or_else(|| panic!("{part:?} is not in its place:\n{page}"));
     }
     assert!(!page.contains('\u{1b}'), "{page}");
+}
+
+#[test]
+fn todos_are_harmless_on_a_terminal_and_a_line_each() {
+    let bed = Bed::new();
+    let session = bed.agent("k3f9x2m4p7qz");
+    assert_eq!(bed.says(&["sessions", "todos", "k3f9"]), "");
+    let todos = json!([
+        { "content": "fix \u{1b}[31mit\u{1b}[0m\u{7}", "status": "in_progress" },
+        { "content": "two\nlines\r\u{9b}2J", "status": "completed" },
+        { "content": "plain é", "status": "pending" },
+    ]);
+    let state = json!({ "todos": todos }).to_string();
+    session
+        .commit_blocking(Batch {
+            state: Some(state),
+            ..Batch::default()
+        })
+        .unwrap();
+    let shown = bed.says(&["sessions", "todos", "k3f9"]);
+    assert_eq!(
+        shown,
+        "[>] fix \\x1b[31mit\\x1b[0m\\x07\n[x] two lines\\x0d\\u{9b}2J\n[ ] plain é\n"
+    );
+    // As data they are what they are.
+    let lines = bed.says(&["sessions", "todos", "k3f9", "--json"]);
+    assert!(!lines.contains('\u{1b}'), "{lines}");
+    assert_eq!(serde_json::Value::from(crate::bed::lines(&lines)), todos);
 }
 
 #[test]

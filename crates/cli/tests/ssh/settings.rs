@@ -1,7 +1,9 @@
 //! The way a person gets there: `executor` in their own settings.
 
 use crate::host::{Host, Shell};
-use std::process::Command;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 
 struct Person {
     host: Host,
@@ -31,22 +33,105 @@ impl Person {
         person
     }
 
-    fn haft(&self, words: &[&str]) -> (Option<i32>, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_haft"))
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
+        command
             .args(words)
             .current_dir(self.folder.path().join("here"))
             .env("HOME", self.folder.path())
             .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
             .env("XDG_STATE_HOME", self.folder.path().join("state"))
-            .env("PERSON_VARIABLE", "of this machine")
-            .output()
-            .unwrap();
+            .env("PERSON_VARIABLE", "of this machine");
+        command
+    }
+
+    fn haft(&self, words: &[&str]) -> (Option<i32>, String) {
+        let output = self.command(words).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (
             output.status.code(),
             String::from_utf8_lossy(&text).into_owned(),
         )
     }
+
+    /// The results of calls that are made in one session over MCP, one after the other.
+    fn session(&self, words: &[&str], calls: &[(&str, Value)]) -> Vec<Value> {
+        let mut server = self
+            .command(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = server.stdin.take().unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let mut ask = |id: usize, method: &str, params: Value| {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            writeln!(input, "{request}").unwrap();
+            loop {
+                let line = lines.next().unwrap().unwrap();
+                let mut message: Value = serde_json::from_str(&line).unwrap();
+                if message["id"] == id {
+                    return message["result"].take();
+                }
+            }
+        };
+        ask(
+            0,
+            "initialize",
+            json!({
+                "protocolVersion": "2025-06-18", "capabilities": {},
+                "clientInfo": { "name": "test", "version": "0" },
+            }),
+        );
+        let calls = calls.iter().zip(1..).map(|((tool, arguments), id)| {
+            let params = json!({ "name": tool, "arguments": arguments });
+            ask(id, "tools/call", params)
+        });
+        let results = calls.collect();
+        drop(input);
+        assert!(server.wait().unwrap().success());
+        results
+    }
+}
+
+#[test]
+fn a_port_there_cannot_be_waited_for_and_a_line_of_the_log_can() {
+    let person = Person::new();
+    let words = ["mcp", "--toolset", "workspace", "--sandbox", "off"];
+    let wait = |more: Value| {
+        let mut wait = json!({ "action": "wait", "process_id": "proc-1" });
+        let more = more.as_object().unwrap().clone();
+        wait.as_object_mut().unwrap().extend(more);
+        ("process", wait)
+    };
+    let results = person.session(
+        &words,
+        &[
+            (
+                "process",
+                json!({ "action": "start", "command": "echo ready; sleep 1000" }),
+            ),
+            // The port of the host itself: something listens there.
+            wait(json!({ "until": "port", "port": person.host.port, "timeout": 20 })),
+            wait(json!({ "until": "log", "pattern": "^ready$", "timeout": 20 })),
+        ],
+    );
+    let [started, port, log] = &*results else {
+        panic!("{results:?}");
+    };
+    assert_eq!(started["isError"], false, "{started}");
+    assert_eq!(port["isError"], true, "{port}");
+    let told = &port["structuredContent"];
+    assert_eq!(
+        told["error"],
+        format!(
+            "cannot wait for port {}: the process runs on another machine, where it cannot be checked which process listens",
+            person.host.port
+        )
+    );
+    let hint = told["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("until=log with a pattern"), "{told}");
+    assert_eq!(log["structuredContent"]["met"], true, "{log}");
 }
 
 #[test]

@@ -169,6 +169,25 @@ fn commands_read_what_was_kept_and_a_slash_at_the_end_means_the_same_everywhere(
             &json!({ "file_path": format!("{place}/a.txt/") }),
         );
         assert_eq!(read.json()["content"], "     1\tx", "{place}");
+        // A file is not said to be a directory, and what is meant is not guessed.
+        let file = json!({ "file_path": format!("{place}/a.txt/") });
+        let refused = session.call("delete_file", &file);
+        assert!(refused.is_error, "{place}: {}", refused.text);
+        let told = refused.json();
+        assert_eq!(
+            told["message"],
+            format!("Path ends with a slash: {place}/a.txt/")
+        );
+        let hint = told["hint"].as_str().unwrap();
+        assert!(hint.contains("leave the slash out"), "{told}");
+        session.done(
+            "read_file",
+            &json!({ "file_path": format!("{place}/a.txt") }),
+        );
+        session.done(
+            "delete_file",
+            &json!({ "file_path": format!("{place}/a.txt") }),
+        );
     }
 }
 

@@ -38,10 +38,7 @@ impl TimeLimit {
     pub(crate) fn remedy(&self, after: Duration) -> String {
         let own = self.by_user.or(self.own).unwrap_or(DEFAULT);
         match after < own {
-            true => format!(
-                "`tools.timeout` limits every call to {}: raise it to allow more",
-                haft_ops::text::seconds(after)
-            ),
+            true => Error::raise_session_limit(after),
             false => format!("to allow more, set `timeout` (seconds) in {}", self.set_in),
         }
     }

@@ -17,7 +17,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 const TOO_LATE: &str = "the call was cancelled, or decoding took too long";
 
 /// Decodes all pictures that somebody else's tool brought. What cannot be decoded becomes a
-/// text that says so, what is too large is scaled, and the type is what the bytes are.
+/// text that says so, what is too large is scaled, and the type is what the bytes are. A
+/// reply of which nothing is left is a failure.
 pub(super) async fn check(reply: &mut Reply, cancel: &CancellationToken) {
     let is_picture = |block: &&Content| matches!(block, Content::Image { .. });
     let total = reply.content.iter().filter(is_picture).count();
@@ -26,8 +27,10 @@ pub(super) async fn check(reply: &mut Reply, cancel: &CancellationToken) {
     }
     let end = Instant::now() + LONGEST;
     let mut number = 0;
+    let mut is_something_left = false;
     for block in std::mem::take(&mut reply.content) {
         let Content::Image { data, media_type } = block else {
+            is_something_left |= block.as_text().is_none_or(|text| !text.trim().is_empty());
             reply.content.push(block);
             continue;
         };
@@ -51,9 +54,11 @@ pub(super) async fn check(reply: &mut Reply, cancel: &CancellationToken) {
             Ok((picture, Some(scaled))) => (Some(format!("[{which} was {scaled}]")), Some(picture)),
             Err(why) => (Some(format!("[{which} was left out: {why}]")), None),
         };
+        is_something_left |= picture.is_some();
         let note = note.map(|text| Content::Text { text });
         reply.content.extend(note.into_iter().chain(picture));
     }
+    reply.is_error |= !is_something_left;
 }
 
 /// The picture as it may be sent and what was done to it, or why it may not.
@@ -163,6 +168,23 @@ mod tests {
                 note.starts_with("[image 2 of 2 was left out: ") && note.contains(why),
                 "{data}: {note}"
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_of_which_nothing_is_left_is_a_failure() {
+        let text = |text: &str| Content::Text { text: text.into() };
+        let damaged = image("QQ==", "image/png");
+        for (blocks, is_error) in [
+            (vec![damaged.clone()], true),
+            (vec![text("\n"), damaged.clone(), damaged.clone()], true),
+            (vec![text("drawn"), damaged.clone()], false),
+            (vec![damaged, image(PNG, "image/png")], false),
+        ] {
+            let mut reply = blocks.iter().cloned().fold(Reply::default(), Reply::and);
+            check(&mut reply, &CancellationToken::new()).await;
+            assert_eq!(reply.is_error(), is_error, "{reply:?}");
+            assert!(reply.text().contains("was left out: "), "{reply:?}");
         }
     }
 

@@ -35,6 +35,8 @@ pub(super) enum Outcome {
     Broke,
     /// It took too long without a sign of life.
     TimedOut,
+    /// All of it took longer than the session allows.
+    OverLimit,
     /// Nobody waits for it any more.
     Cancelled,
 }

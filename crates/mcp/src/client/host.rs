@@ -383,7 +383,12 @@ impl RemoteServer {
             patience: self.remote.timeout,
             cx,
         };
-        match call.make(&connection).await {
+        let outcome = tokio::select! {
+            biased;
+            outcome = call.make(&connection) => outcome,
+            () = cx.time_is_up() => Outcome::OverLimit,
+        };
+        match outcome {
             Outcome::Answered(result) => {
                 let mut slot = self.slot.lock().await;
                 slot.crashes = 0;
@@ -413,14 +418,32 @@ impl RemoteServer {
             Outcome::Broke => Err(self.broke(&connection).await),
             Outcome::TimedOut => {
                 self.doubt(&connection);
-                Err(Error::TimedOut {
-                    after: self.remote.timeout,
-                })
+                Err(self.silent(cx.limit()))
+            }
+            Outcome::OverLimit => {
+                self.doubt(&connection);
+                Err(Error::session_limit(cx.limit().unwrap_or_default()))
             }
             Outcome::Cancelled => {
                 self.doubt(&connection);
                 Err(Error::Cancelled)
             }
+        }
+    }
+
+    /// The failure of a call that went too long without a sign of life, in a session with
+    /// this limit for every call.
+    fn silent(&self, session: Option<Duration>) -> Error {
+        let after = self.remote.timeout;
+        match session.filter(|limit| *limit <= after) {
+            Some(limit) => Error::session_limit(limit),
+            None => Error::Failed {
+                text: Error::TimedOut { after }.to_string(),
+                hint: Some(format!(
+                    "to allow more time without an answer or progress, set `timeout` (seconds) in the entry of the MCP server {}",
+                    self.remote.name
+                )),
+            },
         }
     }
 

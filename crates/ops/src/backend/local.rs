@@ -1,7 +1,7 @@
 //! Files on this machine's disk, reached below the open handle of a root.
 
 pub(crate) mod handle;
-mod litter;
+pub(crate) mod litter;
 mod replace;
 #[cfg(test)]
 mod tests;
@@ -235,6 +235,10 @@ fn list(path: &FilePath) -> Result<Vec<Entry>> {
             continue;
         };
         let stat = describe(&stat);
+        // A write in progress, or one that was killed.
+        if stat.kind == Kind::File && litter::is_temporary(name.as_bytes()) {
+            continue;
+        }
         let target = if stat.kind == Kind::Link {
             Some(target(&folder, name, path.sees_through(name)))
         } else {

@@ -248,3 +248,41 @@ fn what_rules_close_has_no_name() {
     let globbed = found(&tree, |glob| glob.path = tree.judged(&["shut"], &[]));
     assert_eq!(lines(&globbed), ["open"]);
 }
+
+#[test]
+fn a_write_in_progress_is_not_shown() {
+    let tree = Tree::new();
+    tree.file("a.txt", "x");
+    tree.file("sub/.haft-0123456789abcdef.tmp", "half of it");
+    tree.file(".haft-0123456789abcdef.tmp", "half of it");
+    // Files of somebody else, and a folder.
+    tree.file(".haft-notes.tmp", "x");
+    tree.file(".haft-fedcba9876543210.tmp/b.txt", "x");
+    let globbed = found(&tree, |_| ());
+    assert_eq!(
+        lines(&globbed),
+        [
+            ".haft-fedcba9876543210.tmp/",
+            ".haft-fedcba9876543210.tmp/b.txt",
+            ".haft-notes.tmp",
+            "a.txt",
+            "sub/"
+        ]
+    );
+    assert_eq!(globbed.visited, 3, "it is not counted either");
+    let request = crate::list::List {
+        path: tree.path("."),
+        hidden: crate::list::Hidden::Show,
+    };
+    let listed = run(crate::list::directory(&tree.disk, &request)).unwrap();
+    let names: Vec<_> = listed.entries.iter().map(|entry| &entry.name).collect();
+    assert_eq!(
+        names,
+        [
+            ".haft-fedcba9876543210.tmp",
+            ".haft-notes.tmp",
+            "a.txt",
+            "sub"
+        ]
+    );
+}

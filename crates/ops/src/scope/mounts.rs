@@ -1,6 +1,7 @@
 //! Several scopes as one tree: each holds below a path of its own, the longest
 //! one that fits decides, and what it decides about begins after that path.
 
+use super::spelling::{self, Misspelling};
 use super::{Access, FilePath, Scope, Writing, links};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -106,11 +107,10 @@ impl Mounts {
             below
         };
         // A slash at the end means a folder, which is not written; to look at
-        // something it changes nothing, wherever it lives.
+        // something it changes nothing, wherever it lives. What is there is not known
+        // here: some backends have to be asked.
         if given.len() > 1 && given.ends_with('/') && access != Access::Read {
-            return Err(Error::IsDirectory {
-                path: given.to_owned(),
-            });
+            return Err(spelling::misspelt(given, Misspelling::Slash));
         }
         let given = given
             .strip_suffix('/')

@@ -14,6 +14,8 @@ pub enum Misspelling {
     Home,
     /// It begins with a drive letter.
     Drive,
+    /// It ends with `/`, which means a folder, where a file is to be changed.
+    Slash,
     /// It begins with the folder of commands, which the tree does not have.
     CommandsOnly,
 }

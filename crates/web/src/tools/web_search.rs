@@ -31,6 +31,11 @@ pub(super) struct WebSearch(pub(super) Searcher);
 impl Tool for WebSearch {
     const NAME: &'static str = "web_search";
     const EFFECT: Effect = Effect::Network;
+    const MENTIONS: &'static [Mention] = &[Mention {
+        text: "; use web_fetch to read a page",
+        tools: &["web_fetch"],
+        otherwise: "",
+    }];
     type Args = Args;
 
     fn resources(&self, _: &Args) -> Vec<Resource> {

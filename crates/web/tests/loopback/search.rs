@@ -268,3 +268,18 @@ async fn a_hit_with_an_address_without_end_is_shown_in_part() {
     );
     assert!(text.len() < 700 && text.contains("x…"), "{text}");
 }
+
+#[test]
+fn the_description_names_web_fetch_only_where_it_is_offered() {
+    let runtime = session(Vec::new());
+    let described = || {
+        let all = runtime.definitions().into_iter();
+        let mut search = all.filter(|tool| tool.name == "web_search");
+        search.next().expect("a tool").description
+    };
+    assert!(described().contains("; use web_fetch to read a page."));
+    assert!(runtime.tools().remove("web_fetch"));
+    let alone = described();
+    assert!(!alone.contains("web_fetch"), "{alone}");
+    assert!(alone.ends_with("a snippet of each result."), "{alone}");
+}

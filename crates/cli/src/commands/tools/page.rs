@@ -1,12 +1,11 @@
 //! One tool's page: what it does, what it takes, what it can do at most.
 
 use crate::text;
-use haft::{AnyTool, Effect};
+use haft::{Definition, Effect};
 use serde_json::Value;
 
 /// The page, for a terminal.
-pub(super) fn page(tool: &dyn AnyTool) -> String {
-    let definition = tool.definition();
+pub(super) fn page(definition: &Definition, most: Effect) -> String {
     let mut out = format!("{}\n\n", definition.name);
     for line in text::wrap(&definition.description, text::WIDTH) {
         out.push_str(&line);
@@ -21,7 +20,7 @@ pub(super) fn page(tool: &dyn AnyTool) -> String {
             out.push_str(&format!("  {line}\n"));
         }
     }
-    out.push_str(&format!("\nEffect: {}\n", effect(tool.effect())));
+    out.push_str(&format!("\nEffect: {}\n", effect(most)));
     out
 }
 

@@ -34,6 +34,11 @@ pub(super) struct Bash;
 impl Tool for Bash {
     const NAME: &'static str = "bash";
     const EFFECT: Effect = Effect::Execute;
+    const MENTIONS: &'static [Mention] = &[Mention {
+        text: "For everything that read, write and edit do not do: list, search, build, test, run.",
+        tools: &["read", "write", "edit"],
+        otherwise: "To list, search, build, test and run.",
+    }];
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {

@@ -58,6 +58,10 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
                     "write the path without ..".to_owned(),
                 ),
                 Misspelling::Home => ("Home directory expansion not allowed", outside),
+                Misspelling::Slash => (
+                    "Path ends with a slash",
+                    "that means a directory, and only files can be written or deleted; leave the slash out to name a file".to_owned(),
+                ),
                 Misspelling::CommandsOnly => (
                     "Path is outside the file tools' tree",
                     "that folder is on the disk, where commands run; the files of the other tools are not there: their paths start from /, and commands do not see them".to_owned(),

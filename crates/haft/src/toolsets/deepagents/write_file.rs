@@ -19,6 +19,11 @@ pub(super) struct WriteFile;
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const EFFECT: Effect = Effect::Write;
+    const MENTIONS: &'static [Mention] = &[Mention {
+        text: ": use edit_file to modify it",
+        tools: &["edit_file"],
+        otherwise: "",
+    }];
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {

@@ -42,6 +42,11 @@ pub(super) struct Exec;
 impl Tool for Exec {
     const NAME: &'static str = "exec";
     const EFFECT: Effect = Effect::Execute;
+    const MENTIONS: &'static [Mention] = &[Mention {
+        text: " Use `process` for what goes on running.",
+        tools: &["process"],
+        otherwise: "",
+    }];
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {

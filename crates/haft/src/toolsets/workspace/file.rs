@@ -40,6 +40,11 @@ pub(super) struct File;
 impl Tool for File {
     const NAME: &'static str = "file";
     const EFFECT: Effect = Effect::Write;
+    const MENTIONS: &'static [Mention] = &[Mention {
+        text: " Kept for compatibility: prefer `read`, `write`, `list` and `delete`.",
+        tools: &["read", "write", "list", "delete"],
+        otherwise: "",
+    }];
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {

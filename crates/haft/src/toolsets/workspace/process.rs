@@ -105,7 +105,7 @@ impl Tool for Process {
                 let limit = cx.time_left(command::limit(args.timeout, WAIT, exec::LONGEST));
                 let waited = table.wait(&id, &until, limit, cx.cancel()).await?;
                 let mut answer = status::described(&waited.status, cx);
-                until::add(&mut answer, &waited, cx);
+                until::add(&mut answer, &until, &waited, cx);
                 answer
             }
         };

@@ -15,6 +15,12 @@ pub(super) enum Until {
     Idle,
 }
 
+/// The hint where commands cannot open sockets.
+const NO_NETWORK: &str = "it does not listen on that port: commands have no network here, so they cannot open sockets; `--network on` allows it";
+
+/// The hint where others have the port.
+const TAKEN: &str = "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it";
+
 impl Until {
     /// With the parameter that it takes, which must be there.
     pub(super) fn with(
@@ -41,20 +47,18 @@ impl Until {
     }
 }
 
-/// Adds how a wait ended.
-pub(super) fn add(answer: &mut Value, waited: &Waited, cx: &Context) {
-    if waited.port_taken {
+/// Adds how a wait ended, and what to do where it did not end as it should.
+pub(super) fn add(answer: &mut Value, until: &processes::Until, waited: &Waited, cx: &Context) {
+    let waits_for_port = matches!(until, processes::Until::Port(_));
+    if waits_for_port && waited.met != Met::Yes {
         let request = cx.sandbox_request();
-        // Without a network it is not in the way of what listens for others.
-        let hint = match request.is_none_or(|request| request.network == Network::On) {
-            true => {
-                "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it"
-            }
-            false => {
-                "it does not listen on that port; commands have no network here, so it may not have been allowed to (`--network on` gives it)"
-            }
-        };
-        reply::add_hint(answer, hint);
+        let has_network = request.is_none_or(|request| request.network == Network::On);
+        // Without a network no command can listen, whatever else does.
+        if !has_network {
+            reply::add_hint(answer, NO_NETWORK);
+        } else if waited.port_taken {
+            reply::add_hint(answer, TAKEN);
+        }
     }
     let millis = u64::try_from(waited.waited.as_millis()).unwrap_or(u64::MAX);
     reply::add(answer, "met", waited.met == Met::Yes);

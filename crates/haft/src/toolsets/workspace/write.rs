@@ -19,6 +19,11 @@ pub(super) struct Write;
 impl Tool for Write {
     const NAME: &'static str = "write";
     const EFFECT: Effect = Effect::Write;
+    const MENTIONS: &'static [Mention] = &[Mention {
+        text: " Prefer `edit` for small changes.",
+        tools: &["edit"],
+        otherwise: "",
+    }];
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {

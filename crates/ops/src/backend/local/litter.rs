@@ -20,7 +20,7 @@ pub(super) const SUFFIX: &str = ".tmp";
 const MAX_NOTES: u64 = 4 << 20;
 
 /// Whether a name is one that a write uses for its temporary file.
-pub(super) fn is_temporary(name: &[u8]) -> bool {
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.strip_prefix(PREFIX.as_bytes())
         .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()))
         .is_some_and(|middle| middle.len() == 16 && middle.iter().all(u8::is_ascii_hexdigit))

@@ -223,6 +223,9 @@ impl<'w, V: Opener> Worker<'w, V> {
                 known => local::kind(known),
             };
             if name.starts_with(b".") {
+                if kind == Kind::File && local::litter::is_temporary(name) {
+                    continue;
+                }
                 special.note(name, kind);
             }
             let from = self.names.len();
