@@ -376,10 +376,12 @@ fn key(bed: &Bed, schema: &Value, span: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a word stands in a text.
+/// Whether a word stands in a text. `chan_id` and `chanId` are the same, as they are for haft.
 fn holds(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.split(|c| !is_part(c)).any(|part| part == word)
+    let same = |part: &str| part.replace('_', "").to_ascii_lowercase();
+    let word = same(word);
+    text.split(|c| !is_part(c)).any(|part| same(part) == word)
 }
 
 /// Everything that a name of ours can be, in the texts that haft makes itself: the schemas of
@@ -399,14 +401,20 @@ impl Known {
             let Ok(text) = bed.haft(&words) else {
                 continue;
             };
-            if let Some((_, listed)) = text.split_once("\nCommands:\n") {
-                let listed = listed.lines().take_while(|line| line.starts_with("  "));
-                for line in listed {
-                    let name = line.split_whitespace().next().unwrap_or_default();
-                    let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
-                    if path.len() < 2 && name != "help" && name.chars().all(is_name) {
-                        open.push(path.iter().cloned().chain([name.to_owned()]).collect());
-                    }
+            // Commands stand before the flags, each as `  name  what it does`.
+            let listed = text
+                .lines()
+                .take_while(|line| !["Options:", "Flags"].iter().any(|end| line.starts_with(end)));
+            for line in listed.filter(|_| path.len() < 2) {
+                let name = line
+                    .strip_prefix("  ")
+                    .and_then(|line| line.split_once("  "));
+                let name = name.map(|(name, _)| name).filter(|name| {
+                    let is_part = |c: char| c.is_ascii_lowercase() || c == '-';
+                    !name.is_empty() && !name.starts_with('-') && name.chars().all(is_part)
+                });
+                if let Some(name) = name {
+                    open.push(path.iter().cloned().chain([name.to_owned()]).collect());
                 }
             }
             help.push_str(&text);
@@ -475,8 +483,8 @@ fn tool(toolset: &str, spans: &[String]) -> Result<(), String> {
     }
 }
 
-/// All source files of the libraries.
-fn sources() -> String {
+/// All source files of some crates.
+fn sources(crates: &[&str]) -> String {
     fn collect(folder: &Path, text: &mut String) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -490,7 +498,7 @@ fn sources() -> String {
         }
     }
     let mut text = String::new();
-    for name in ["ops", "haft", "agent"] {
+    for name in crates {
         collect(
             &repository().join("crates").join(name).join("src"),
             &mut text,
@@ -530,12 +538,13 @@ fn item(sources: &str, span: &str) -> Result<(), String> {
 fn tables_name_only_what_exists() {
     let mut bed = Bed::new();
     let schema: Value = serde_json::from_str(&bed.haft(&["config", "schema"]).unwrap()).unwrap();
-    let sources = sources();
+    let sources = self::sources(&["ops", "haft", "agent"]);
+    let own = self::sources(&["cli"]);
     let mut problems = Vec::new();
     let mut checked = 0;
     for (name, page) in pages() {
         bed.toolset = toolset_of(&page);
-        let known_names = Known::new(&bed, &schema, &sources);
+        let known_names = Known::new(&bed, &schema, &format!("{sources}{own}"));
         let mut is_fenced = false;
         for (at, line) in page.lines().enumerate() {
             is_fenced ^= line.starts_with("```");
