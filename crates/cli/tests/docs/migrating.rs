@@ -402,9 +402,11 @@ impl Known {
                 continue;
             };
             // Commands stand before the flags, each as `  name  what it does`.
-            let listed = text
-                .lines()
-                .take_while(|line| !["Options:", "Flags"].iter().any(|end| line.starts_with(end)));
+            let listed = text.lines().take_while(|line| {
+                !["Options:", "Flags"]
+                    .iter()
+                    .any(|end| line.starts_with(end))
+            });
             for line in listed.filter(|_| path.len() < 2) {
                 let name = line
                     .strip_prefix("  ")
