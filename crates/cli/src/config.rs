@@ -34,6 +34,7 @@ use crate::env;
 use crate::exit::Failure;
 use crate::trust::{Item, Trust};
 use haft::ops::scope::FileRules;
+use haft::truncate::format_size;
 use haft::{Approve, Policy};
 use haft_web::Channel;
 use places::Named;
@@ -128,9 +129,19 @@ pub(crate) fn folder(flags: &Shared) -> Result<PathBuf, Failure> {
     Ok(places::here(flags, &env::current_folder()?)?.0)
 }
 
-/// Checks the text of a file before it is written: its keys, their values and its rules.
+/// Checks the text of a file before it is written: its size, its keys, their values and its
+/// rules.
 pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
     let shown = path.display().to_string();
+    let size = text.len() as u64;
+    if size > file::MAX_BYTES {
+        let most = format_size(file::MAX_BYTES);
+        let message = format!(
+            "would be {}, and haft reads at most {most}",
+            format_size(size)
+        );
+        return Err(Failure::at(&shown, &message));
+    }
     let layer = layer::Layer::parse(layer::Role::Named, path, &shown, text.to_owned())?;
     policy::check(&layer)
 }
@@ -139,6 +150,16 @@ pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
 /// large: some programs keep histories beside their settings.
 pub(crate) fn read_text(path: &Path, shown: &str) -> Result<Option<String>, Failure> {
     file::read_up_to(path, shown, file::Links::Followed, 64 << 20)
+}
+
+/// Whether a variable is one that a project's file never gets.
+pub(crate) fn is_secret(variable: &str) -> bool {
+    withheld::is_secret(variable)
+}
+
+/// The names of the variables in a text.
+pub(crate) fn variables(text: &str) -> Vec<String> {
+    value::variables(text).map(str::to_owned).collect()
 }
 
 /// A YAML document as a value.

@@ -2,7 +2,7 @@
 -- later is taken into a local first: a module may change every table it can reach.
 local native, rights = ...
 
-local error, select, tostring, type = error, select, tostring, type
+local error, rawset, select, tostring, type = error, rawset, select, tostring, type
 local concat, find, format, pack = table.concat, string.find, string.format, table.pack
 local raw_load, raw_pcall, raw_xpcall = load, pcall, xpcall
 local raw_close, raw_resume = coroutine.close, coroutine.resume
@@ -69,33 +69,59 @@ if rights == "pure" then
   for name in pairs(_G) do
     if not kept[name] then _G[name] = nil end
   end
-  os = clock
-  string.dump = nil
+  os, io, package, debug = clock, {}, {}, { traceback = native.traceback }
 
-  -- What a module of a project may not use says so, and what to use instead.
+  -- Everything of Lua that a project's module may not use, and what to use instead. A function
+  -- fails when it is called, so that a module may look for it; a value fails when it is used.
   local own = "a module in the user's own tools folder (~/.config/haft/tools) has all of Lua's libraries"
-  local function refuse(name, instead)
-    return function()
-      error(placed(format("%s is not available in a project's module: %s; %s", name, instead, own)), 0)
-    end
-  end
   local files = "read and write files with haft.call(tool, arguments) and the session's file tools"
   local commands = "run commands with haft.call(tool, arguments) and the session's command tool"
-  io = {}
-  for name in ("close flush input lines open output read tmpfile type"):gmatch("%S+") do
-    io[name] = refuse("io." .. name, files)
+  local whole = "put the code into this file, which is the whole module"
+  local output = "return the text, or log it with print"
+  local removed = {
+    { instead = files, values = "io.stdin", functions = [[io.close io.flush io.input io.lines io.open
+      io.output io.read io.tmpfile io.type os.remove os.rename os.tmpname]] },
+    { instead = output, values = "io.stdout io.stderr", functions = "io.write warn" },
+    { instead = commands, functions = "io.popen os.execute" },
+    { instead = whole, functions = "dofile loadfile require package.loadlib package.searchpath", values = [[
+      package.config package.cpath package.loaded package.path package.preload package.searchers]] },
+    { instead = "return a result", functions = "os.exit" },
+    { instead = "declare what it needs as a parameter", functions = "os.getenv" },
+    { instead = "write numbers and dates with string.format and os.date", functions = "os.setlocale" },
+    { instead = "keep the source as text and load that", functions = "string.dump" },
+    { instead = "find errors with debug.traceback, print and error", functions = [[debug.debug
+      debug.gethook debug.getinfo debug.getlocal debug.getmetatable debug.getregistry debug.getupvalue
+      debug.getuservalue debug.setcstacklimit debug.sethook debug.setlocal debug.setmetatable
+      debug.setupvalue debug.setuservalue debug.upvalueid debug.upvaluejoin]] },
+  }
+  local values = {}
+  for _, group in ipairs(removed) do
+    local function refuse(name)
+      return function()
+        local text = "%s is not available in a project's module: %s; %s"
+        error(placed(format(text, name, group.instead, own)), 0)
+      end
+    end
+    for name in group.functions:gmatch("%S+") do
+      local library, field = name:match("(%w+)%.(%w+)")
+      local place = library and _G[library] or _G
+      place[field or name] = refuse(name)
+    end
+    for name in (group.values or ""):gmatch("%S+") do
+      local library, field = name:match("(%w+)%.(%w+)")
+      values[library] = values[library] or {}
+      values[library][field] = refuse(name)
+    end
   end
-  io.write = refuse("io.write", "return the text, or log it with print")
-  io.popen = refuse("io.popen", commands)
-  os.execute = refuse("os.execute", commands)
-  for name in ("remove rename tmpname"):gmatch("%S+") do
-    os[name] = refuse("os." .. name, files)
-  end
-  os.exit = refuse("os.exit", "return a result")
-  os.getenv = refuse("os.getenv", "declare what it needs as a parameter")
-  require = refuse("require", "put the code into this file, which is the whole module")
-  for name in ("dofile loadfile"):gmatch("%S+") do
-    _G[name] = refuse(name, "put the code into this file, which is the whole module")
+  for library, refused in pairs(values) do
+    local function use(_, field)
+      if refused[field] then refused[field]() end
+    end
+    local function set(of, field, value)
+      use(of, field)
+      rawset(of, field, value)
+    end
+    setmetatable(_G[library], { __index = use, __newindex = set })
   end
 
   -- Text only: bytecode that was made by hand reads and writes any memory.

@@ -33,7 +33,12 @@ fn gather(
     let failed = |path: &Path, error: std::io::Error| {
         Failure::usage(format!("--files: cannot read {}: {error}", shown(path)))
     };
-    let entries = std::fs::read_dir(folder).map_err(|error| failed(folder, error))?;
+    let entries = std::fs::read_dir(folder).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotADirectory => {
+            failed(folder, error).hint("--files takes a folder; put the file into one")
+        }
+        _ => failed(folder, error),
+    })?;
     for entry in entries {
         let entry = entry.map_err(|error| failed(folder, error))?;
         let path = entry.path();
@@ -74,7 +79,7 @@ pub(super) async fn seed(runtime: &Runtime, files: Vec<(String, Vec<u8>)>) -> Re
     if files.is_empty() {
         return Ok(());
     }
-    let hint = "add `backend: state` with the toolset deepagents, or a route to it: `backend: { routes: { /notes: state } }`";
+    let hint = "put `backend: state` and `tools: { toolset: deepagents }` into haft.yaml, or a route: `backend: { routes: { /notes: state } }`";
     if runtime.held_files().is_empty() {
         return Err(Failure::usage("--files: this session keeps no files of its own").hint(hint));
     }

@@ -8,6 +8,7 @@ mod gemini;
 mod jsonc;
 mod opencode;
 mod origin;
+mod references;
 mod rules;
 mod secrets;
 mod servers;
@@ -67,11 +68,25 @@ fn convert(
     }
     let from: PathBuf = env::current_folder()?.join(from);
     let source = origin::read(&from, &shown)?;
-    let mut draft = Draft::new(shared.config.is_some());
-    carry(&mut draft, &source, folder);
+    let drafted = |is_own, is_elsewhere: bool| {
+        let mut draft = Draft::new(is_own, is_elsewhere.then_some(folder));
+        carry(&mut draft, &source, folder);
+        draft
+    };
+    let draft = drafted(shared.config.is_some(), path.parent() != Some(folder));
     let report = format!("{shown}: {}\n{}", source.origin.about(), draft.report());
+    let beside = draft
+        .withholds()
+        .then(|| drafted(true, true).beside(&draft));
     if draft.is_empty() {
         output::text(&report)?;
+        if let Some(beside) = &beside {
+            advise_own(&draft, beside);
+            return Err(Failure::failed(format!(
+                "wrote nothing: all that {shown} names needs secret variables"
+            ))
+            .hint("add the lines above to your own file; a project's file could not use them"));
+        }
         return Err(
             Failure::failed(format!("nothing in {shown} can be carried over"))
                 .hint("`haft init` writes a haft.yaml with every key, commented out"),
@@ -83,11 +98,18 @@ fn convert(
             "cannot make a valid haft.yaml from {shown}: {}",
             failure.message
         ))
+        .hint(format!(
+            "remove what you do not need from {shown}, then try again"
+        ))
     })?;
     write(path, &text, init.force)?;
     output::text(&format!("{report}wrote {}", path.display()))?;
     if !shared.quiet {
-        advise(&draft, &shown);
+        match &beside {
+            Some(beside) => advise_own(&draft, beside),
+            None => advise_variables(&draft),
+        }
+        advise(&draft, path);
     }
     Ok(Exit::Done)
 }
@@ -118,17 +140,58 @@ fn carry(draft: &mut Draft, source: &Source, folder: &Path) {
     }
 }
 
-/// Prints the next steps.
-fn advise(draft: &Draft, shown: &str) {
-    let variables: Vec<&str> = draft.variables().iter().map(String::as_str).collect();
-    if !variables.is_empty() {
-        output::note(&format!("Set these variables: {}", variables.join(", ")));
+/// Prints which variables are still to be set.
+fn advise_variables(draft: &Draft) {
+    let missing = |name: &&String| env::variable(name).is_none();
+    let missing: Vec<&str> = draft
+        .variables()
+        .iter()
+        .filter(missing)
+        .map(String::as_str)
+        .collect();
+    if !missing.is_empty() {
+        output::note(&format!("Set these variables: {}", missing.join(", ")));
     }
-    if !draft.is_own && variables.iter().any(|name| secrets::is_secret(name, "")) {
+}
+
+/// Prints what to put into the user's own file.
+fn advise_own(draft: &Draft, beside: &str) {
+    advise_variables(draft);
+    let own = env::folders()
+        .config
+        .map(|folder| folder.join(config::FILE));
+    let own = own.unwrap_or_else(|| Path::new("~/.config/haft").join(config::FILE));
+    output::note(&match (is_there(&own), own.parent()) {
+        (false, Some(folder)) => format!(
+            "What needs secrets goes into your own file. This writes it:\n\n\
+             mkdir -p {} && cat > {} <<'END'\n{beside}END\n",
+            quoted(folder),
+            quoted(&own),
+        ),
+        _ => format!(
+            "What needs secrets goes into your own file, {}. Add these lines, below the keys of\n\
+             the same names if it has them:\n\n{beside}",
+            own.display()
+        ),
+    });
+}
+
+/// A path as a word for a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%~".contains(c);
+    match text.chars().all(is_plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// Prints the next steps.
+fn advise(draft: &Draft, path: &Path) {
+    if !draft.is_own && draft.sets("api_key") {
         output::note(&format!(
-            "A project's haft.yaml never gets secret variables, even when it is trusted. For\n\
-             settings that need them, write your own file instead:\n  \
-             haft init --from {shown} --config ~/.config/haft/haft.yaml"
+            "api_key counts only in your own file, or if you name this one: haft --config {}",
+            quoted(path)
         ));
     }
     output::note(match draft.is_own {

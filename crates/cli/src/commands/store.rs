@@ -13,7 +13,7 @@ use haft::ops::{Access, Backend, Error, FilePath, Scope};
 use haft::truncate::format_size;
 use haft_store::{MAX_FILE, Store};
 use serde_json::json;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 /// Does one of them.
@@ -135,7 +135,7 @@ impl Opened<'_> {
     }
 
     async fn get(&self, path: &str) -> Result<(), Failure> {
-        let file = resolved(path, Access::Read)?;
+        let file = named(path, Access::Read)?;
         let Some(store) = self.existing()? else {
             return Err(self.missing(path));
         };
@@ -145,7 +145,7 @@ impl Opened<'_> {
     }
 
     async fn put(&self, path: &str, from: Option<&Path>) -> Result<(), Failure> {
-        let file = resolved(path, Access::Write)?;
+        let file = named(path, Access::Write)?;
         let bytes = content(from)?;
         let written = self.store()?.write(&file, bytes, Expect::Anything).await;
         written.map_err(|error| self.told(path, &error))?;
@@ -157,14 +157,14 @@ impl Opened<'_> {
         let mut files = Vec::new();
         // All are looked at before the first one is deleted.
         for path in paths {
-            let file = resolved(path, Access::Unlink)?;
+            let file = named(path, Access::Unlink)?;
             let Some(store) = &store else {
                 return Err(self.missing(path));
             };
             match store.stat(&file).await {
                 Ok(stat) if stat.kind == Kind::Directory => {
-                    let path = path.clone();
-                    return Err(self.told(&path, &Error::IsDirectory { path: path.clone() }));
+                    let path = file.real().to_string_lossy().into_owned();
+                    return Err(self.told(&path.clone(), &Error::IsDirectory { path }));
                 }
                 Ok(_) => files.push((path, file)),
                 Err(error) => return Err(self.told(path, &error)),
@@ -206,11 +206,29 @@ impl Opened<'_> {
             }
             Error::IsDirectory { .. } => {
                 let path = visible(path);
-                failure.hint(format!("`haft store list {path}` lists what is in it"))
+                failure.hint(format!(
+                    "name a file; `haft store list {path}` lists those in it"
+                ))
+            }
+            Error::NotADirectory { .. } => {
+                failure.hint("a part of this path is a file; `haft store list` lists what there is")
             }
             _ => failure,
         }
     }
+}
+
+/// The path of a file in the store.
+fn named(path: &str, access: Access) -> Result<FilePath, Failure> {
+    let is_folder = path.ends_with('/') || path.split('/').all(|part| matches!(part, "" | "."));
+    if is_folder {
+        let shown = visible(path);
+        return Err(
+            Failure::usage(format!("not a file of the store: \"{shown}\""))
+                .hint("name a file, such as /notes.md; `haft store list` lists what there is"),
+        );
+    }
+    resolved(path, access)
 }
 
 /// A path of the store, with or without a slash at its beginning.
@@ -263,6 +281,9 @@ fn content(from: Option<&Path>) -> Result<Vec<u8>, Failure> {
     let (read, name) = match from {
         None => {
             let stdin = std::io::stdin().lock();
+            if stdin.is_terminal() {
+                output::note("reading what you type; Ctrl-D on an empty line ends it");
+            }
             (
                 stdin.take(MAX_FILE + 1).read_to_end(&mut bytes),
                 "stdin".to_owned(),

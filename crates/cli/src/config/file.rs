@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A configuration is written by hand; what is larger is something else.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// What is done with a link in the place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -202,7 +202,7 @@ impl<'a> Names<'a> {
 }
 
 /// Whether a variable is one that commands may not see either, or the key of a provider.
-fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     let held = env::variable(name).unwrap_or_default();
     haft::ops::exec::environment::is_withheld(name.as_ref(), &held)
         || Provider::ALL

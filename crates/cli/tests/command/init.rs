@@ -26,7 +26,8 @@ const SERVERS: &str = r#"{"mcpServers": {
   "user": {"url": "https://me:plainpw7@example.com/mcp"},
   "long": {"command": "srv", "args": ["a8f3k2l9q0w1e2r3t4", "--key=plainpw8"]},
   "bad": {"url": "not an address"},
-  "kept": {"command": "${TOOLS:-/opt}/srv", "env": {"API_KEY": "${MY_KEY}"}}
+  "kept": {"command": "${TOOLS:-/opt}/srv", "env": {"API_KEY": "${MY_KEY}"}},
+  "open": {"command": "srv"}
 }}"#;
 
 const CODEX: &str = r#"
@@ -99,7 +100,11 @@ const HIDDEN: &str = r#"{"mcpServers": {
     "--env=PASSWORD=plainpw8", "API_KEY=plainpw9", "--env", "NAME", "ghcr.io/acme/auth:latest"]},
   "web": {"command": "npx", "args": ["-p", "pack", "-p", "plainpw14", "--header", "Authorization: Bearer plainpw10",
     "-H", "X-Api-Key: plainpw11", "--config", "{\"apiKey\":\"plainpw12\"}", "-H", "X-Key: ${KEPT}",
-    "https://me:plainpw13@${HOST}/"]}
+    "https://me:plainpw13@${HOST}/"]},
+  "sql": {"command": "docker", "args": ["exec", "-i", "db", "mysql", "-uroot", "-pplainpw", "--password=plainpw15", "app"]},
+  "glue": {"command": "srv", "args": ["-pPlainpw16", "-port", "-p8080:80", "root:plainpw17@tcp(db:3306)/app",
+    "-ume:plainpw18", "npm:left-pad@1.0.0"]},
+  "open": {"command": "srv"}
 }}"#;
 
 /// The name of each file and its text.
@@ -119,6 +124,16 @@ fn from(name: &str, text: &str) -> (Scratch, Ended) {
     let ended = scratch.haft(&["init", "--from", name]);
     assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
     (scratch, ended)
+}
+
+/// The same for the person's own file, which may use secret variables.
+fn own_from(name: &str, text: &str) -> (Scratch, Ended, String) {
+    let scratch = Scratch::new();
+    scratch.file(name, text);
+    let ended = scratch.haft(&["init", "--from", name, "--config", "own.yaml"]);
+    assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
+    let text = std::fs::read_to_string(scratch.work("own.yaml")).unwrap();
+    (scratch, ended, text)
 }
 
 fn written(scratch: &Scratch) -> String {
@@ -145,7 +160,7 @@ fn every_result_is_valid_and_holds_no_secret() {
             }
         }
         for shown in [&written(&scratch), &ended.out, &ended.err] {
-            for secret in ["plainpw", "ghp_0", "a8f3k2l9"] {
+            for secret in ["plainpw", "Plainpw", "ghp_0", "a8f3k2l9"] {
                 assert!(!shown.contains(secret), "{name}: {secret} in {shown}");
             }
         }
@@ -155,13 +170,14 @@ fn every_result_is_valid_and_holds_no_secret() {
 /// What stands around a secret keeps its meaning.
 #[test]
 fn a_secret_in_a_word_is_hidden_and_the_rest_stays() {
-    let (scratch, _) = from(".mcp.json", HIDDEN);
-    let text = written(&scratch);
+    let (_, _, text) = own_from(".mcp.json", HIDDEN);
     for kept in [
         r#""${DB_URL}", "https://h/?token=${DB_TOKEN}&page=2", "-p", "${DB_P}", "-u", "${DB_U}", "-p", "8080:80""#,
         r#"PW: "${PW}", CONN: "${CONN}", MODE: fast"#,
         r#""GITHUB_TOKEN=${RUN_GITHUB_TOKEN}", "-e", "MODE=fast", "--env=PASSWORD=${RUN_PASSWORD}""#,
         r#""API_KEY=${RUN_API_KEY}", "--env", NAME, "ghcr.io/acme/auth:latest"]"#,
+        r#"[exec, "-i", db, mysql, "-uroot", "-p${SQL_PASSWORD}", "--password=${SQL_PASSWORD}", app]"#,
+        r#"["-p${GLUE_PASSWORD}", "-port", "-p8080:80", "root:${GLUE_ROOT_PASSWORD}@tcp(db:3306)/app", "-ume:${GLUE_ME_PASSWORD}", "npm:left-pad@1.0.0"]"#,
         r#"["-p", pack, "-p", "${WEB_P}", "--header", "Authorization: Bearer ${WEB_AUTHORIZATION}""#,
         r#""X-Api-Key: ${WEB_X_API_KEY}", "--config", "${WEB_CONFIG}", "-H", "X-Key: ${KEPT}""#,
     ] {
@@ -362,8 +378,7 @@ fn permissions_of_gemini_and_codex_never_get_wider() {
 
 #[test]
 fn variables_stand_for_secrets() {
-    let (scratch, ended) = from(".mcp.json", SERVERS);
-    let text = written(&scratch);
+    let (scratch, ended, text) = own_from(".mcp.json", SERVERS);
     for words in [
         "\"--token\", \"${GITHUB_TOKEN}\"",
         "GITHUB_TOKEN: \"${GITHUB_TOKEN}\"",
@@ -389,10 +404,6 @@ fn variables_stand_for_secrets() {
             .contains("Set these variables: DATABASE_URL, DOCS_"),
         "{ended:?}"
     );
-    assert!(
-        ended.err.contains("--config ~/.config/haft/haft.yaml"),
-        "{ended:?}"
-    );
     // With the variables set, and as the user's own word, every server is there.
     let variables = [
         "GITHUB_TOKEN",
@@ -407,17 +418,17 @@ fn variables_stand_for_secrets() {
     ];
     let mut variables: Vec<(&str, &str)> = variables.iter().map(|name| (*name, "x")).collect();
     variables.push(("USER_URL", "https://example.com/mcp"));
-    let (servers, _) = scratch.shown("tools.mcp", &variables, &["--config", "haft.yaml"]);
+    let (servers, _) = scratch.shown("tools.mcp", &variables, &["--config", "own.yaml"]);
     assert_eq!(
         servers,
-        serde_json::json!(["github", "docs", "user", "long", "kept"])
+        serde_json::json!(["github", "docs", "user", "long", "kept", "open"])
     );
 }
 
 #[test]
 fn an_agent_yaml_becomes_a_haft_yaml() {
-    let (scratch, ended) = from("agent.yaml", AGENT);
-    let named = ["--config", "haft.yaml"];
+    let (scratch, ended, text) = own_from("agent.yaml", AGENT);
+    let named = ["--config", "own.yaml"];
     let variables = [
         ("MY_API_KEY", "k"),
         ("API_KEY", "k"),
@@ -432,7 +443,6 @@ fn an_agent_yaml_becomes_a_haft_yaml() {
     ] {
         assert_eq!(scratch.shown(key, &variables, &named).0, value, "{key}");
     }
-    let text = written(&scratch);
     let prompt = "system_prompt: |\n  You are an expert Go programmer.\n  Always write \"idiomatic\", well-tested code.\n";
     assert!(text.contains(prompt), "{text}");
     assert!(
@@ -552,9 +562,150 @@ fn a_provider_at_another_address_stays_what_it_is() {
     let text = written(&scratch);
     assert!(text.contains("provider: ollama"), "{text}");
     let env = r#"env: { MODE: fast, API_TOKEN: "${API_TOKEN}" }"#;
-    assert!(text.contains(env), "{text}");
+    assert!(!text.contains(env), "{text}");
+    assert!(ended.err.contains(env), "{ended:?}");
     assert!(
         ended.out.contains("auto_approve: haft asks where"),
         "{ended:?}"
     );
+}
+
+/// What is printed is enough to end up with every server in use.
+#[test]
+fn servers_that_need_secrets_go_into_the_person_s_own_file() {
+    let servers = r#"{"mcpServers": {
+      "open": {"command": "/bin/true"},
+      "closed": {"command": "./srv", "args": ["${workspaceFolder}", "run.js"], "env": {"API_TOKEN": "plainpw"}}}}"#;
+    let (scratch, ended) = from(".mcp.json", servers);
+    scratch.file("run.js", "");
+    let text = written(&scratch);
+    assert!(text.contains("open:") && !text.contains("closed"), "{text}");
+    assert!(
+        ended.out.contains("mcpServers.closed: it needs API_TOKEN"),
+        "{ended:?}"
+    );
+    assert!(
+        ended.err.contains("Set these variables: API_TOKEN\n"),
+        "{ended:?}"
+    );
+    // Followed word by word.
+    let (_, command) = ended.err.split_once("mkdir -p").unwrap();
+    let (command, _) = command.split_once("\nEND\n").unwrap();
+    let command = format!("mkdir -p{command}\nEND\n");
+    let pasted = std::process::Command::new("/bin/sh")
+        .args(["-c", &command])
+        .status()
+        .unwrap();
+    assert!(pasted.success());
+    let set = [("API_TOKEN", "x"), ("PWD", "/somewhere")];
+    let (shown, ended) = scratch.shown("tools.mcp", &set, &[]);
+    assert_eq!(shown, serde_json::json!(["closed", "open"]), "{ended:?}");
+    let own = std::fs::read_to_string(scratch.home(".config/haft/haft.yaml")).unwrap();
+    let program = scratch.work("").canonicalize().unwrap().join("srv");
+    assert!(own.contains(program.to_str().unwrap()), "{own}");
+    assert!(own.contains(r#"["${PWD}", "#), "{own}");
+    let listed = scratch.haft_with(&set, &["mcp", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(!listed.err.contains("left out"), "{listed:?}");
+    // With a file there already, the lines alone are shown, and it stays.
+    let again = scratch.haft(&["init", "--from", ".mcp.json", "--force"]);
+    assert!(again.err.contains("Add these lines"), "{again:?}");
+    assert!(!again.err.contains("mkdir"), "{again:?}");
+    // A variable that is set already is not asked for.
+    let again = scratch.haft_with(&set, &["init", "--from", ".mcp.json", "--force"]);
+    assert!(!again.err.contains("Set these"), "{again:?}");
+}
+
+#[test]
+fn a_project_file_without_anything_it_can_use_is_not_written() {
+    let scratch = Scratch::new();
+    let servers = r#"{"mcpServers": {"a": {"command": "srv", "env": {"API_TOKEN": "plainpw"}}}}"#;
+    scratch.file(".mcp.json", servers);
+    let ended = scratch.haft(&["init", "--from", ".mcp.json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(!scratch.work("haft.yaml").exists());
+    assert!(
+        ended
+            .err
+            .contains(r#"a: { command: srv, env: { API_TOKEN: "${API_TOKEN}" } }"#),
+        "{ended:?}"
+    );
+    assert!(ended.err.contains("wrote nothing"), "{ended:?}");
+}
+
+/// Placeholders of other programs that are no variables.
+#[test]
+fn placeholders_for_folders_are_translated_or_named() {
+    let servers = r#"{"mcpServers": {
+      "a": {"command": "${workspaceFolder}/srv", "args": ["${CLAUDE_PROJECT_DIR}", "--root=${workspaceFolder}/x",
+        "-v", "${workspaceFolder}:/w", "file://${workspaceFolder}", "${userHome}/notes", "${CLAUDE_PROJECT_DIR:-.}"],
+        "env": {"WHERE": "${workspaceFolder}/data"}},
+      "b": {"command": "srv", "cwd": "${workspaceFolder}/sub", "args": ["${workspaceFolder}/x.js"]},
+      "c": {"command": "srv", "args": ["${workspaceFolderBasename}", "${CLAUDE_PLUGIN_ROOT}/y", "${config:python.path}"]}}}"#;
+    let (scratch, ended) = from(".mcp.json", servers);
+    let text = written(&scratch);
+    for line in [
+        r#"a: { command: "./srv", args: [".", "--root=./x", "-v", "${PWD}:/w", "file://${PWD}", "${HOME}/notes", "."], env: { WHERE: "${PWD}/data" } }"#,
+        r#"b: { command: srv, args: ["${PWD}/x.js"], cwd: "./sub" }"#,
+        r#"c: { command: srv, args: ["${WORKSPACE_FOLDER_BASENAME}", "${CLAUDE_PLUGIN_ROOT}/y", "${CONFIG_PYTHON_PATH}"] }"#,
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    for line in [
+        "mcpServers.a, ${workspaceFolder} -> `.`, the folder of haft.yaml",
+        "mcpServers.a.env, ${workspaceFolder} -> `${PWD}`, the folder that haft is started in",
+        "mcpServers.c, ${CLAUDE_PLUGIN_ROOT}: haft has no such placeholder; write the folder of the plugin",
+        "mcpServers.c, ${config:python.path}: haft has no such placeholder; write the value, or set the variable CONFIG_PYTHON_PATH",
+    ] {
+        assert!(ended.out.contains(line), "{line}: {}", ended.out);
+    }
+    let set =
+        "Set these variables: CLAUDE_PLUGIN_ROOT, CONFIG_PYTHON_PATH, WORKSPACE_FOLDER_BASENAME\n";
+    assert!(ended.err.contains(set), "{ended:?}");
+    // In the person's own file, where paths start elsewhere.
+    let own = scratch.haft(&[
+        "init",
+        "--from",
+        ".mcp.json",
+        "--config",
+        "../home/own.yaml",
+    ]);
+    assert_eq!(own.code, Some(0), "{own:?}");
+    let text = std::fs::read_to_string(scratch.home("own.yaml")).unwrap();
+    assert!(
+        text.contains(r#"a: { command: "${PWD}/srv", args: ["${PWD}","#),
+        "{text}"
+    );
+    assert!(!text.contains("workspaceFolder"), "{text}");
+    // Braces that are no reference stay.
+    let opencode = r#"{"$schema": "https://opencode.ai/config.json",
+      "mcp": {"a": {"type": "local", "command": ["srv", "--format={json}", "{env:MODE}"]}}}"#;
+    let (scratch, _) = from("opencode.json", opencode);
+    let text = written(&scratch);
+    assert!(text.contains(r#"["--format={json}", "${MODE}"]"#), "{text}");
+}
+
+/// Linear in the number of rules: comparing each with all others took minutes here.
+#[test]
+fn many_rules_are_carried_over_quickly() {
+    let rules = |count: usize| {
+        let allow: Vec<String> = (0..count).map(|n| format!("Bash(c{n}:*)")).collect();
+        serde_json::json!({ "permissions": { "allow": allow } }).to_string()
+    };
+    let started = std::time::Instant::now();
+    let (scratch, ended) = from(".claude/settings.json", &rules(25_000));
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+    assert!(ended.out.contains("command: c24999 }"));
+    assert_eq!(written(&scratch).matches("allow: bash").count(), 25_000);
+    // More than haft would read is not written.
+    let scratch = Scratch::new();
+    scratch.file(".claude/settings.json", rules(50_000));
+    let ended = scratch.haft(&["init", "--from", ".claude/settings.json"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(
+        ended.err.contains("haft reads at most 1MB"),
+        "{}",
+        ended.err
+    );
+    assert!(!scratch.work("haft.yaml").exists());
 }

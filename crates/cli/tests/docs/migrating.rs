@@ -139,6 +139,76 @@ const KEYS: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// What else each origin's documentation names: it must stand on the page in backquotes, alone
+/// or with others.
+const NAMED: [(&str, &[&str]); 4] = [
+    (
+        "agent.md",
+        &[
+            "coding",
+            "readonly",
+            "web",
+            "all",
+            "none",
+            "path",
+            "args",
+            "init",
+            "describe",
+            "tools.Tool",
+            "Definition()",
+            "tools.MustSchema",
+            "tools.SimpleSchema",
+            "tools.TextResult",
+            "tools.ErrorResult",
+            "Result.Details",
+            "tools.NewRegistry",
+            "reg.Register",
+            "tools.LoadPlugin",
+            "Executor",
+        ],
+    ),
+    (
+        "workspace.md",
+        &["pid", "chan_id", "channelId", "channel_id", "chat_id"],
+    ),
+    (
+        "deepagents.md",
+        &[
+            "name",
+            "description",
+            "system_prompt",
+            "tools",
+            "model",
+            "skills",
+            "interrupt_on",
+            "general_purpose",
+            "execution={\"command\", \"args\", \"env\"}",
+            "execution={\"uri\"}",
+            "create_deep_agent_async",
+            "create_local_execute_tool",
+            "tool_context.state",
+            "tool_context.function_call_id",
+            "_backend_factory",
+            "SubAgentSpec",
+            "LlmAgent",
+        ],
+    ),
+    (
+        "ah.md",
+        &[
+            "name",
+            "description",
+            "system_prompt",
+            "input_schema",
+            "execute",
+            "tools/*.lua",
+            "/zip/embed/tools/",
+            "AH_PROTECT_DIRS",
+            "format_tools_for_prompt()",
+        ],
+    ),
+];
+
 struct Table {
     header: Vec<String>,
     /// The line and the cells of each row.
@@ -306,6 +376,85 @@ fn key(bed: &Bed, schema: &Value, span: &str) -> Result<(), String> {
     }
 }
 
+/// Whether a word stands in a text. `chan_id` and `chanId` are the same, as they are for haft.
+fn holds(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let same = |part: &str| part.replace('_', "").to_ascii_lowercase();
+    let word = same(word);
+    text.split(|c| !is_part(c)).any(|part| same(part) == word)
+}
+
+/// Everything that a name of ours can be, in the texts that haft makes itself: the schemas of
+/// the toolset and of the settings, and the help of every command.
+struct Known {
+    schemas: String,
+    help: String,
+    sources: String,
+}
+
+impl Known {
+    fn new(bed: &Bed, schema: &Value, sources: &str) -> Self {
+        let mut help = String::new();
+        let mut open: Vec<Vec<String>> = vec![Vec::new()];
+        while let Some(path) = open.pop() {
+            let words: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+            let Ok(text) = bed.haft(&words) else {
+                continue;
+            };
+            // Commands stand before the flags, each as `  name  what it does`.
+            let listed = text.lines().take_while(|line| {
+                !["Options:", "Flags"]
+                    .iter()
+                    .any(|end| line.starts_with(end))
+            });
+            for line in listed.filter(|_| path.len() < 2) {
+                let name = line
+                    .strip_prefix("  ")
+                    .and_then(|line| line.split_once("  "));
+                let name = name.map(|(name, _)| name).filter(|name| {
+                    let is_part = |c: char| c.is_ascii_lowercase() || c == '-';
+                    !name.is_empty() && !name.starts_with('-') && name.chars().all(is_part)
+                });
+                if let Some(name) = name {
+                    open.push(path.iter().cloned().chain([name.to_owned()]).collect());
+                }
+            }
+            help.push_str(&text);
+        }
+        let definitions: Vec<String> = definitions(&bed.toolset)
+            .iter()
+            .map(|tool| format!("{} {}", tool.name, tool.parameters))
+            .collect();
+        Self {
+            schemas: format!("{schema} {}", definitions.join(" ")),
+            help,
+            sources: sources.to_owned(),
+        }
+    }
+
+    /// Checks what is in backquotes beside a checked column, or in the text: flags, and names
+    /// of tools, arguments, keys and values.
+    fn span(&self, span: &str, in_table: bool) -> Result<(), String> {
+        let words: Vec<&str> = span.split_whitespace().collect();
+        let unknown = words.iter().find(|word| {
+            let flag = word.split('=').next().unwrap_or_default();
+            let is_flag = |known: &str| known.trim_end_matches(',') == flag;
+            word.starts_with("--") && !self.help.split_whitespace().any(is_flag)
+        });
+        if let Some(flag) = unknown {
+            return Err(format!("`{span}`: no command has {flag}"));
+        }
+        let is_identifier = |c: char| c.is_ascii_lowercase() || c == '_';
+        if in_table && words.len() == 1 && span.chars().all(is_identifier) {
+            let mut texts = [&self.schemas, &self.help, &self.sources].into_iter();
+            if !texts.any(|text| holds(text, span)) {
+                return Err(format!("`{span}`: haft has nothing of this name"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Checks a tool and its arguments, which follow it.
 fn tool(toolset: &str, spans: &[String]) -> Result<(), String> {
     let Some((name, arguments)) = spans.split_first() else {
@@ -336,8 +485,8 @@ fn tool(toolset: &str, spans: &[String]) -> Result<(), String> {
     }
 }
 
-/// All source files of the libraries.
-fn sources() -> String {
+/// All source files of some crates.
+fn sources(crates: &[&str]) -> String {
     fn collect(folder: &Path, text: &mut String) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -351,7 +500,7 @@ fn sources() -> String {
         }
     }
     let mut text = String::new();
-    for name in ["ops", "haft", "agent"] {
+    for name in crates {
         collect(
             &repository().join("crates").join(name).join("src"),
             &mut text,
@@ -391,11 +540,25 @@ fn item(sources: &str, span: &str) -> Result<(), String> {
 fn tables_name_only_what_exists() {
     let mut bed = Bed::new();
     let schema: Value = serde_json::from_str(&bed.haft(&["config", "schema"]).unwrap()).unwrap();
-    let sources = sources();
+    let sources = self::sources(&["ops", "haft", "agent"]);
+    let own = self::sources(&["cli"]);
     let mut problems = Vec::new();
     let mut checked = 0;
     for (name, page) in pages() {
         bed.toolset = toolset_of(&page);
+        let known_names = Known::new(&bed, &schema, &format!("{sources}{own}"));
+        let mut is_fenced = false;
+        for (at, line) in page.lines().enumerate() {
+            is_fenced ^= line.starts_with("```");
+            // What ah has is told apart by its rows alone.
+            if is_fenced || line.starts_with('|') {
+                continue;
+            }
+            let wrong = spans(line)
+                .into_iter()
+                .filter_map(|span| known_names.span(&span, false).err());
+            problems.extend(wrong.map(|wrong| format!("{name}:{}: {wrong}", at + 1)));
+        }
         for Table { header, rows } in tables(&page) {
             let known = ["haft tool", "haft.yaml", "haft command", "haft in Rust"];
             let column = header
@@ -411,6 +574,14 @@ fn tables_name_only_what_exists() {
                 if cells.len() != header.len() {
                     problems.push(format!("{name}:{line}: {} cells", cells.len()));
                     continue;
+                }
+                for cell in cells.iter().skip(column + 1) {
+                    let beside = spans(cell);
+                    checked += beside.len();
+                    let wrong = beside
+                        .iter()
+                        .filter_map(|span| known_names.span(span, true).err());
+                    problems.extend(wrong.map(|wrong| format!("{name}:{line}: {wrong}")));
                 }
                 let spans = spans(&cells[column]);
                 checked += spans.len();
@@ -478,6 +649,16 @@ fn commands_and_settings_in_the_text_exist() {
 #[test]
 fn every_tool_and_key_of_the_origins_has_a_row() {
     let pages = pages();
+    for (name, names) in NAMED {
+        let all: Vec<String> = pages[name].lines().flat_map(spans).collect();
+        for wanted in names {
+            let found = all.iter().any(|span| {
+                let is_word = !wanted.contains([' ', '{']);
+                span == wanted || (is_word && span.split([' ', '/']).any(|word| word == *wanted))
+            });
+            assert!(found, "{name} does not name {wanted}");
+        }
+    }
     for (name, tools) in ORIGINS {
         let all = tables(&pages[name]);
         let rows = all.iter().filter(|table| table.header[1] == "arguments");
@@ -488,6 +669,14 @@ fn every_tool_and_key_of_the_origins_has_a_row() {
         for (tool, arguments) in tools {
             let row = rows.iter().find(|row| spans(&row[0]) == [*tool]);
             let row = row.unwrap_or_else(|| panic!("{name} has no row for the tool {tool}"));
+            // Each argument of theirs is one of ours too, in the same row.
+            let ours = spans(&row[2]);
+            for argument in *arguments {
+                assert!(
+                    ours.iter().skip(1).any(|our| our == argument),
+                    "{name}: {tool} of ours does not take {argument}"
+                );
+            }
             assert_eq!(
                 spans(&row[1]),
                 *arguments,

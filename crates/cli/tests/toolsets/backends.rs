@@ -413,6 +413,17 @@ fn the_store_is_managed_by_hand() {
         "nothing was deleted"
     );
     refused(&["store", "get", "/../x"], 2, "without ..");
+    for action in ["get", "put", "delete"] {
+        for path in ["", "/", ".", "notes.md/"] {
+            refused(
+                &["store", action, path],
+                2,
+                "name a file, such as /notes.md",
+            );
+        }
+    }
+    refused(&["store", "put", "/notes.md/x"], 1, "a part of this path");
+    refused(&["store", "delete", "bin"], 1, "is a directory: /bin");
     done(&["store", "delete", "/notes.md", "/bin/data"], b"");
     assert_eq!(done(&["store", "list", "--json"], b""), b"");
 

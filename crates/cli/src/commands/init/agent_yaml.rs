@@ -1,8 +1,9 @@
 //! `agent.yaml` of the Go agent that the toolset `standard` comes from.
 
 use super::draft::{Draft, usual_key};
+use super::references::{Work, references};
 use super::secrets;
-use super::servers::{self, Spelling};
+use super::servers::{self, Line, Spelling};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -37,11 +38,11 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                 draft.set(key, key, hidden);
             }
             ("model" | "base_url" | "system_prompt", Value::String(text)) => {
-                let text = servers::references(draft, key, text, Spelling::Claude);
+                let text = references(draft, key, text, Spelling::Claude, Work::Variable);
                 draft.set(key, key, text);
             }
             ("api_key", Value::String(text)) => {
-                let carried = servers::references(draft, key, text, Spelling::Claude);
+                let carried = references(draft, key, text, Spelling::Claude, Work::Variable);
                 let provider = given.get("provider").and_then(Value::as_str);
                 let provider = provider.unwrap_or_default();
                 let carried = match secrets::is_literal(&carried) {
@@ -159,11 +160,22 @@ fn plugin(draft: &mut Draft, given: &Value) {
     };
     let what = format!("tools.plugins {path}");
     let mut plugin = Map::new();
-    plugin.insert("path".to_owned(), path.into());
+    plugin.insert("path".to_owned(), draft.rooted(path).into());
     if let Some(Value::Array(words)) = given.get("args") {
         let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
         let name = stem.unwrap_or(path);
-        let words = servers::words(draft, &what, name, &servers::texts(words), Spelling::Claude);
+        let line = Line {
+            what: &what,
+            owner: name,
+            spelling: Spelling::Claude,
+            is_elsewhere: false,
+        };
+        // The program is the first word of a command line.
+        let words: Vec<String> = [path.to_owned()]
+            .into_iter()
+            .chain(servers::texts(words))
+            .collect();
+        let words = line.words(draft, &words).split_off(1);
         plugin.insert("args".to_owned(), words.into());
     }
     if let Some(given) = given.get("env") {
@@ -183,7 +195,7 @@ fn plugin(draft: &mut Draft, given: &Value) {
             );
         }
     }
-    draft.push(&what, "tools.plugins", plugin);
+    draft.plugin(&what, plugin);
 }
 
 /// The variables of a plugin: a list of names or of `NAME=VALUE`, or a map.

@@ -4,6 +4,7 @@ use super::draft::Draft;
 use super::rules::{self, Verdict};
 use super::servers::{self, Spelling, tool_name};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Names of models that Claude Code resolves itself.
@@ -103,7 +104,7 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
             let what = format!("permissions.{key} {rule}");
             let server = rule.strip_prefix("mcp__").unwrap_or_default();
             let server = server.split("__").next().unwrap_or_default();
-            if verdict == Verdict::Allow && whole.iter().any(|whole| whole == server) {
+            if verdict == Verdict::Allow && whole.contains(server) {
                 draft.left(
                     &what,
                     "a rule that asks or denies is about the whole server",
@@ -148,7 +149,7 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
 
 /// Servers that a rule asks about or denies as a whole. Such a rule comes before those that
 /// allow single tools.
-fn whole_servers(given: &Map<String, Value>) -> Vec<String> {
+fn whole_servers(given: &Map<String, Value>) -> HashSet<String> {
     ["deny", "ask"]
         .iter()
         .filter_map(|key| given.get(*key).and_then(Value::as_array))

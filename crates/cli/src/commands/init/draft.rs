@@ -2,11 +2,13 @@
 //! setting.
 
 use super::secrets;
+use crate::config;
 use haft::ops::text::brief;
 use haft_agent::provider::Provider;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// Longest line of the report that names a setting.
 const SHOWN: usize = 160;
@@ -19,11 +21,18 @@ pub(super) struct Draft {
     pub(super) is_own: bool,
     settings: Map<String, Value>,
     tools: Map<String, Value>,
+    plugins: Vec<Value>,
     servers: Map<String, Value>,
     rules: Vec<Value>,
+    /// What is in the lists so far, as it is written.
+    listed: HashSet<String>,
     notes: Vec<Note>,
-    /// Variables that stand in for values that were not copied.
+    /// Where the other program's relative paths start, if the file is in another folder.
+    moved_from: Option<PathBuf>,
+    /// Variables that must be set.
     variables: BTreeSet<String>,
+    /// Those among them that stand in for secrets that were not copied.
+    hidden: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -39,17 +48,44 @@ enum Fate {
     Carried(String),
     /// Written, but haft will allow less than the other program did, and why.
     Stricter(String, String),
+    /// A program or an address, by its key. Written, unless it needs a secret variable and
+    /// the file is a project's.
+    Reached(String, Value),
     /// Not written, and why.
     Left(String),
 }
 
 impl Draft {
     /// An empty one, for the user's own file or for a project's.
-    pub(super) fn new(is_own: bool) -> Self {
+    pub(super) fn new(is_own: bool, moved_from: Option<&Path>) -> Self {
         Self {
             is_own,
+            moved_from: moved_from.map(Path::to_owned),
             ..Self::default()
         }
+    }
+
+    /// Whether relative paths start at the work folder.
+    pub(super) fn is_in_work_folder(&self) -> bool {
+        self.moved_from.is_none()
+    }
+
+    /// A path as it is written in the file. Relative ones start at the file's folder, which may
+    /// be another one than before.
+    pub(super) fn rooted(&self, given: &str) -> String {
+        let Some(folder) = &self.moved_from else {
+            return given.to_owned();
+        };
+        let is_relative = ["./", "../"].iter().any(|start| given.starts_with(start));
+        let names_file = || {
+            let found = folder.join(given).symlink_metadata();
+            !given.starts_with(['-', '/']) && found.is_ok_and(|found| found.is_file())
+        };
+        if !is_relative && !names_file() {
+            return given.to_owned();
+        }
+        let path = folder.join(given.trim_start_matches("./"));
+        path.to_string_lossy().into_owned()
     }
 
     /// Sets a key, by its dotted name, with the same meaning.
@@ -72,6 +108,11 @@ impl Draft {
         let becomes = format!("{key}: {}", flow(&value));
         self.put(key, value);
         self.note(what, Fate::Stricter(becomes, why.to_owned()));
+    }
+
+    /// Whether a key outside of `tools` is set.
+    pub(super) fn sets(&self, key: &str) -> bool {
+        self.settings.contains_key(key)
     }
 
     /// Sets the key of a provider, a reference to a variable, unless haft looks there anyway.
@@ -97,7 +138,7 @@ impl Draft {
         let name = key.strip_prefix("tools.").unwrap_or(key);
         let list = map.entry(name).or_insert_with(|| json!([]));
         if let Value::Array(items) = list
-            && !items.contains(&item)
+            && self.listed.insert(becomes.clone())
         {
             items.push(item);
         }
@@ -136,10 +177,11 @@ impl Draft {
     fn put_rules(&mut self, rules: impl IntoIterator<Item = Value>) -> String {
         let mut shown = Vec::new();
         for rule in rules {
-            shown.push(flow(&rule));
-            if !self.rules.contains(&rule) {
+            let text = flow(&rule);
+            if self.listed.insert(format!("policy: {text}")) {
                 self.rules.push(rule);
             }
+            shown.push(text);
         }
         format!("policy: {}", shown.join(", "))
     }
@@ -156,8 +198,53 @@ impl Draft {
 
     /// Adds an MCP server.
     pub(super) fn server(&mut self, what: &str, name: &str, server: Map<String, Value>) {
-        self.note(what, Fate::Carried(format!("tools.mcp.{name}")));
-        self.servers.insert(name.to_owned(), server.into());
+        let server = Value::from(server);
+        let fate = Fate::Reached(format!("tools.mcp.{name}"), server.clone());
+        self.note(what, fate);
+        self.servers.insert(name.to_owned(), server);
+    }
+
+    /// Adds a plugin.
+    pub(super) fn plugin(&mut self, what: &str, plugin: Map<String, Value>) {
+        let plugin = Value::from(plugin);
+        let becomes = format!("tools.plugins: {}", flow(&plugin));
+        if self.listed.insert(becomes.clone()) {
+            self.plugins.push(plugin.clone());
+        }
+        self.note(what, Fate::Reached(becomes, plugin));
+    }
+
+    /// The secret variable that keeps something out of a project's file. What is switched off
+    /// needs none.
+    fn withheld(&self, reached: &Value) -> Option<String> {
+        if self.is_own || reached.get("enabled") == Some(&Value::Bool(false)) {
+            return None;
+        }
+        let is_secret = |name: &String| self.hidden.contains(name) || config::is_secret(name);
+        named(reached).into_iter().find(is_secret)
+    }
+
+    /// The secret variable that keeps what a note is about out of a project's file.
+    fn withheld_of(&self, key: &str, noted: &Value) -> Option<String> {
+        // A server may have been switched off since.
+        let server = key.strip_prefix("tools.mcp.");
+        let server = server.and_then(|name| self.servers.get(name));
+        self.withheld(server.unwrap_or(noted))
+    }
+
+    /// Whether something has to be in the user's own file to work.
+    pub(super) fn withholds(&self) -> bool {
+        let mut all = self.servers.values().chain(&self.plugins);
+        all.any(|reached| self.withheld(reached).is_some())
+    }
+
+    /// What the user's own file needs in addition to a project's: of this draft, which is one
+    /// of the user's own, the parts that the project's leaves out.
+    pub(super) fn beside(&self, project: &Self) -> String {
+        let out = |reached: &&Value| project.withheld(reached).is_some();
+        let plugins: Vec<&Value> = self.plugins.iter().filter(out).collect();
+        let servers = self.servers.iter().filter(|(_, server)| out(server));
+        reached(&plugins, &servers.collect::<Vec<_>>(), &Map::new())
     }
 
     /// Whether there is an MCP server of this name.
@@ -185,6 +272,7 @@ impl Draft {
             what,
             format!("secrets are not copied; set the variable {variable}"),
         );
+        self.hidden.insert(variable.to_owned());
         self.needs(variable)
     }
 
@@ -199,12 +287,13 @@ impl Draft {
         self.notes.push(Note { what, fate });
     }
 
-    /// Whether nothing was carried over.
+    /// Whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
+        let mut reached = self.servers.values().chain(&self.plugins);
         self.settings.is_empty()
             && self.tools.is_empty()
-            && self.servers.is_empty()
             && self.rules.is_empty()
+            && reached.all(|reached| self.withheld(reached).is_some())
     }
 
     /// Names of the variables that must be set for everything to work.
@@ -222,18 +311,14 @@ impl Draft {
         for (name, value) in &self.settings {
             text.push_str(&entry("", name, value));
         }
-        if !self.tools.is_empty() || !self.servers.is_empty() {
-            text.push_str("tools:\n");
-            for (name, value) in &self.tools {
-                text.push_str(&entry("  ", name, value));
-            }
-            if !self.servers.is_empty() {
-                text.push_str("  mcp:\n");
-                for (name, value) in &self.servers {
-                    let _ = writeln!(text, "    {}: {}", scalar(name), flow(value));
-                }
-            }
-        }
+        let kept = |reached: &&Value| self.withheld(reached).is_none();
+        let plugins: Vec<&Value> = self.plugins.iter().filter(kept).collect();
+        let servers = self.servers.iter().filter(|(_, server)| kept(server));
+        text.push_str(&reached(
+            &plugins,
+            &servers.collect::<Vec<_>>(),
+            &self.tools,
+        ));
         if !self.rules.is_empty() {
             text.push_str("policy:\n");
             for rule in &self.rules {
@@ -251,29 +336,86 @@ impl Draft {
                 let _ = write!(text, "{title}:\n  {}\n", lines.join("\n  "));
             }
         };
-        let of = |line: fn(&Note) -> Option<String>| self.notes.iter().filter_map(line).collect();
+        let of =
+            |line: &dyn Fn(&Note) -> Option<String>| self.notes.iter().filter_map(line).collect();
         group(
             "carried over",
-            of(|note| match &note.fate {
+            of(&|note| match &note.fate {
                 Fate::Carried(becomes) => Some(format!("{} -> {becomes}", note.what)),
+                Fate::Reached(becomes, reached) if self.withheld_of(becomes, reached).is_none() => {
+                    Some(format!("{} -> {becomes}", note.what))
+                }
                 _ => None,
             }),
         );
         group(
             "carried over, but stricter than before",
-            of(|note| match &note.fate {
+            of(&|note| match &note.fate {
                 Fate::Stricter(becomes, why) => Some(format!("{} -> {becomes}: {why}", note.what)),
                 _ => None,
             }),
         );
         group(
+            "for your own haft.yaml, because a project's never gets secret variables",
+            of(&|note| match &note.fate {
+                Fate::Reached(becomes, reached) => self
+                    .withheld_of(becomes, reached)
+                    .map(|name| format!("{}: it needs {name}", note.what)),
+                _ => None,
+            }),
+        );
+        group(
             "not carried over",
-            of(|note| match &note.fate {
+            of(&|note| match &note.fate {
                 Fate::Left(why) => Some(format!("{}: {why}", note.what)),
                 _ => None,
             }),
         );
         text
+    }
+}
+
+/// The section `tools`: what is reached, beside other keys.
+fn reached(
+    plugins: &[&Value],
+    servers: &[(&String, &Value)],
+    others: &Map<String, Value>,
+) -> String {
+    if plugins.is_empty() && servers.is_empty() && others.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("tools:\n");
+    for (name, value) in others {
+        text.push_str(&entry("  ", name, value));
+    }
+    if !plugins.is_empty() {
+        text.push_str("  plugins:\n");
+        for plugin in plugins {
+            let _ = writeln!(text, "    - {}", flow(plugin));
+        }
+    }
+    if !servers.is_empty() {
+        text.push_str("  mcp:\n");
+        for (name, server) in servers {
+            let _ = writeln!(text, "    {}: {}", scalar(name), flow(server));
+        }
+    }
+    text
+}
+
+/// The variables that something names, as `${NAME}` or in a list `env`.
+fn named(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => config::variables(text),
+        Value::Array(items) => items.iter().flat_map(named).collect(),
+        Value::Object(map) => {
+            let passed = match map.get("env") {
+                Some(Value::Array(names)) => super::servers::texts(names),
+                _ => Vec::new(),
+            };
+            map.values().flat_map(named).chain(passed).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

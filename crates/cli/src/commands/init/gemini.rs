@@ -121,9 +121,10 @@ impl Lists {
         if let Some(core) = &self.core {
             self.only(draft, core);
         }
+        let has_commands = self.core.as_ref().is_some_and(|core| has_commands(core));
         for entry in self.allowed.iter().flatten() {
             let what = format!("tools.allowed {entry}");
-            match self.core.as_ref().is_some_and(|core| has_commands(core)) && is_shell(entry) {
+            match has_commands && is_shell(entry) {
                 true => draft.left(&what, "tools.core lists single commands, which ask"),
                 false => one(draft, &what, Verdict::Allow, entry),
             }

@@ -1,10 +1,12 @@
 //! `opencode.json` and `opencode.jsonc`.
 
 use super::draft::Draft;
+use super::references::{Work, references};
 use super::rules::{self, Verdict};
 use super::secrets;
 use super::servers::{self, Spelling};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Carries it over.
@@ -86,7 +88,7 @@ fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     }
     if let Some(Value::String(key)) = options.and_then(|options| options.get("apiKey")) {
         let what = format!("provider.{provider}.options.apiKey");
-        let carried = servers::references(draft, &what, key, Spelling::Opencode);
+        let carried = references(draft, &what, key, Spelling::Opencode, Work::Variable);
         let carried = match secrets::is_literal(&carried) {
             true => draft.hide(&what, &secrets::variable(&[provider, "api_key"])),
             false => carried,
@@ -149,13 +151,18 @@ fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path
             of(draft, &mut all, &format!("{group}.{name}."), agent);
         }
     }
+    // The first denial of each tool.
+    let mut denials: HashMap<&str, usize> = HashMap::new();
+    for (at, permission) in all.iter().enumerate() {
+        if permission.verdict == Verdict::Deny {
+            denials.entry(&permission.tool).or_insert(at);
+        }
+    }
     // There the last rule that matches decides, here the first.
-    for at in (0..all.len()).rev() {
-        let permission = &all[at];
-        let denies = |lower: &Permission| {
-            lower.verdict == Verdict::Deny && (lower.tool == permission.tool || lower.tool == "*")
-        };
-        carry(draft, permission, all[..at].iter().any(denies), home);
+    for (at, permission) in all.iter().enumerate().rev() {
+        let is_denied = |tool: &str| denials.get(tool).is_some_and(|first| *first < at);
+        let over_denials = is_denied(&permission.tool) || is_denied("*");
+        carry(draft, permission, over_denials, home);
     }
 }
 

@@ -84,12 +84,22 @@ const SHELL: &[char] = &[
 
 fn commands(pattern: &str) -> Commands {
     let pattern = pattern.trim();
-    let is_plain = |word: &&str| !word.contains(SHELL) && !secrets::holds_secret(word);
     let words: Vec<&str> = pattern.split_ascii_whitespace().collect();
+    let takes = secrets::password_flags(&words);
+    let is_plain = |word: &&str| {
+        let bare = word.trim_end_matches(':');
+        !word.contains(SHELL)
+            && !secrets::holds_secret(word)
+            && secrets::glued(bare, &takes).is_none()
+    };
+    let follows = |at: usize| at.checked_sub(1).and_then(|before| words.get(before));
     let plain: Vec<String> = words
         .iter()
-        .take_while(|word| is_plain(word))
-        .map(|word| (*word).to_owned())
+        .enumerate()
+        .take_while(|(at, word)| {
+            is_plain(word) && follows(*at).is_none_or(|before| !takes.contains(before))
+        })
+        .map(|(_, word)| (*word).to_owned())
         .collect();
     let Some(odd) = words.get(plain.len()) else {
         return match plain.is_empty() {
@@ -292,6 +302,8 @@ mod tests {
                 "curl -H ghp_0123456789abcdefghij:*",
                 Commands::Among(words("curl -H")),
             ),
+            ("mysql -psecret db:*", Commands::Among(words("mysql"))),
+            ("mysql -psecret:*", Commands::Among(words("mysql"))),
         ] {
             assert_eq!(commands(pattern), wanted, "{pattern}");
         }

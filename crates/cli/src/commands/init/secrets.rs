@@ -98,6 +98,108 @@ pub(super) fn holds_secret(text: &str) -> bool {
         || haft::ops::exec::environment::is_withheld(OsStr::new(""), OsStr::new(text))
         || bears_one()
         || names_one()
+        || around_password(text).is_some()
+}
+
+/// Programs that take a password right after a short flag, and the flag.
+const TAKERS: [(&str, &str); 14] = [
+    ("mysql", "-p"),
+    ("mysqldump", "-p"),
+    ("mysqladmin", "-p"),
+    ("mariadb", "-p"),
+    ("mongo", "-p"),
+    ("mongosh", "-p"),
+    ("sshpass", "-p"),
+    ("7z", "-p"),
+    ("zip", "-P"),
+    ("unzip", "-P"),
+    ("mosquitto_pub", "-P"),
+    ("mosquitto_sub", "-P"),
+    ("redis", "-a"),
+    ("ldapsearch", "-w"),
+];
+
+/// The flags that are followed by a password in a command line, by the programs it names:
+/// `mysql`, or `@acme/mysql-mcp`.
+pub(super) fn password_flags<T: AsRef<str>>(words: &[T]) -> Vec<&'static str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_named = |taker: &str| {
+        let mut plain = words.iter().map(AsRef::as_ref);
+        plain.any(|word| {
+            !word.starts_with('-') && word.split(|c| !is_part(c)).any(|part| part == taker)
+        })
+    };
+    TAKERS
+        .iter()
+        .filter(|(taker, _)| is_named(taker))
+        .map(|(_, flag)| *flag)
+        .collect()
+}
+
+/// A word with a password behind a short flag: what stands before the password, and the
+/// password (`-p` of `-pSECRET`, `-ume:` of `-ume:SECRET`). `takes` are the flags that the
+/// program is known to take one after; for others it has to look like one, since `-port` and
+/// `-pluginDir` are flags.
+pub(super) fn glued<'a>(word: &'a str, takes: &[&str]) -> Option<(&'a str, &'a str)> {
+    let (flag, value) = word.split_at_checked(2)?;
+    let is_number = {
+        let plain = value.trim_end_matches("/tcp").trim_end_matches("/udp");
+        let is_digit = |c: char| c.is_ascii_digit() || ":.-".contains(c);
+        plain.chars().all(is_digit)
+    };
+    if value.is_empty() || value.contains("${") || !flag.starts_with('-') || is_number {
+        return None;
+    }
+    let is_flag = value.starts_with(|c: char| c.is_ascii_lowercase())
+        && value.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
+    let at = match flag {
+        flag if takes.contains(&flag) => 2,
+        "-p" if is_flag || value.contains('=') || value.starts_with([':', '/', '.', '~', '@']) => {
+            return None;
+        }
+        "-p" => 2,
+        "-u" => {
+            let (user, password) = value.split_once(':')?;
+            let is_password = !password.is_empty() && !password.starts_with('/');
+            2 + Some(user.len() + 1).filter(|_| is_password && !user.is_empty())?
+        }
+        _ => return None,
+    };
+    word.split_at_checked(at)
+}
+
+/// What stands around the password in `me:SECRET@host`, where no scheme says that it is an
+/// address.
+pub(super) fn around_password(text: &str) -> Option<(&str, &str)> {
+    const SCHEMES: [&str; 9] = [
+        "npm",
+        "jsr",
+        "github",
+        "gitlab",
+        "mailto",
+        "workspace",
+        "sip",
+        "acct",
+        "node",
+    ];
+    if text.contains("://") {
+        return None;
+    }
+    let (user, rest) = text.split_once(':')?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.%".contains(c);
+    let (password, host) = rest.rsplit_once('@')?;
+    let is_user = !user.is_empty() && user.chars().all(is_plain) && !SCHEMES.contains(&user);
+    let is_host = host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
+        && !host.starts_with("sha256:")
+        && !host.starts_with("sha512:");
+    let is_password = !password.is_empty()
+        && !password.contains("${")
+        && !password.contains(|c: char| c == '/' || c.is_whitespace());
+    if !is_user || !is_host || !is_password {
+        return None;
+    }
+    let before = text.get(..=user.len())?;
+    Some((before, text.get(user.len() + 1 + password.len()..)?))
 }
 
 /// Whether what stands before a sign is the name of a secret, and what stands after it is one.
@@ -154,20 +256,23 @@ pub(super) fn variable(words: &[&str]) -> String {
 
 /// A text that may be shown: words that look like secrets are hidden.
 pub(super) fn redacted(text: &str) -> String {
-    if !holds_secret(text) {
+    let words: Vec<&str> = text.split(' ').collect();
+    let takes = password_flags(&words);
+    let is_glued = |word: &str| glued(word.trim_end_matches([')', '*', ':']), &takes).is_some();
+    if !holds_secret(text) && !words.iter().any(|word| is_glued(word)) {
         return text.to_owned();
     }
     let mut is_value = false;
-    let words: Vec<&str> = text
-        .split(' ')
+    let words: Vec<&str> = words
+        .into_iter()
         .map(|word| {
-            let hides = is_value || holds_secret(word);
+            let hides = is_value || holds_secret(word) || is_glued(word);
             // `Authorization: Bearer x`: what follows such a word is hidden.
             let is_scheme = SCHEMES.contains(&word.to_ascii_lowercase().as_str());
             let names_one = word
                 .strip_suffix([':', '='])
                 .is_some_and(|name| is_secret_name(name.trim_start_matches(['"', '\''])));
-            is_value = is_scheme || names_one;
+            is_value = is_scheme || names_one || takes.contains(&word);
             match hides && !is_scheme {
                 true => "(hidden)",
                 false => word,
@@ -232,6 +337,46 @@ mod tests {
             assert!(!holds_secret(harmless), "{harmless}");
         }
         assert!(is_literal("https://me:plainpw@${HOST}/"));
+        for (word, takes, flag) in [
+            ("-pSecret1", &[][..], Some("-p")),
+            ("-p4ssword", &[], Some("-p")),
+            ("-psecret", &["-p"], Some("-p")),
+            ("-aplain", &["-a"], Some("-a")),
+            ("-ume:plain", &[], Some("-ume:")),
+            ("-psecret", &[], None),
+            ("-port", &[], None),
+            ("-pluginDir", &[], None),
+            ("-p8080:80/tcp", &[], None),
+            ("-p127.0.0.1:80:80", &["-p"], None),
+            ("-p:Configuration=Release", &[], None),
+            ("-p${NAME}", &["-p"], None),
+            ("-u1000:1000", &[], None),
+            ("-p", &["-p"], None),
+            ("--password", &["-p"], None),
+        ] {
+            let found = glued(word, takes).map(|(before, _)| before);
+            assert_eq!(found, flag, "{word}");
+        }
+        assert_eq!(password_flags(&["npx", "-y", "@acme/mysql-mcp"]), ["-p"]);
+        assert_eq!(
+            around_password("root:pl@in@tcp(db:3306)/x"),
+            Some(("root:", "@tcp(db:3306)/x"))
+        );
+        for harmless in [
+            "git@github.com:a/b",
+            "npm:left-pad@1.0.0",
+            "ghcr.io/acme/x:1@sha256:00",
+            "x:tag@sha256:00",
+            "me:${PASSWORD}@db",
+            "@scope/name@1.2.3",
+            "a:/b@c",
+        ] {
+            assert_eq!(around_password(harmless), None, "{harmless}");
+        }
+        assert_eq!(
+            redacted("allow Bash(mysql -psecret db:*)"),
+            "allow Bash(mysql (hidden) db:*)"
+        );
         assert!(!is_literal("Authorization: Bearer ${TOKEN}"));
     }
 }

@@ -1,6 +1,7 @@
 //! MCP servers, in the spellings of the programs that use them.
 
 use super::draft::Draft;
+use super::references::{Work, references};
 use super::secrets;
 use haft_mcp::client::{Reach, Wire};
 use serde_json::{Map, Value, json};
@@ -148,7 +149,13 @@ impl Reader<'_> {
         {
             return;
         }
-        let words = self::words(draft, self.what, self.name, &words, self.spelling);
+        let line = Line {
+            what: self.what,
+            owner: self.name,
+            spelling: self.spelling,
+            is_elsewhere: self.is_elsewhere(),
+        };
+        let words = line.words(draft, &words);
         server.insert("command".to_owned(), words.first().cloned().into());
         if words.len() > 1 {
             server.insert("args".to_owned(), words[1..].to_vec().into());
@@ -158,8 +165,17 @@ impl Reader<'_> {
             server.insert("env".to_owned(), environment.into());
         }
         if let Some(Value::String(dir)) = self.given.get("cwd") {
-            server.insert("cwd".to_owned(), self.references(draft, dir).into());
+            let work = work_in_paths(draft);
+            let dir = references(draft, self.what, dir, self.spelling, work);
+            server.insert("cwd".to_owned(), draft.rooted(&dir).into());
         }
+    }
+
+    /// Whether it runs in a folder that it names, where the paths in its arguments then start.
+    fn is_elsewhere(&self) -> bool {
+        let cwd = self.given.get("cwd").and_then(Value::as_str);
+        let mut unused = Draft::new(false, None);
+        cwd.is_some_and(|dir| references(&mut unused, "", dir, self.spelling, Work::Dot) != ".")
     }
 
     fn environment(&self, draft: &mut Draft) -> Map<String, Value> {
@@ -256,7 +272,15 @@ impl Reader<'_> {
     }
 
     fn references(&self, draft: &mut Draft, text: &str) -> String {
-        references(draft, self.what, text, self.spelling)
+        references(draft, self.what, text, self.spelling, Work::Variable)
+    }
+}
+
+/// How a path says that it starts at the work folder.
+fn work_in_paths(draft: &Draft) -> Work {
+    match draft.is_in_work_folder() {
+        true => Work::Dot,
+        false => Work::Variable,
     }
 }
 
@@ -268,7 +292,7 @@ pub(super) fn variable(
     given: &str,
     spelling: Spelling,
 ) -> String {
-    let carried = references(draft, what, given, spelling);
+    let carried = references(draft, what, given, spelling, Work::Variable);
     match secrets::is_literal(&carried) && secrets::is_secret(name, given) {
         true => draft.hide(&format!("{what}.{name}"), name),
         false => carried,
@@ -328,36 +352,52 @@ fn header(draft: &mut Draft, what: &str, owner: &str, name: &str, given: &str) -
     }
 }
 
-/// Words of a command line, with the names of variables in place of secrets.
-pub(super) fn words(
-    draft: &mut Draft,
-    what: &str,
-    owner: &str,
-    words: &[String],
-    spelling: Spelling,
-) -> Vec<String> {
-    let program = words.first().map_or("", String::as_str);
-    let program = program.rsplit('/').next().unwrap_or_default();
-    let fetches = ["npx", "npm", "pnpm", "bunx", "uvx", "uv"].contains(&program);
-    let mut flag: Option<&str> = None;
-    let mut out: Vec<String> = Vec::new();
-    // Words behind the program that are no flags: the first is a package or a command.
-    let mut plain = 0;
-    for word in words {
-        let given = references(draft, what, word, spelling);
-        let is_flag = word.starts_with('-');
-        let about = Word {
-            what,
-            owner,
-            name: flag.filter(|_| !is_flag),
-            is_package: fetches && plain == 0,
-        };
-        plain += usize::from(!is_flag && !out.is_empty());
-        out.push(about.carried(draft, &given));
-        // One with its value on it says nothing about the next word.
-        flag = (is_flag && !word.contains('=')).then_some(word.as_str());
+/// The command line of a server or a plugin.
+pub(super) struct Line<'a> {
+    pub(super) what: &'a str,
+    pub(super) owner: &'a str,
+    pub(super) spelling: Spelling,
+    /// Whether the paths in its arguments do not start at the work folder.
+    pub(super) is_elsewhere: bool,
+}
+
+impl Line<'_> {
+    /// Its words, with the names of variables in place of secrets.
+    pub(super) fn words(&self, draft: &mut Draft, words: &[String]) -> Vec<String> {
+        let program = words.first().map_or("", String::as_str);
+        let program = program.rsplit('/').next().unwrap_or_default();
+        let fetches = ["npx", "npm", "pnpm", "bunx", "uvx", "uv"].contains(&program);
+        let takes = secrets::password_flags(words);
+        let mut flag: Option<&str> = None;
+        let mut out: Vec<String> = Vec::new();
+        // Words behind the program that are no flags: the first is a package or a command.
+        let mut plain = 0;
+        for word in words {
+            let is_program = out.is_empty();
+            let work = match self.is_elsewhere && !is_program {
+                true => Work::Variable,
+                false => work_in_paths(draft),
+            };
+            let given = references(draft, self.what, word, self.spelling, work);
+            let given = match is_program || !self.is_elsewhere {
+                true => draft.rooted(&given),
+                false => given,
+            };
+            let is_flag = word.starts_with('-');
+            let about = Word {
+                what: self.what,
+                owner: self.owner,
+                name: flag.filter(|_| !is_flag),
+                is_package: fetches && plain == 0,
+                takes: &takes,
+            };
+            plain += usize::from(!is_flag && !is_program);
+            out.push(about.carried(draft, &given));
+            // One with its value on it says nothing about the next word.
+            flag = (is_flag && !word.contains('=')).then_some(word.as_str());
+        }
+        out
     }
-    out
 }
 
 /// A word of a command line, or a part of one.
@@ -369,6 +409,8 @@ struct Word<'a> {
     name: Option<&'a str>,
     /// Whether it would be the name of a package after `-p`.
     is_package: bool,
+    /// Flags that are known to be followed by a password.
+    takes: &'a [&'static str],
 }
 
 impl Word<'_> {
@@ -399,8 +441,21 @@ impl Word<'_> {
             let value = header(draft, &place, self.owner, name, value.trim());
             return format!("{name}: {value}");
         }
+        if let Some((before, _)) = secrets::glued(given, self.takes) {
+            let place = format!("{}.args, the password after `{before}`", self.what);
+            let user = before.get(2..).unwrap_or_default();
+            let variable = secrets::variable(&[self.owner, user, "password"]);
+            return format!("{before}{}", draft.hide(&place, &variable));
+        }
         if !secrets::is_literal(given) || !self.is_secret(given) {
             return given.to_owned();
+        }
+        if let Some((before, after)) = secrets::around_password(given)
+            && self.name.is_none_or(|name| !secrets::is_secret(name, ""))
+        {
+            let place = format!("{}.args, the password after `{before}`", self.what);
+            let variable = secrets::variable(&[self.owner, before, "password"]);
+            return format!("{before}{}{after}", draft.hide(&place, &variable));
         }
         if given.contains("://") && self.name.is_none_or(|name| !secrets::is_secret(name, "")) {
             return address(draft, &place, self.owner, given);
@@ -414,6 +469,7 @@ impl Word<'_> {
             .chars()
             .all(|c| c.is_ascii_digit() || ":.".contains(c));
         let by_flag = match self.name {
+            Some(flag) if self.takes.contains(&flag) => true,
             // A port or a package, or else a password.
             Some("-p") => !self.is_package,
             // The name of a user, or the password with it.
@@ -422,74 +478,6 @@ impl Word<'_> {
         };
         (by_flag && !is_number && !given.is_empty())
             || secrets::is_secret(self.name.unwrap_or_default(), given)
-    }
-}
-
-/// A text with its variables in haft's spelling.
-pub(super) fn references(draft: &mut Draft, what: &str, text: &str, spelling: Spelling) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['$', '{']) {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let braced = from
-            .strip_prefix("${")
-            .or_else(|| {
-                from.strip_prefix('{')
-                    .filter(|_| spelling == Spelling::Opencode)
-            })
-            .and_then(|inner| inner.split_once('}'));
-        let bare = from
-            .strip_prefix('$')
-            .filter(|_| spelling == Spelling::Gemini);
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if let Some((inner, after)) = braced {
-            match reference(draft, what, inner) {
-                Some(reference) => out.push_str(&reference),
-                None => out.push_str(from.strip_suffix(after).unwrap_or_default()),
-            }
-            rest = after;
-        } else if let Some(name) = bare.filter(|name| name.starts_with(is_word)) {
-            let end = name.find(|c: char| !is_word(c)).unwrap_or(name.len());
-            let (name, after) = name.split_at(end);
-            out.push_str(&draft.needs(name));
-            rest = after;
-        } else {
-            let mut chars = from.chars();
-            out.extend(chars.next());
-            rest = chars.as_str();
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Translates the text between the braces of a reference.
-fn reference(draft: &mut Draft, what: &str, inner: &str) -> Option<String> {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    if let Some((name, _)) = inner.split_once(":-") {
-        draft.left(
-            &format!("{what}, the default of {name}"),
-            format!("haft has no defaults for variables; set {name}"),
-        );
-        return Some(draft.needs(name));
-    }
-    if is_name(inner) {
-        return Some(draft.needs(inner));
-    }
-    match inner.split_once(':') {
-        Some(("env", name)) if is_name(name) => Some(draft.needs(name)),
-        Some(("input" | "file", name)) => {
-            let variable = secrets::variable(&[name]);
-            draft.left(
-                &format!("{what}, {{{inner}}}"),
-                format!("haft does not ask for values or read them from files; set the variable {variable}"),
-            );
-            Some(draft.needs(&variable))
-        }
-        _ => None,
     }
 }
 
