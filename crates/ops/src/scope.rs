@@ -1,26 +1,11 @@
 //! Path checking: the only place that turns a string into a [`FilePath`].
 //!
-//! 1. [`Scope::resolve`] finds the real path. It follows links itself, one component at a time,
-//!    and treats `..` as the kernel does. It never follows the links in `/proc` that lead to
-//!    open objects.
-//! 2. The guard judges the real path: protected places first, then secret ones, then the roots
-//!    that the mode allows.
-//! 3. The path is anchored at the handle of its root, which was opened once.
-//! 4. The backend opens it below that handle with `openat2` and follows no link at all (one
-//!    component at a time with `O_NOFOLLOW` where the kernel lacks the call).
+//! [`Scope::resolve`] finds the real path, following links itself as the kernel would (but
+//! never those in `/proc` that lead to open objects). The rules judge that path: protected
+//! places first, then secret ones, then the roots of the mode. Then it is anchored at the
+//! handle of its root, and the backend opens it below that handle without following any link.
 //!
-//! A link that appears between steps 1 and 4 makes the call fail; it cannot redirect it.
-//! Absolute links that end inside a root work, because step 1 followed them. This is why the
-//! code uses `rustix` rather than a capability library: those libraries follow relative links
-//! on their own, so the path that was judged would not be the path that is opened.
-//!
-//! For the same reason the parallel walk of search moves from handle to handle and never by
-//! path name. Ignore rules, globs and matching come from ripgrep's crates.
-//!
-//! In a tree of several backends (`deepagents`) the scope is a table of mounts. The longest
-//! matching mount point is removed from the path, the scope mounted there checks the rest as
-//! above, and the result remembers its mount. The `Composite` backend follows that and does no
-//! routing of its own.
+//! So a link that appears in between makes the call fail instead of redirecting it.
 
 pub mod closing;
 mod links;

@@ -1,9 +1,9 @@
-//! Searching the text of files, line by line.
+//! Text search, line by line.
 //!
-//! On this machine's disk with ripgrep's engine and as many threads; through
-//! any other backend one file after the other. Both roads judge files by the
-//! same rules and give the same answer, the same every time: the first matches
-//! in the order of paths, and the number of all of them.
+//! On disk it uses ripgrep's engine with several threads; other backends are searched one file
+//! after the other. Both select files by the same rules and return the same result every time:
+//! the first matches in path order, and the total count. The parallel walk moves from handle to
+//! handle, never by path name, for the reason given in [`crate::scope`].
 
 mod board;
 mod file;

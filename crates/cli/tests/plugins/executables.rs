@@ -427,7 +427,7 @@ fn the_full_output_of_a_program_is_kept_byte_for_byte() {
     let path = text
         .split_whitespace()
         .find(|word| word.contains("outputs/"));
-    let path = path.unwrap_or_else(|| panic!("no path: {}", &text[text.len() - 300..]));
+    let path = path.unwrap_or_else(|| panic!("no path: {reply}"));
     let path = path.trim_matches(['[', ']', '.', ',', ';']);
     assert!(std::fs::read(path).unwrap() == output, "{path}");
 }

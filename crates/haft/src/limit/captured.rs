@@ -6,7 +6,6 @@ use haft_ops::executor::Captured;
 use haft_ops::spill::{Kept, Spill};
 use haft_ops::text::limit::{Cut, Keep, Limit, middle, middle_of};
 use haft_ops::text::{decode, size, sniff};
-use std::borrow::Cow;
 
 /// How much of a beginning is needed to tell text from bytes, and of each end
 /// more than is shown, so that what is shown begins and ends with a character.
@@ -77,7 +76,7 @@ pub(crate) fn captured(
         };
     }
     let kept = match kept {
-        None if is_whole => spill.and_then(|spill| keep(spill, call_id, &bytes, &text)),
+        None if is_whole => spill.and_then(|spill| keep(spill, call_id, &bytes)),
         kept => kept,
     };
     if !is_whole {
@@ -104,10 +103,10 @@ pub(crate) fn captured(
 }
 
 /// Keeps the full output byte for byte, also where it is not valid UTF-8.
-fn keep(spill: &Spill, name: &str, bytes: &[u8], text: &Cow<'_, str>) -> Option<Kept> {
-    match text {
-        Cow::Borrowed(text) => spill.keep(name, text).ok(),
-        Cow::Owned(_) => spill.keep_bytes(name, bytes).ok(),
+fn keep(spill: &Spill, name: &str, bytes: &[u8]) -> Option<Kept> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => spill.keep(name, text).ok(),
+        Err(_) => spill.keep_bytes(name, bytes).ok(),
     }
 }
 
@@ -182,7 +181,7 @@ pub(crate) fn beginning(
     let is_cut = !is_whole || kept.len() < text.len();
     let path = match path {
         None if is_cut && is_whole => spill
-            .and_then(|spill| keep(spill, name, &bytes, &text))
+            .and_then(|spill| keep(spill, name, &bytes))
             .map(|kept| kept.path.to_string_lossy().into_owned()),
         path => path,
     };

@@ -1,5 +1,8 @@
-//! Several scopes as one tree: each holds below a path of its own, the longest
-//! one that fits decides, and what it decides about begins after that path.
+//! Several scopes as one tree, for `deepagents`.
+//!
+//! Each scope is mounted at a path. The longest mount point that matches is removed from a
+//! path, the scope mounted there checks the rest, and the resulting [`FilePath`] remembers its
+//! mount. The `Composite` backend follows that and does no routing of its own.
 
 use super::spelling::{self, Misspelling};
 use super::{Access, FilePath, Scope, Writing, links};
