@@ -3,9 +3,8 @@
 //! [`Scope::resolve`] finds the real path, following links itself as the kernel would (but
 //! never those in `/proc` that lead to open objects). The rules judge that path: protected
 //! places first, then secret ones, then the roots of the mode. Then it is anchored at the
-//! handle of its root, and the backend opens it below that handle without following any link.
-//!
-//! So a link that appears in between makes the call fail instead of redirecting it.
+//! handle of its root, and the backend opens it below that handle without following any link,
+//! so that a link which appears in between makes the call fail instead of redirecting it.
 
 pub mod closing;
 mod links;
