@@ -379,7 +379,7 @@ fn a_project_does_not_choose_another_provider() {
         );
         assert_eq!(bed.last_request()["model"], model, "{project}");
         let shown = bed.says(&["trust"]);
-        assert!(shown.contains("nothing that would run"), "{shown}");
+        assert!(shown.contains("needs trust"), "{shown}");
     }
     // Nobody at all is no reason to go elsewhere.
     let bare = Bed::bare(answers("Nobody's."));

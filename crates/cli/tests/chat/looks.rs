@@ -73,7 +73,7 @@ fn what_goes_into_a_pipe_is_plain() {
     seat.keys("go\n");
     seat.wait("Run it? [y/N]");
     seat.keys("n because\n");
-    seat.wait("answer was no: because");
+    seat.wait("user said no: because");
     seat.wait("Done.");
     seat.keys("\x04");
     assert_eq!(seat.ended(), 0);

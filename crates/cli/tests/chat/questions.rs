@@ -87,7 +87,7 @@ fn the_arguments_can_be_others() {
     seat.wait("{\"path\":\"a.txt\",\"content\":\"x\"}");
     seat.keys("\x7f");
     seat.keys("\r");
-    seat.wait("that is no JSON");
+    seat.wait("not valid JSON");
     seat.keys("\x1b");
     seat.wait(KEYS);
     seat.keys("e");

@@ -340,9 +340,10 @@ fn command(bed: &Bed, span: &str) -> Result<(), String> {
         let is_whole = length == path.len().min(2) || !help.contains("Commands:");
         (is_this && is_whole).then_some(help)
     });
-    let Some(help) = help else {
+    let Some(mut help) = help else {
         return Err(format!("`{span}`: there is no such command"));
     };
+    help.push_str(&bed.haft(&["help", "flags"])?);
     let known = |flag: &str| help.split([' ', '\n', ',']).any(|word| word == flag);
     let flags = words.iter().filter(|word| word.starts_with("--"));
     for flag in flags {
@@ -394,13 +395,20 @@ struct Known {
 
 impl Known {
     fn new(bed: &Bed, schema: &Value, sources: &str) -> Self {
-        let mut help = String::new();
+        let mut help = bed.haft(&["help", "flags"]).unwrap();
         let mut open: Vec<Vec<String>> = vec![Vec::new()];
         while let Some(path) = open.pop() {
             let words: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
             let Ok(text) = bed.haft(&words) else {
                 continue;
             };
+            // Commands without a description of their own.
+            let more = text
+                .lines()
+                .find_map(|line| line.strip_prefix("More commands: "));
+            for name in more.into_iter().flat_map(|names| names.split(", ")) {
+                open.push(vec![name.to_owned()]);
+            }
             // Commands stand before the flags, each as `  name  what it does`.
             let listed = text.lines().take_while(|line| {
                 !["Options:", "Flags"]

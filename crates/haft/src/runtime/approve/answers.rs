@@ -107,8 +107,8 @@ async fn interrupt_on_waits_for_a_person_also_under_auto() {
     let text = reply.text();
     assert!(
         text.starts_with(
-            "not approved: the user said no: not\\nnow (interrupt_on has every call wait for a \
-             person: run)\n"
+            "not approved: the user said no: not\\nnow (interrupt_on requires approval \
+             for every call: run)\n"
         ),
         "{text}"
     );
@@ -278,7 +278,11 @@ async fn a_call_may_bring_whom_to_ask() {
     let own = person(|_| Some(Answer::Approve));
     let call = Call::new("run", json!({ "command": "make" }));
     let reply = nobody.runtime.run(call.clone()).await;
-    assert!(reply.text().contains("nobody is there"), "{}", reply.text());
+    assert!(
+        reply.text().contains("no user can be asked"),
+        "{}",
+        reply.text()
+    );
     let asks = call.approver(Arc::clone(&own) as Arc<dyn Approver>);
     assert!(!nobody.runtime.run(asks.clone()).await.is_error());
     let question = own.asked.lock().unwrap()[0].clone();

@@ -408,7 +408,7 @@ async fn the_session_may_ask_first_and_only_auto_overrides_it() {
     let text = ask.run("ls").await.text();
     assert!(
         text.starts_with(
-            "not approved: commands run on another machine: run, command ls, and nobody"
+            "not approved: commands run on another machine: run, command ls, and no user"
         ),
         "{text}"
     );
