@@ -303,7 +303,7 @@ fn cells_added_by_spans_are_bounded() {
     ] {
         let read = main(&page);
         assert!(read.contains("end"), "{}", read.len());
-        assert!(read.contains("count for several rows or columns"));
+        assert!(read.contains("span several rows or columns"));
         // Each cell is three bytes; a line has one more and a line break.
         assert!(
             read.len() < 6 * super::table::MAX_ADDED_CELLS,

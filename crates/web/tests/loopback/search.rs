@@ -104,7 +104,7 @@ async fn a_captcha_is_never_an_empty_result() {
         let reply = search(&session(vec![duckduckgo(&server.base())]), "x").await;
         let (text, _) = failure(&reply);
         assert!(
-            text.contains("not known") || text.contains("blocked"),
+            text.contains("unknown format") || text.contains("blocked"),
             "{text}"
         );
     }

@@ -167,7 +167,7 @@ async fn a_server_without_tls_is_distinguished_from_an_untrusted_one() {
 #[test]
 fn a_file_without_certificates_is_an_error() {
     for (file, words) in [
-        ("Cargo.toml", "no certificates found in Cargo.toml"),
+        ("Cargo.toml", "no certificates found in"),
         ("absent", "cannot read"),
     ] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
