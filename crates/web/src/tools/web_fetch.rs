@@ -1,7 +1,7 @@
 //! `web_fetch`: fetches a page as text.
 
 use super::MAX_URL_CHARS;
-use super::window::{Limits, window};
+use super::window::{Limits, Window, window};
 use crate::fetch::{self, FetchError, FetchOptions, Fetched, Fetcher, shorten};
 use haft::prelude::*;
 use haft::truncate::{Hit, Keep, Limit, MAX_LINES, format_size};
@@ -75,13 +75,10 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
         bytes: args.max_bytes,
         lines: MAX_LINES,
     };
-    let Some(window) = window(full_text, fetched.main, args.offset, limits) else {
+    let (offset, total) = (args.offset, full_text.len());
+    let Some(Window { start, end, hit }) = window(full_text, fetched.main, offset, limits) else {
         return Err(Error::Failed {
-            text: format!(
-                "offset {} is past the end: the text has {} bytes",
-                args.offset,
-                full_text.len()
-            ),
+            text: format!("offset {offset} is past the end: the text has {total} bytes"),
             hint: Some("Use a smaller offset.".to_owned()),
         });
     };
@@ -92,21 +89,17 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
             shorten(&fetched.url, MAX_URL_CHARS)
         ),
     };
-    let part = full_text.get(window.start..window.end).unwrap_or_default();
+    let part = full_text.get(start..end).unwrap_or_default();
     text.push_str(part.trim_end());
     let mut notes = Vec::new();
     if fetched.is_truncated {
         notes.push("[The page is too large: only the beginning was read. Look for a smaller page on the subject]".to_owned());
     }
     let mut path = None;
-    if let Some(hit) = window.hit {
+    if let Some(hit) = hit {
         path = cx.keep_text(full_text);
         notes.push(format!(
-            "[Showing bytes {}-{} of {}. Use offset={} to continue.]",
-            window.start,
-            window.end,
-            full_text.len(),
-            window.end
+            "[Showing bytes {start}-{end} of {total}. Use offset={end} to continue.]"
         ));
         let limit = match hit {
             Hit::Bytes => format_size(args.max_bytes as u64),
@@ -118,11 +111,10 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
             }
             None => format!("[Output truncated at {limit}. The full output was not kept]"),
         });
-    } else if window.end < full_text.len() {
+    } else if end < total {
         notes.push(format!(
-            "[Left out: {} around the page, such as navigation. Use offset={} to read it.]",
-            format_size((full_text.len() - window.end) as u64),
-            window.end
+            "[Left out: {} around the page, such as navigation. Use offset={end} to read it.]",
+            format_size((total - end) as u64)
         ));
     }
     if !notes.is_empty() {
@@ -150,6 +142,6 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
         .detail("title", fetched.title.clone())
         .detail("media_type", fetched.media_type.as_str())
         .detail("fetched_bytes", fetched.bytes)
-        .detail("text_bytes", full_text.len())
+        .detail("text_bytes", total)
         .detail("from", fetched.source.name()))
 }
