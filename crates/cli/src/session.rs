@@ -19,7 +19,7 @@ use haft::ops::scope::{FileRules, Writing};
 use haft::{Approver, BuildError, Listed, Runtime};
 use haft_mcp::client::RemoteServer;
 use haft_store::sessions::SessionFile;
-use haft_web::channels::{Channels, Pace, Sink};
+use haft_web::channels::{Channels, RetryPolicy, Sink};
 use haft_web::client::{Client, SetupError};
 use haft_web::fetch::Cache;
 use haft_web::{Fetcher, Searcher};
@@ -263,13 +263,13 @@ pub(crate) fn web(settings: &Settings) -> Result<(Fetcher, Searcher), Failure> {
 fn messenger(settings: &Settings) -> Result<Arc<dyn Messenger>, Failure> {
     let setup = |error: SetupError| Failure::usage(format!("tools.channels: {error}"));
     let client = Client::new(haft_web::Settings::default()).map_err(setup)?;
-    let mut pace = Pace::USUAL;
+    let mut policy = RetryPolicy::DEFAULT;
     if !settings.timeout.is_zero() {
-        pace.timeout = pace.timeout.min(settings.timeout);
+        policy.timeout = policy.timeout.min(settings.timeout);
     }
     let console = Sink::new(std::io::stderr());
     let channels =
-        Channels::new(settings.channels.clone(), &client, pace, &console).map_err(setup)?;
+        Channels::new(settings.channels.clone(), &client, policy, &console).map_err(setup)?;
     Ok(Arc::new(channels))
 }
 

@@ -1,9 +1,8 @@
-//! What every backend must do, whatever it keeps files in.
+//! The behaviour that every backend must have, wherever it stores files.
 //!
-//! Edit, search, glob and all tools are written once, above
-//! [`haft_ops::Backend`], and rely on what is tested here: a backend that passes
-//! can be put under any of them. Call [`all`] in a test of your own crate, with
-//! `haft-testing` among its `dev-dependencies`:
+//! Edit, search, glob and all tools are written once on top of [`haft_ops::Backend`] and rely on
+//! the behaviour tested here, so any backend that passes works with all of them. Call [`all`] in
+//! a test of your own crate, with `haft-testing` as a dev-dependency:
 //!
 //! ```
 //! use haft_ops::{Scope, backend::Memory};
@@ -18,23 +17,22 @@
 //! # }
 //! ```
 //!
-//! It panics at the first promise that is broken and says which. What it demands:
+//! It panics at the first violation and names it. The requirements:
 //!
-//! - **Content.** What is written is read, any bytes, 5 MiB too. A file that was
-//!   opened goes on being the one that was opened.
-//! - **Expectations.** [`Expect`] is compared and the file replaced in one step; a
-//!   write that is refused changes nothing; of many writers one wins.
-//! - **Folders.** A write makes the folders above it. A folder is no file and a
-//!   file no folder, with the errors that say so. Whether a folder outlives its
-//!   last file is up to the backend.
-//! - **Names.** Any bytes but `/` and NUL, kept as they are: newlines, invalid
-//!   UTF-8, wildcards of query languages, 255 bytes, both ways to write `é`.
-//! - **Listings** have every entry once, sorted by the bytes of its name, and say
-//!   of it what `stat` says.
-//! - **Walks** meet parents before children and go where they are led.
+//! - **Content.** Reading returns exactly the bytes written, including 5 MiB files. An open file
+//!   keeps its content when it is replaced or removed.
+//! - **Expectations.** [`Expect`] is compared and the file replaced in one step. A refused write
+//!   changes nothing. Of several concurrent writers, one wins.
+//! - **Folders.** A write creates missing parent folders. Folders are not files and files are not
+//!   folders, with matching errors. A backend may keep or drop empty folders.
+//! - **Names.** Any bytes except `/` and NUL, unchanged: newlines, invalid UTF-8, wildcards of
+//!   query languages, 255 bytes, both encodings of `é`.
+//! - **Listings** contain every entry once, sorted by the bytes of its name, with the same data as
+//!   `stat`.
+//! - **Walks** visit parents before children and skip what the visitor skips.
 //!
-//! What it cannot see is left to tests of yours: that a write which was answered
-//! survives a crash, and that [`Expect`] holds between processes too.
+//! The suite cannot test two things: that a completed write survives a crash, and that [`Expect`]
+//! also holds between processes. Test those yourself.
 
 mod content;
 mod names;
@@ -44,17 +42,16 @@ use haft_ops::{Access, Error, FilePath, Scope};
 use std::io::Read;
 use std::sync::Arc;
 
-/// A fresh backend, a scope over it, and whatever must live as long.
+/// A new backend, a scope for it, and anything that must live as long.
 pub type Made<T> = (Box<dyn Backend>, Scope, T);
 
-/// Runs the whole suite, each case on a fresh backend that `make` gives: empty,
-/// with a scope that admits paths below its root. Use
-/// [`Scope::detached`] unless the backend is this machine's disk.
+/// Runs the whole suite. `make` must return a new, empty backend for each case, with a scope that
+/// admits paths below its root. Use [`Scope::detached`] unless the backend is the local disk.
 ///
-/// It needs a Tokio runtime where the backend does.
+/// Needs a Tokio runtime if the backend does.
 ///
 /// # Panics
-/// When the backend does not do what every backend must.
+/// Panics if the backend violates a requirement.
 pub async fn all<T>(make: impl Fn() -> Made<T>) {
     macro_rules! cases {
         ($($case:path),* $(,)?) => {$({
@@ -63,26 +60,26 @@ pub async fn all<T>(make: impl Fn() -> Made<T>) {
         })*};
     }
     cases!(
-        what_is_written_is_read,
-        parents_are_made,
+        written_content_is_read_back,
+        parents_are_created,
         expectations_hold,
-        folders_are_no_files,
+        folders_are_not_files,
         listings_are_sorted,
-        removal_takes_files_only,
-        walks_meet_everything_in_order,
-        walks_can_be_led,
-        bytes_are_bytes,
-        only_one_of_many_wins,
-        content::large_files_are_whole,
-        content::an_open_file_stays_what_it_was,
-        content::times_tell_of_changes,
+        only_files_can_be_removed,
+        walks_visit_everything_in_order,
+        walks_can_skip_folders,
+        any_bytes_can_be_stored,
+        only_one_concurrent_writer_wins,
+        content::large_files_are_complete,
+        content::an_open_file_keeps_its_content,
+        content::timestamps_reflect_changes,
         content::refusals_change_nothing,
         content::writers_do_not_disturb_each_other,
-        names::any_name_is_kept,
+        names::any_name_is_preserved,
         names::names_around_the_slash_stay_apart,
-        names::wildcards_are_letters,
-        names::neighbours_are_not_inside,
-        names::there_is_nothing_below_a_file,
+        names::wildcards_are_literal,
+        names::siblings_with_a_common_prefix_stay_apart,
+        names::files_have_no_children,
     );
 }
 
@@ -124,7 +121,7 @@ impl Files<'_> {
     }
 }
 
-async fn what_is_written_is_read(files: &Files<'_>) {
+async fn written_content_is_read_back(files: &Files<'_>) {
     let written = files
         .backend
         .write(&files.path("a.txt"), b"one".to_vec(), Expect::Anything)
@@ -151,7 +148,7 @@ async fn what_is_written_is_read(files: &Files<'_>) {
     ));
 }
 
-async fn parents_are_made(files: &Files<'_>) {
+async fn parents_are_created(files: &Files<'_>) {
     files.put("a/b/c/d.txt", "x").await;
     assert_eq!(files.get("a/b/c/d.txt").await.unwrap(), b"x");
     assert_eq!(
@@ -193,7 +190,7 @@ async fn expectations_hold(files: &Files<'_>) {
     assert_eq!(files.get("f").await.unwrap(), b"three");
 }
 
-async fn folders_are_no_files(files: &Files<'_>) {
+async fn folders_are_not_files(files: &Files<'_>) {
     files.put("d/f", "x").await;
     let (folder, below_file) = (files.path("d"), files.path("d/f/x"));
     let write = |path| files.backend.write(path, vec![], Expect::Anything);
@@ -238,7 +235,7 @@ async fn listings_are_sorted(files: &Files<'_>) {
     assert_eq!(files.names("a").await, ["x"]);
 }
 
-async fn removal_takes_files_only(files: &Files<'_>) {
+async fn only_files_can_be_removed(files: &Files<'_>) {
     files.put("d/f", "x").await;
     let path = |path: &str| files.scope.resolve(path, Access::Unlink).unwrap();
     assert!(matches!(
@@ -257,14 +254,14 @@ async fn removal_takes_files_only(files: &Files<'_>) {
 }
 
 async fn walk(files: &Files<'_>, lead: impl Fn(&str) -> Step + Send + Sync) -> Vec<String> {
-    let mut met = Vec::new();
+    let mut visited = Vec::new();
     let visit = &mut |visit: Visit<'_>| {
         let Visit::Entry { below, stat, .. } = visit else {
             panic!("all folders can be read")
         };
         let below = below.to_string_lossy().into_owned();
         let step = lead(&below);
-        met.push(if stat.kind == Kind::Directory {
+        visited.push(if stat.kind == Kind::Directory {
             format!("{below}/")
         } else {
             below
@@ -272,41 +269,42 @@ async fn walk(files: &Files<'_>, lead: impl Fn(&str) -> Step + Send + Sync) -> V
         step
     };
     files.backend.walk(&files.path("."), visit).await.unwrap();
-    met
+    visited
 }
 
-async fn walks_meet_everything_in_order(files: &Files<'_>) {
+async fn walks_visit_everything_in_order(files: &Files<'_>) {
     for name in ["a/b/c", "a/a", "b", "a/z"] {
         files.put(name, "x").await;
     }
-    let met = walk(files, |_| Step::Into).await;
-    let mut sorted = met.clone();
+    let visited = walk(files, |_| Step::Into).await;
+    let mut sorted = visited.clone();
     sorted.sort();
     assert_eq!(sorted, ["a/", "a/a", "a/b/", "a/b/c", "a/z", "b"]);
-    let place = |name: &str| met.iter().position(|met| met == name).unwrap();
+    let position = |name: &str| visited.iter().position(|visited| visited == name).unwrap();
     assert!(
-        place("a/") < place("a/b/") && place("a/b/") < place("a/b/c"),
-        "parents come first: {met:?}"
+        position("a/") < position("a/b/") && position("a/b/") < position("a/b/c"),
+        "parents come first: {visited:?}"
     );
 }
 
-async fn walks_can_be_led(files: &Files<'_>) {
+async fn walks_can_skip_folders(files: &Files<'_>) {
     for name in ["a/x", "b/x", "c"] {
         files.put(name, "x").await;
     }
-    let met = walk(
+    let visited = walk(
         files,
         |below| if below == "a" { Step::Over } else { Step::Into },
     )
     .await;
     assert!(
-        !met.iter().any(|met| met == "a/x") && met.iter().any(|met| met == "b/x"),
-        "{met:?}"
+        !visited.iter().any(|visited| visited == "a/x")
+            && visited.iter().any(|visited| visited == "b/x"),
+        "{visited:?}"
     );
     assert_eq!(walk(files, |_| Step::Stop).await.len(), 1);
 }
 
-async fn bytes_are_bytes(files: &Files<'_>) {
+async fn any_bytes_can_be_stored(files: &Files<'_>) {
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     files
         .backend
@@ -322,9 +320,9 @@ async fn bytes_are_bytes(files: &Files<'_>) {
     assert_eq!(files.get("empty").await.unwrap(), b"");
 }
 
-/// Comparing and replacing are one step: of writers that saw the same content,
-/// one wins and the others learn that they did not.
-async fn only_one_of_many_wins(files: &Files<'_>) {
+/// Comparing and replacing are one step: of several writers that saw the same content, one wins
+/// and the others get an error.
+async fn only_one_concurrent_writer_wins(files: &Files<'_>) {
     files.put("counter", "start").await;
     let path = files.path("counter");
     let attempts = (0..16).map(|number: u8| {
@@ -345,7 +343,7 @@ async fn only_one_of_many_wins(files: &Files<'_>) {
     assert_eq!(won, 1);
 }
 
-/// Polls all futures together, without another dependency.
+/// Polls all futures together, without an extra dependency.
 async fn futures_join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures.map(Box::pin).map(Some).collect();
     let mut outputs = Vec::new();

@@ -1,51 +1,51 @@
-//! A client that knows nothing but HTTP/1.1 and lines of text: one connection for each
-//! request, and every byte as it was sent.
+//! A minimal HTTP/1.1 client for tests: one connection per request, and access to every byte of
+//! the response.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Long enough for any machine; a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Long enough for any machine; a test that waits this long has failed.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where requests go, and what each of them brings.
+/// The server's address, and the headers sent with each request.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The server.
+    /// Address of the server.
     pub address: SocketAddr,
     /// Headers of every request.
     pub headers: Vec<(String, String)>,
 }
 
-/// An answer, of which the head was read.
+/// A response whose head has been read.
 #[derive(Debug)]
-pub struct Answer {
-    /// Its status.
+pub struct Response {
+    /// HTTP status code.
     pub status: u16,
-    /// Its headers, with names in small letters.
+    /// Headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    from: BufReader<TcpStream>,
-    rest: Rest,
+    reader: BufReader<TcpStream>,
+    remaining: BodyLength,
 }
 
 #[derive(Debug)]
-enum Rest {
+enum BodyLength {
     Bytes(u64),
-    Chunks { left: u64, is_over: bool },
+    Chunks { left: u64, is_complete: bool },
 }
 
-/// One event of a stream.
+/// One server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Where the stream can be taken up.
+    /// Event id, at which the stream can be resumed.
     pub id: Option<String>,
-    /// What it says; nothing for one that only has an id, or for a sign of life.
+    /// Data; `None` for an event with only an id or for a keep-alive.
     pub data: Option<String>,
 }
 
 impl Event {
-    /// The message that it carries.
+    /// Parses the data as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let data = self.data.as_deref().unwrap_or_default();
@@ -54,7 +54,7 @@ impl Event {
 }
 
 impl Client {
-    /// A client for a server, with its token.
+    /// Creates a client for an MCP server, with a bearer token.
     #[must_use]
     pub fn new(address: SocketAddr, token: Option<&str>) -> Self {
         let mut headers = vec![
@@ -69,7 +69,7 @@ impl Client {
         Self { address, headers }
     }
 
-    /// The same with a header of that name, in the place of what it had.
+    /// Returns a copy with this header set.
     #[must_use]
     pub fn with(&self, name: &str, value: &str) -> Self {
         let mut client = self.without(name);
@@ -77,7 +77,7 @@ impl Client {
         client
     }
 
-    /// The same without a header.
+    /// Returns a copy without this header.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut client = self.clone();
@@ -85,17 +85,17 @@ impl Client {
         client
     }
 
-    /// A connection on which nothing was said.
+    /// Opens a connection without sending anything.
     #[must_use]
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream
     }
 
-    /// The head of a request.
+    /// Formats the head of a request.
     #[must_use]
     pub fn head(&self, method: &str, path: &str, length: Option<usize>) -> String {
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
@@ -109,36 +109,36 @@ impl Client {
         head
     }
 
-    /// Sends a request and reads the head of the answer.
+    /// Sends a request and reads the head of the response.
     #[must_use]
-    pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Answer {
+    pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Response {
         let mut stream = self.connect();
         let head = self.head(method, path, body.map(<[u8]>::len));
         stream.write_all(head.as_bytes()).unwrap();
-        // A server may answer before it has read everything.
+        // A server may respond before it has read everything.
         let _ = stream.write_all(body.unwrap_or_default());
-        Answer::read(stream)
+        Response::read(stream)
     }
 
-    /// Posts a message.
+    /// Posts a JSON-RPC message.
     #[must_use]
-    pub fn post(&self, message: &Value) -> Answer {
+    pub fn post(&self, message: &Value) -> Response {
         self.send("POST", "/mcp", Some(message.to_string().as_bytes()))
     }
 
-    /// Opens a stream, or takes one up after an event.
+    /// Opens an event stream, or resumes one after an event.
     #[must_use]
-    pub fn get(&self, last: Option<&str>) -> Answer {
+    pub fn get(&self, last: Option<&str>) -> Response {
         match last {
             Some(last) => self.with("last-event-id", last).send("GET", "/mcp", None),
             None => self.send("GET", "/mcp", None),
         }
     }
 
-    /// Begins a session: a client that names it from now on, and what the server said.
+    /// Starts a session. Returns a client that uses it and the server's result.
     #[must_use]
     pub fn initialize(&self, version: &str, capabilities: Value) -> (Self, Value) {
-        let answer = self.post(&json!({
+        let response = self.post(&json!({
             "jsonrpc": "2.0", "id": "init", "method": "initialize",
             "params": {
                 "protocolVersion": version,
@@ -146,22 +146,23 @@ impl Client {
                 "clientInfo": { "name": "test", "version": "0" },
             },
         }));
-        assert_eq!(answer.status, 200);
-        let id = answer
+        assert_eq!(response.status, 200);
+        let id = response
             .header("mcp-session-id")
             .expect("a session")
             .to_owned();
-        let result = answer.message()["result"].clone();
+        let result = response.message()["result"].clone();
         let version = result["protocolVersion"].as_str().expect("a version");
         let client = self
             .with("mcp-session-id", &id)
             .with("mcp-protocol-version", version);
-        let told = client.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        assert_eq!(told.status, 202);
+        let response =
+            client.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert_eq!(response.status, 202);
         (client, result)
     }
 
-    /// The same in a version without sessions: each request says what it needs.
+    /// Returns a client for one request of the protocol version without sessions.
     #[must_use]
     pub fn alone(&self, method: &str, name: Option<&str>) -> Self {
         let client = self
@@ -173,14 +174,14 @@ impl Client {
         }
     }
 
-    /// Calls a tool and gives the whole answer.
+    /// Calls a tool and returns the complete response message.
     #[must_use]
     pub fn call(&self, id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
         self.post(&call(id, tool, arguments)).message()
     }
 }
 
-/// The message of a call.
+/// Builds the message for a tool call.
 #[must_use]
 pub fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
     json!({
@@ -189,7 +190,7 @@ pub fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
     })
 }
 
-/// A message with what a version without a handshake wants in it.
+/// Adds the metadata that the protocol version without a handshake requires.
 #[must_use]
 pub fn stateless(mut message: Value, capabilities: Value) -> Value {
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
@@ -199,100 +200,102 @@ pub fn stateless(mut message: Value, capabilities: Value) -> Value {
     message
 }
 
-impl Answer {
-    /// Reads the head of an answer.
+impl Response {
+    /// Reads the head of a response.
     #[must_use]
     pub fn read(stream: TcpStream) -> Self {
         Self::try_read(stream).expect("the server answers")
     }
 
-    /// The same; nothing when the server hangs up instead.
+    /// Like `read`, but returns `None` if the server closes the connection.
     #[must_use]
     pub fn try_read(stream: TcpStream) -> Option<Self> {
-        let mut from = BufReader::new(stream);
+        let mut reader = BufReader::new(stream);
         let mut line = String::new();
-        from.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
         let status = line.split(' ').nth(1)?.parse().ok()?;
         let mut headers = Vec::new();
         loop {
             line.clear();
-            from.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
             let Some((name, value)) = line.trim_end().split_once(':') else {
                 break;
             };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         let find = |name: &str| headers.iter().find(|(known, _)| known == name);
-        let rest = match find("content-length") {
-            Some((_, length)) => Rest::Bytes(length.parse().ok()?),
-            None if find("transfer-encoding").is_some() => Rest::Chunks {
+        let remaining = match find("content-length") {
+            Some((_, length)) => BodyLength::Bytes(length.parse().ok()?),
+            None if find("transfer-encoding").is_some() => BodyLength::Chunks {
                 left: 0,
-                is_over: false,
+                is_complete: false,
             },
-            None => Rest::Bytes(0),
+            None => BodyLength::Bytes(0),
         };
         Some(Self {
             status,
             headers,
-            from,
-            rest,
+            reader,
+            remaining,
         })
     }
 
-    /// A header.
+    /// Returns the value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether it is a stream of events.
+    /// Whether the response is an event stream.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         self.header("content-type") == Some("text/event-stream")
     }
 
     fn byte(&mut self) -> Option<u8> {
-        let left = match &mut self.rest {
-            Rest::Bytes(left) => left,
-            Rest::Chunks { is_over: true, .. } => return None,
-            Rest::Chunks { left, is_over } => {
+        let left = match &mut self.remaining {
+            BodyLength::Bytes(left) => left,
+            BodyLength::Chunks {
+                is_complete: true, ..
+            } => return None,
+            BodyLength::Chunks { left, is_complete } => {
                 if *left == 0 {
                     let mut line = String::new();
                     while line.trim().is_empty() {
                         line.clear();
-                        self.from
+                        self.reader
                             .read_line(&mut line)
                             .ok()
                             .filter(|read| *read > 0)?;
                     }
                     *left = u64::from_str_radix(line.trim(), 16).expect("the length of a chunk");
-                    *is_over = *left == 0;
+                    *is_complete = *left == 0;
                 }
                 left
             }
         };
         *left = left.checked_sub(1)?;
         let mut byte = [0];
-        self.from.read_exact(&mut byte).ok()?;
+        self.reader.read_exact(&mut byte).ok()?;
         Some(byte[0])
     }
 
-    /// All of the body as text.
+    /// Returns the whole body as text.
     #[must_use]
     pub fn text(mut self) -> String {
         let bytes: Vec<u8> = std::iter::from_fn(|| self.byte()).collect();
         String::from_utf8(bytes).expect("text")
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     #[must_use]
     pub fn json(self) -> Value {
         let text = self.text();
-        serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("not JSON: {text}"))
     }
 
-    /// The last message: the body, or what the stream ended with.
+    /// Returns the last message: the body, or the last one in the stream.
     #[must_use]
     pub fn message(mut self) -> Value {
         if !self.is_stream() {
@@ -302,32 +305,32 @@ impl Answer {
         while let Some(event) = self.event() {
             last = event.data.filter(|data| !data.is_empty()).or(last);
         }
-        serde_json::from_str(&last.expect("the stream says something")).expect("a message")
+        serde_json::from_str(&last.expect("the stream contains a message")).expect("a message")
     }
 
-    /// The next event; nothing at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     pub fn event(&mut self) -> Option<Event> {
         let mut event = Event::default();
         let mut line = Vec::new();
-        let mut is_begun = false;
+        let mut has_lines = false;
         loop {
             match self.byte()? {
                 b'\n' => {
                     let text = String::from_utf8(std::mem::take(&mut line)).expect("text");
                     match text.split_once(':') {
-                        _ if text.is_empty() && is_begun => return Some(event),
+                        _ if text.is_empty() && has_lines => return Some(event),
                         Some(("id", id)) => event.id = Some(id.trim().to_owned()),
                         Some(("data", data)) => event.data = Some(data.trim().to_owned()),
                         _ => {}
                     }
-                    is_begun = true;
+                    has_lines = true;
                 }
                 byte => line.push(byte),
             }
         }
     }
 
-    /// The next event that carries a message.
+    /// Returns the next event that carries a message, with its id.
     pub fn next_message(&mut self) -> Option<(String, Value)> {
         loop {
             let event = self.event()?;
@@ -337,8 +340,8 @@ impl Answer {
         }
     }
 
-    /// Goes away without a word.
+    /// Closes the connection.
     pub fn hang_up(self) {
-        let _ = self.from.get_ref().shutdown(Shutdown::Both);
+        let _ = self.reader.get_ref().shutdown(Shutdown::Both);
     }
 }

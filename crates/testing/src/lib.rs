@@ -1,8 +1,11 @@
-//! What tests of haft share, and tests of what is built on it: [`conformance`], the
-//! suite that every backend must pass, yours too, the runner of the transcripts in
-//! `docs/`, [`model`], a server that answers as a provider of models would, and [`http`], a
-//! client that sees every byte of an answer. A test
-//! may panic, so this crate may.
+//! Test support for haft and for crates built on it:
+//!
+//! - [`conformance`]: the suite that every backend must pass, including your own
+//! - [`transcript`]: runs the transcripts in `docs/`
+//! - [`model`]: a server that acts as a model provider and follows a script
+//! - [`http`]: an HTTP client that shows every byte of a response
+//!
+//! Code in this crate may panic, because it only runs in tests.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,9 +1,9 @@
-//! A provider of models on loopback that says what a script says. It speaks the five
-//! protocols, each by its path, over a small HTTP/1.1 of its own; it keeps what it
-//! was sent, and fails in all the ways providers fail.
+//! A model provider on the loopback interface that follows a script. It supports five protocols,
+//! told apart by the path of a request, over a minimal HTTP/1.1 server. It records the requests
+//! it receives and can fail in the ways real providers fail.
 //!
-//! It runs on threads of its own, so tests with and without an async runtime can use
-//! it, and programs that a test starts.
+//! It runs on its own threads, so it works for tests with and without an async runtime, and for
+//! programs that a test starts.
 
 mod anthropic;
 mod google;
@@ -22,28 +22,28 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A request that came.
+/// A request that the server received.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// Its path with its query.
+    /// Path and query.
     pub path: String,
-    /// Its headers; names are in lower case.
+    /// Headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// Its body, as it came.
+    /// Body as received.
     pub body: Vec<u8>,
 }
 
 impl Received {
-    /// Its body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Panics
-    /// When it is none.
+    /// Panics if the body is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("the body of a request is JSON")
     }
 
-    /// A header.
+    /// Returns the value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
@@ -55,24 +55,24 @@ struct Shared {
     script: Box<dyn Script>,
     count: AtomicUsize,
     connections: AtomicUsize,
-    /// The size of the pieces an answer is cut into; 0 leaves it whole.
-    chop: AtomicUsize,
-    keeps: AtomicBool,
+    /// Size of the chunks in which a response is sent; 0 sends it in one.
+    chunk_size: AtomicUsize,
+    records: AtomicBool,
     received: Mutex<Vec<Received>>,
-    is_over: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
-/// The server. It ends when it is dropped.
+/// The server. Stops when dropped.
 pub struct Scripted {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 impl Scripted {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
-    /// When no port of loopback can be had.
+    /// Panics if no port is available.
     pub fn start(script: impl Script + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port of loopback");
         let address = listener.local_addr().expect("its address");
@@ -80,21 +80,21 @@ impl Scripted {
             script: Box::new(script),
             count: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
-            chop: AtomicUsize::new(0),
-            keeps: AtomicBool::new(true),
+            chunk_size: AtomicUsize::new(0),
+            records: AtomicBool::new(true),
             received: Mutex::default(),
-            is_over: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                if accepting.is_over.load(Ordering::Acquire) {
+                if accepting.is_stopped.load(Ordering::Acquire) {
                     return;
                 }
                 accepting.connections.fetch_add(1, Ordering::AcqRel);
                 let shared = Arc::clone(&accepting);
                 thread::spawn(move || {
-                    // A client that goes away is no matter for the server.
+                    // It is fine for a client to disconnect.
                     let _ = shared.serve(&stream);
                 });
             }
@@ -102,42 +102,42 @@ impl Scripted {
         Self { address, shared }
     }
 
-    /// Cuts every answer into pieces of so many bytes, wherever that is.
+    /// Sends every response in chunks of `size` bytes, wherever the boundaries fall.
     #[must_use]
     pub fn chopped(self, size: usize) -> Self {
-        self.shared.chop.store(size, Ordering::Release);
+        self.shared.chunk_size.store(size, Ordering::Release);
         self
     }
 
-    /// Forgets requests, for whoever sends many.
+    /// Does not record requests, for tests that send very many.
     #[must_use]
     pub fn forgetful(self) -> Self {
-        self.shared.keeps.store(false, Ordering::Release);
+        self.shared.records.store(false, Ordering::Release);
         self
     }
 
-    /// Where it is: `http://127.0.0.1:PORT`.
+    /// Returns the base URL: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What came so far.
+    /// Returns the requests received so far.
     ///
     /// # Panics
-    /// When a thread of the server panicked.
+    /// Panics if a thread of the server panicked.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.shared.received.lock().expect("requests").clone()
     }
 
-    /// How many requests came so far.
+    /// Returns the number of requests so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shared.count.load(Ordering::Acquire)
     }
 
-    /// How many connections were made so far.
+    /// Returns the number of connections so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Acquire)
@@ -146,14 +146,14 @@ impl Scripted {
 
 impl Drop for Scripted {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
-        // Wakes who accepts.
+        self.shared.is_stopped.store(true, Ordering::Release);
+        // Unblocks the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
 
 impl Shared {
-    /// Answers the requests of a connection.
+    /// Serves the requests of one connection.
     fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut reader = BufReader::with_capacity(64 * 1024, stream);
@@ -164,19 +164,19 @@ impl Shared {
                 true => serde_json::from_slice(&request.body).unwrap_or(Value::Null),
                 false => Value::Null,
             };
-            if self.keeps.load(Ordering::Acquire) {
+            if self.records.load(Ordering::Acquire) {
                 self.received.lock().expect("requests").push(request);
             }
             let turn = self.script.turn(&body, number);
-            if !self.answer(stream, &path, &body, turn)? {
+            if !self.respond_to(stream, &path, &body, turn)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Answers a request; whether the connection goes on.
-    fn answer(
+    /// Responds to a request. Returns whether the connection stays open.
+    fn respond_to(
         &self,
         mut stream: &TcpStream,
         path: &str,
@@ -185,16 +185,16 @@ impl Shared {
     ) -> std::io::Result<bool> {
         let Some(protocol) = Protocol::of(path) else {
             let missing = r#"{"error":{"message":"no such path"}}"#;
-            return plain(stream, 404, &[], missing).map(|()| true);
+            return respond(stream, 404, &[], missing).map(|()| true);
         };
         let (text, ending) = match turn {
-            Turn::Says(says) => (protocol.write(&says, body), Ending::Whole),
+            Turn::Says(reply) => (protocol.write(&reply, body), Ending::Whole),
             Turn::Cut {
-                says,
+                reply,
                 after,
                 ending,
             } => {
-                let mut text = protocol.write(&says, body).into_bytes();
+                let mut text = protocol.write(&reply, body).into_bytes();
                 text.truncate(after);
                 (String::from_utf8_lossy(&text).into_owned(), ending)
             }
@@ -203,7 +203,7 @@ impl Shared {
                 status,
                 headers,
                 body,
-            } => return plain(stream, status, &headers, &body).map(|()| true),
+            } => return respond(stream, status, &headers, &body).map(|()| true),
             Turn::Silent => {
                 self.wait(stream);
                 return Ok(false);
@@ -218,12 +218,12 @@ impl Shared {
             "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n"
         );
         let text = text.as_bytes();
-        let chop = match self.chop.load(Ordering::Acquire) {
+        let chunk_size = match self.chunk_size.load(Ordering::Acquire) {
             0 => text.len().max(1),
             size => size,
         };
         let mut out = head.into_bytes();
-        for piece in text.chunks(chop) {
+        for piece in text.chunks(chunk_size) {
             write!(out, "{:x}\r\n", piece.len())?;
             out.extend_from_slice(piece);
             out.extend_from_slice(b"\r\n");
@@ -242,11 +242,11 @@ impl Shared {
         Ok(ending == Ending::Whole)
     }
 
-    /// Says nothing until the client goes away, or the server.
+    /// Sends nothing until the client disconnects or the server stops.
     fn wait(&self, mut stream: &TcpStream) {
         let _ = stream.set_read_timeout(Some(Duration::from_millis(50)));
         let mut byte = [0];
-        while !self.is_over.load(Ordering::Acquire) {
+        while !self.is_stopped.load(Ordering::Acquire) {
             match stream.read(&mut byte) {
                 Ok(0) => return,
                 Err(error)
@@ -260,7 +260,7 @@ impl Shared {
     }
 }
 
-/// The protocols, told by the end of their path.
+/// The supported protocols.
 #[derive(Debug, Clone, Copy)]
 enum Protocol {
     Anthropic,
@@ -273,33 +273,33 @@ enum Protocol {
 impl Protocol {
     fn of(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or_default();
-        let ends = [
+        let suffixes = [
             ("/v1/messages", Self::Anthropic),
             ("/responses", Self::Responses),
             ("/chat/completions", Self::Completions),
             (":streamGenerateContent", Self::Google),
             ("/api/chat", Self::Ollama),
         ];
-        let found = ends.into_iter().find(|(end, _)| path.ends_with(end));
+        let found = suffixes.into_iter().find(|(end, _)| path.ends_with(end));
         found.map(|(_, protocol)| protocol)
     }
 
-    fn write(self, says: &Says, request: &Value) -> String {
+    fn write(self, reply: &Says, request: &Value) -> String {
         let model = request
             .get("model")
             .and_then(Value::as_str)
             .unwrap_or("scripted");
         match self {
-            Self::Anthropic => anthropic::write(says, model),
-            Self::Responses => openai::responses(says, model),
-            Self::Completions => openai::completions(says, model),
-            Self::Google => google::write(says),
-            Self::Ollama => ollama::write(says, model),
+            Self::Anthropic => anthropic::write(reply, model),
+            Self::Responses => openai::responses(reply, model),
+            Self::Completions => openai::completions(reply, model),
+            Self::Google => google::write(reply),
+            Self::Ollama => ollama::write(reply, model),
         }
     }
 }
 
-/// An event of a stream: its name where the protocol has names, and its data.
+/// Writes one event of a stream; some protocols name their events.
 fn event(out: &mut String, name: Option<&str>, data: &Value) {
     if let Some(name) = name {
         let _ = writeln!(out, "event: {name}");
@@ -307,8 +307,8 @@ fn event(out: &mut String, name: Option<&str>, data: &Value) {
     let _ = write!(out, "data: {data}\n\n");
 }
 
-/// A text in the pieces that a model would send.
-fn pieces(text: &str) -> Vec<String> {
+/// Splits a text into chunks as a model would stream it.
+fn chunks(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     chars
         .chunks(24)
@@ -316,7 +316,7 @@ fn pieces(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn plain(
+fn respond(
     mut stream: &TcpStream,
     status: u16,
     headers: &[(String, String)],

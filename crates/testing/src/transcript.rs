@@ -1,41 +1,39 @@
-//! Runs the transcripts in a page of documentation, with the built command.
+//! Runs the transcripts in a documentation page with the built command.
 //!
-//! A page is Markdown. Every `## ` heading starts an empty work folder with a home
-//! of its own beside it; below the heading
+//! A page is Markdown. Every `## ` heading starts with an empty working folder and a home folder
+//! beside it. Below the heading:
 //!
-//! - a block `file NAME` puts a file into the folder (`file NAME escaped`: `\r`,
-//!   `\n`, `\t`, `\\` and `\xHH` are read as in Rust, and line breaks are not
-//!   added),
-//! - a block `config` is the configuration file of the calls that follow, up to the
-//!   next `## `; it is outside the folder, and ends the session before it,
-//! - a block `page PATH` (or `page PATH STATUS`) puts a page on a server of the section's
-//!   own, whose address is `$SITE` in calls, configurations and replies,
-//! - a block `call TOOL` calls a tool with the JSON inside,
-//! - the block `reply` (or `reply error`) after it is what must come back, and
-//! - a block `after NAME` (or `after NAME escaped`) is what the file must hold.
+//! - A block `file NAME` puts a file into the folder. With `file NAME escaped`, `\r`, `\n`, `\t`,
+//!   `\\` and `\xHH` are read as in Rust, and no line breaks are added.
+//! - A block `config` is the configuration file for the following calls, up to the next `## `. It
+//!   is outside the folder and ends the current session.
+//! - A block `page PATH` (or `page PATH STATUS`) puts a page on the section's own web server.
+//!   `$SITE` is its address in calls, configurations and replies.
+//! - A block `call TOOL` calls a tool with the JSON inside.
+//! - The block `reply` (or `reply error`) after it is the expected reply.
+//! - A block `after NAME` (or `after NAME escaped`) is the expected content of a file.
 //!
-//! In a reply, `[..]` stands for any text on its line, `[...]` alone on a line for
-//! any lines, `$DIR` for the folder and `$OUTPUTS` for the one of kept outputs;
-//! `$DIR` is understood in calls and configurations too. Blocks of a known language
-//! (`sh`, `text`, …) are for readers only; any other word is a mistake.
+//! In a reply, `[..]` matches any text on a line, and `[...]` alone on a line matches any lines.
+//! `$DIR` stands for the folder and `$OUTPUTS` for the folder of saved outputs. `$DIR` also works
+//! in calls and configurations. Blocks of a known language (`sh`, `text`, …) are only for
+//! readers; any other word is an error.
 //!
-//! Between `<!-- parameters TOOL -->` and `<!-- end -->` stands the table that
-//! is made from the tool's schema.
+//! The table between `<!-- parameters TOOL -->` and `<!-- end -->` is generated from the tool's
+//! schema.
 //!
 //! # Routes
 //!
-//! A page is run by a [`Route`]: [`Mcp`] has one server for a section,
-//! [`CommandLine`] one process for each call. What a tool remembers in its session
-//! (processes, lists, files in memory) is gone with the process, so calls that need
-//! what an earlier one left there stand below a line `<!-- one session -->`. It holds
-//! up to the next heading of any level. There, a route without a lasting session
-//! makes no calls and checks no files; it counts the calls that it left out.
+//! A page is run through a [`Route`]: [`Mcp`] starts one server per section, [`CommandLine`] one
+//! process per call. The state of a session (processes, lists, files in memory) ends with the
+//! process, so calls that depend on it follow a line `<!-- one session -->`, which applies up to
+//! the next heading of any level. There, a route without a lasting session makes no calls and
+//! checks no files; it counts the calls it skipped.
 
 mod command_line;
+mod folders;
 mod matching;
 mod mcp;
 mod page;
-mod place;
 mod route;
 mod section;
 mod site;
@@ -44,29 +42,29 @@ mod tables;
 mod tests;
 
 pub use command_line::CommandLine;
+pub use folders::SectionFolders;
 pub use mcp::Mcp;
-pub use place::Place;
-pub use route::{Answer, Haft, Route, Session};
+pub use route::{Haft, Route, Session, ToolReply};
 pub use tables::with_tables;
 
 use std::path::Path;
 
-/// What a run of a page came to.
+/// Result of running a page.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many calls were made.
+    /// Number of calls that were made.
     pub calls: usize,
-    /// How many were not, because they need the session of an earlier one.
+    /// Number of calls that were skipped because they need the session of an earlier call.
     pub skipped: usize,
-    /// The tools that have a call that succeeds.
+    /// Tools with a call that succeeds.
     pub succeeded: Vec<String>,
-    /// The tools that have a call that fails.
+    /// Tools with a call that fails.
     pub failed: Vec<String>,
-    /// What was not as the page says.
+    /// Differences between the page and the actual results.
     pub problems: Vec<String>,
 }
 
-/// Runs every transcript of `page`. Each section has new folders below `below`.
+/// Runs every transcript of `page`. Each section gets new folders inside `below`.
 pub async fn run(page: &str, below: &Path, route: &dyn Route) -> Report {
     let page = page::parse(page);
     let mut report = Report {

@@ -1,72 +1,71 @@
-//! The channels that messages go to: what each kind of service wants, and one
-//! way of trying for all of them.
+//! Channels that deliver messages: one file per service, and retries shared by all of them.
 
-mod carrier;
 mod console;
-mod deliver;
 mod discord;
 mod email;
 mod http;
-mod scrub;
-mod setting;
+mod redact;
+mod retry;
+mod settings;
 mod slack;
 mod split;
 mod telegram;
+mod transport;
 mod webhook;
 
 pub use console::Sink;
-pub use deliver::Pace;
-pub use setting::{Channel, Email, Encryption};
+pub use retry::RetryPolicy;
+pub use settings::{Channel, Email, Encryption};
 
 use crate::client::{Client, SetupError};
 use async_trait::async_trait;
-use carrier::{Carrier, Part};
 use haft_ops::messenger::{Message, Messenger, Sent};
 use haft_ops::{Error, Result};
 use std::collections::BTreeMap;
+use transport::{Part, Transport};
 
-/// In how many parts a message goes at most. More is a file, not a message.
+/// Maximum number of parts per message. Longer content belongs in a file.
 pub const MAX_PARTS: usize = 25;
 
-/// The channels of a configuration.
+/// The configured channels.
 pub struct Channels {
-    carriers: BTreeMap<String, Box<dyn Carrier>>,
-    pace: Pace,
+    transports: BTreeMap<String, Box<dyn Transport>>,
+    policy: RetryPolicy,
 }
 
 impl Channels {
-    /// The channels by name. `console` is where channels of that kind write.
+    /// Creates the channels by name. Channels of kind `console` write to `console`.
     ///
     /// # Errors
-    /// When a channel's settings cannot work: the error names the channel, not
-    /// the setting's value.
+    /// Fails if a channel's settings are not valid. The error contains the name of the channel,
+    /// but not the value of the setting.
     pub fn new(
         channels: BTreeMap<String, Channel>,
         client: &Client,
-        pace: Pace,
+        policy: RetryPolicy,
         console: &Sink,
     ) -> std::result::Result<Self, SetupError> {
-        let carriers = channels
+        let transports = channels
             .into_iter()
             .map(|(name, channel)| {
-                let carrier = channel
-                    .carrier(client, console)
+                let transport = channel
+                    .transport(client, console)
                     .map_err(|reason| SetupError(format!("channel {name}: {reason}")))?;
-                Ok((name, carrier))
+                Ok((name, transport))
             })
             .collect::<std::result::Result<_, SetupError>>()?;
-        Ok(Self { carriers, pace })
+        Ok(Self { transports, policy })
     }
 }
 
 #[async_trait]
 impl Messenger for Channels {
     fn channels(&self) -> Vec<String> {
-        self.carriers.keys().cloned().collect()
+        self.transports.keys().cloned().collect()
     }
 
     fn host(&self, channel: &str) -> Option<String> {
-        self.carriers.get(channel)?.host()
+        self.transports.get(channel)?.host()
     }
 
     async fn send(&self, message: &Message) -> Result<Sent> {
@@ -75,14 +74,14 @@ impl Messenger for Channels {
             chat,
             content,
         } = message;
-        let carrier = self
-            .carriers
+        let transport = self
+            .transports
             .get(channel)
             .ok_or_else(|| Error::UnknownChannel {
                 name: channel.clone(),
                 known: self.channels(),
             })?;
-        let texts = prepare(&**carrier, chat, content).map_err(|reason| Error::NotSent {
+        let texts = prepare(&**transport, chat, content).map_err(|reason| Error::NotSent {
             reason,
             delivered: 0,
             parts: 0,
@@ -97,19 +96,19 @@ impl Messenger for Channels {
                 chat,
                 text,
             };
-            match deliver::deliver(&**carrier, part, &self.pace).await {
+            match retry::deliver(&**transport, part, &self.policy).await {
                 Ok(needed) => tries += needed,
-                Err((failure, tries)) => return Err(failure.told(delivered, parts, tries)),
+                Err((failure, tries)) => return Err(failure.into_error(delivered, parts, tries)),
             }
         }
         Ok(Sent { parts, tries })
     }
 }
 
-/// The texts that go out, one after the other. All that can be known to be
-/// wrong is found here, before anything leaves.
+/// Splits the content into the texts to send. Reports everything that is known to be wrong before
+/// anything is sent.
 fn prepare<'a>(
-    carrier: &dyn Carrier,
+    transport: &dyn Transport,
     chat: &str,
     content: &'a str,
 ) -> std::result::Result<Vec<&'a str>, String> {
@@ -119,18 +118,19 @@ fn prepare<'a>(
     if chat.trim().is_empty() {
         return Err("the chat id is empty".to_owned());
     }
-    // Not even where it would be encoded: no id has one, and a line break is
-    // how headers are forged.
+    // Refused even where the id would be encoded: no valid id contains one, and line breaks can
+    // forge headers.
     if chat.contains(char::is_control) {
-        return Err("the chat id has a control character in it".to_owned());
+        return Err("the chat id contains a control character".to_owned());
     }
-    carrier.check(chat)?;
-    let texts = carrier
-        .most()
-        .map_or_else(|| vec![content], |most| split::split(content, most));
+    transport.check(chat)?;
+    let texts = transport.max_length().map_or_else(
+        || vec![content],
+        |max_length| split::split(content, max_length),
+    );
     if texts.len() > MAX_PARTS {
         return Err(format!(
-            "the content is too long: it would be {} messages, at most {MAX_PARTS} are sent",
+            "the content is too long: it needs {} messages, the limit is {MAX_PARTS}",
             texts.len()
         ));
     }

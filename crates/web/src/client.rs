@@ -1,153 +1,151 @@
-//! The one HTTP client. Everything that leaves haft over HTTP leaves through
-//! here; reqwest stays in this module.
+//! The HTTP client. Every HTTP request of haft goes through this module, and nothing else uses
+//! reqwest.
 //!
-//! The address that was checked is the address that is dialled: names are
-//! resolved by `resolve.rs`, which hands on only addresses that may be dialled,
-//! and literal addresses, which the library never asks a resolver about, are
-//! checked before each request. Redirects are followed by hand, and each is
-//! checked like a first request.
+//! The address that was checked is the address that is dialled: `resolve.rs` resolves names and
+//! returns only addresses that may be dialled. reqwest does not ask a resolver about literal
+//! addresses, so those are checked before each request. Redirects are followed here rather than
+//! by reqwest, and each target is checked like a new request.
 
 mod body;
+mod decompress;
+mod dns;
 mod error;
-mod names;
 mod redirect;
 mod resolve;
+mod retry_after;
 mod tls;
-mod unpack;
-mod wait;
 
-pub use error::{HttpError, Reach};
-pub(crate) use error::{tls_error, words};
-pub use names::Names;
+pub(crate) use decompress::ACCEPT_ENCODING;
+pub use dns::DnsLookup;
+pub use error::{Endpoint, HttpError};
+pub(crate) use error::{format_seconds, tls_error};
+pub(crate) use retry_after::retry_after;
 pub(crate) use tls::Authorities;
-pub(crate) use unpack::ACCEPTED;
 pub use url::Url;
-pub(crate) use wait::retry_after;
 
-use crate::guard::{self, Entries};
-use body::Watched;
+use crate::guard::{self, HostPatterns};
+use body::TrackedBody;
 use bytes::Bytes;
+use decompress::Decompressed;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use resolve::{Judge, Resolver};
+use resolve::{AddressPolicy, Resolver};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use unpack::Unpacked;
 use url::Host;
 
-/// How long connecting may take, names and TLS included.
+/// Time limit for connecting, including DNS and TLS.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many redirects are followed at most.
+/// Maximum number of redirects that are followed.
 pub const MAX_REDIRECTS: usize = 10;
-/// How long an address may be.
+/// Maximum length of a URL.
 const MAX_URL_BYTES: usize = 64 * 1024;
 
-/// How the client is set up, by the person and never by a model.
+/// Settings of the client. The user sets them, never a model.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Places that may be spoken to although they are not the open internet.
-    pub allow: Entries,
-    /// Places that are never spoken to.
-    pub deny: Entries,
-    /// A file of certificates (PEM) that are trusted beside the system's.
+    /// Hosts that may be contacted although they are not on the public internet.
+    pub allow: HostPatterns,
+    /// Hosts that are never contacted.
+    pub deny: HostPatterns,
+    /// PEM file with certificates to trust in addition to the system's.
     pub ca_file: Option<PathBuf>,
-    /// A proxy (`http://host:port`) that every request goes through. It may have a
-    /// name and a password.
+    /// Proxy (`http://host:port`, optionally with a user name and password) for every request.
     pub proxy: Option<crate::Secret>,
-    /// Who knows the addresses of names.
-    pub names: Names,
+    /// Resolves host names.
+    pub dns: DnsLookup,
 }
 
-/// What a request does.
+/// HTTP method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Asks for something.
+    /// `GET`.
     Get,
-    /// Hands something over.
+    /// `POST`.
     Post,
-    /// Says that something is not wanted any more.
+    /// `DELETE`.
     Delete,
 }
 
-/// Who chose the address of a request.
+/// Origin of a request's URL, which decides whether the guard checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A model, a page, a server: the guard decides.
-    Anybody,
-    /// The person, in the configuration: exactly this host and port may be
-    /// anywhere. Where else it redirects to is anybody's word again.
+    /// A model, a page or a server: the guard checks the URL.
+    Untrusted,
+    /// The user, in the configuration: this host and port may be dialled wherever they are. A
+    /// redirect to another origin is untrusted again.
     Configuration,
 }
 
-/// What is done about redirects.
+/// How to handle redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
-    /// Followed, [`MAX_REDIRECTS`] at most, each checked like a first request.
+    /// Follows up to [`MAX_REDIRECTS`], each checked like a new request.
     Follow,
-    /// The same, but only to the host that was asked: nobody else was agreed to.
+    /// Like `Follow`, but only within the host of the request.
     SameHost,
-    /// Not followed: the answer is the redirect itself.
+    /// Returns the redirect itself as the response.
     Refuse,
 }
 
-/// A header, and whether it is for the eyes of its recipient only.
+/// A request header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Header {
-    /// Anybody may see it.
+    /// A header that is not secret.
     Plain(&'static str, String),
-    /// A credential: dropped when a redirect leads to another origin.
+    /// A credential, dropped when a redirect leads to another origin.
     Credential(&'static str, crate::Secret),
-    /// One that the configuration names: a credential, for all that is known.
+    /// A header named in the configuration. Its value may be secret, so it is treated as a
+    /// credential.
     Named(String, crate::Secret),
 }
 
-/// A request. It has no defaults: whoever makes one says what it wants.
+/// An HTTP request. Deliberately without defaults: every caller chooses each setting.
 pub struct Request {
-    /// What it does.
+    /// Only the methods that haft needs are supported.
     pub method: Method,
-    /// Where it goes.
+    /// Target, `http` or `https`.
     pub url: Url,
-    /// Who chose that.
+    /// Whether the URL is trusted.
     pub origin: Origin,
-    /// Headers beside those every request has.
+    /// Headers in addition to those that every request has.
     pub headers: Vec<Header>,
-    /// What is handed over.
+    /// Content; its type is declared in `headers`.
     pub body: Option<Vec<u8>>,
-    /// How long all of it may take: redirects and the body of the answer too.
+    /// Time limit for the whole exchange, including redirects and the response body.
     pub timeout: Duration,
-    /// How much of the answer's body is read, after it was unpacked.
+    /// Maximum size of the response body in bytes, after decompression.
     pub limit: usize,
-    /// What is done about redirects.
+    /// How to handle redirects.
     pub redirects: Redirects,
 }
 
-/// The client. Cheap to clone; clones share their connections.
+/// The HTTP client. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
 struct Inner {
     settings: Settings,
     authorities: Authorities,
-    /// Dials addresses of the open internet, and ranges that are allowed.
+    /// Dials public addresses and allowed ranges.
     guarded: OnceLock<reqwest::Client>,
-    /// Dials anything: for hosts that the configuration names.
-    open: OnceLock<reqwest::Client>,
+    /// Dials any address: for hosts that the configuration lists.
+    unrestricted: OnceLock<reqwest::Client>,
 }
 
-/// A client that cannot be made.
+/// Error in the settings of a client or a channel.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SetupError(pub(crate) String);
 
 impl Client {
-    /// A client that keeps to these settings. It costs nothing until it is
-    /// used: reading the system's certificates takes a while, and many who
-    /// have a client never send anything.
+    /// Creates a client. Loads the system's certificates only on first use: that takes a while,
+    /// and many clients never send a request.
     ///
     /// # Errors
-    /// When the file of certificates cannot be read.
+    /// Fails if the certificate file cannot be read.
     pub fn new(settings: Settings) -> Result<Self, SetupError> {
         let authorities = match &settings.ca_file {
             Some(path) => Authorities::read(path)?,
@@ -157,7 +155,7 @@ impl Client {
             settings,
             authorities,
             guarded: OnceLock::new(),
-            open: OnceLock::new(),
+            unrestricted: OnceLock::new(),
         })))
     }
 
@@ -165,15 +163,16 @@ impl Client {
         &self.0.settings
     }
 
-    /// The certificates that are trusted beside the system's.
+    /// Returns the certificates to trust in addition to the system's.
     pub(crate) fn authorities(&self) -> &Authorities {
         &self.0.authorities
     }
 
-    /// Sends a request and gives its answer, whatever its status.
+    /// Sends a request and returns the response, whatever its status.
     ///
     /// # Errors
-    /// When there is no answer. The error names a host, never a whole address.
+    /// Fails if no response arrives. The error contains the host, never the full URL, which may
+    /// contain a token.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         let started = Instant::now();
         let deadline = started + request.timeout;
@@ -187,26 +186,26 @@ impl Client {
             limit,
             redirects,
         } = request;
-        let mut headers = collect(&headers)?;
+        let mut headers = header_map(&headers)?;
         let mut hops = 0;
         loop {
-            let door = self.door(&url, origin)?;
-            let reach = Reach::of(&url);
+            let access = self.access(&url, origin)?;
+            let endpoint = Endpoint::of(&url);
             if self.0.settings.proxy.is_some() {
-                let checked = timeout_at(deadline, self.0.check(&url, door)).await;
+                let checked = timeout_at(deadline, self.0.check(&url, access)).await;
                 checked.unwrap_or_else(|_| {
                     Err(HttpError::TimedOut {
-                        reach: reach.clone(),
+                        endpoint: endpoint.clone(),
                         after: timeout,
-                        begun: false,
+                        was_sent: false,
                     })
                 })?;
             }
-            let library = match door {
-                Door::Guarded => self.0.guarded()?,
-                Door::Open => self.0.open()?,
+            let library = match access {
+                Access::Guarded => self.0.guarded()?,
+                Access::Unrestricted => self.0.unrestricted()?,
             };
-            let begun = Arc::new(AtomicBool::new(false));
+            let was_sent = Arc::new(AtomicBool::new(false));
             let mut builder = library
                 .request(
                     match method {
@@ -217,218 +216,219 @@ impl Client {
                     url.clone(),
                 )
                 .headers(headers.clone());
-            let carried = Bytes::from(body.clone().unwrap_or_default());
-            builder = builder.body(Watched::body(carried, Arc::clone(&begun)));
-            let answer = timeout_at(deadline, builder.send()).await;
-            // A body that is empty is never asked for, and tells nothing.
-            let begun = begun.load(Ordering::Acquire) || body.is_none();
-            let answer = match answer {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(error)) => return Err(HttpError::from_library(&error, reach, begun)),
+            let content = Bytes::from(body.clone().unwrap_or_default());
+            builder = builder.body(TrackedBody::body(content, Arc::clone(&was_sent)));
+            let response = timeout_at(deadline, builder.send()).await;
+            // An empty body is never polled, so its flag stays unset.
+            let was_sent = was_sent.load(Ordering::Acquire) || body.is_none();
+            let response = match response {
+                Ok(Ok(response)) => response,
+                Ok(Err(error)) => return Err(HttpError::from_library(&error, endpoint, was_sent)),
                 Err(_) => {
                     return Err(HttpError::TimedOut {
-                        reach,
+                        endpoint,
                         after: timeout,
-                        begun,
+                        was_sent,
                     });
                 }
             };
             if redirects != Redirects::Refuse
-                && let Some(next) = redirect::next(&answer, &url, method, &headers, body.is_some())?
+                && let Some(next) =
+                    redirect::next(&response, &url, method, &headers, body.is_some())?
             {
                 hops += 1;
                 if hops > MAX_REDIRECTS {
                     return Err(HttpError::Redirect {
-                        reach,
-                        reason: "it redirects more than 10 times",
+                        endpoint,
+                        reason: "more than 10 redirects",
                     });
                 }
                 let is_same = next.url.host_str() == url.host_str();
                 if redirects == Redirects::SameHost && !is_same {
                     return Err(HttpError::Redirect {
-                        reach,
-                        reason: "it leads to another host",
+                        endpoint,
+                        reason: "the target is another host",
                     });
                 }
-                if next.forget_body {
+                if next.drops_body {
                     method = Method::Get;
                     body = None;
                     headers.remove(reqwest::header::CONTENT_TYPE);
                 }
-                if next.leaves {
-                    origin = Origin::Anybody;
+                if next.leaves_origin {
+                    origin = Origin::Untrusted;
                     redirect::drop_credentials(&mut headers);
                 }
                 url = next.url;
                 continue;
             }
             return Ok(Response {
-                status: answer.status().as_u16(),
+                status: response.status().as_u16(),
                 url,
                 hops,
-                reach,
+                endpoint,
                 deadline,
                 timeout,
-                left: limit,
-                answer,
+                remaining: limit,
+                response,
             });
         }
     }
 
-    /// Whether a request may be sent to an address, as far as that can be said before
-    /// its name is looked up.
+    /// Checks whether a request may be sent to a URL, as far as that is known before the DNS
+    /// lookup.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns the reason why not.
     pub fn permits(&self, url: &Url, origin: Origin) -> Result<(), HttpError> {
-        self.door(url, origin).map(|_| ())
+        self.access(url, origin).map(|_| ())
     }
 
-    /// Which of the two clients may send to an address, if any.
-    fn door(&self, url: &Url, origin: Origin) -> Result<Door, HttpError> {
+    /// Returns the access that a request to a URL gets, or the reason why it may not be sent.
+    fn access(&self, url: &Url, origin: Origin) -> Result<Access, HttpError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(HttpError::Invalid {
-                reason: "only http and https addresses can be fetched",
+                reason: "only http and https URLs are supported",
             });
         }
         if url.as_str().len() > MAX_URL_BYTES {
             return Err(HttpError::Invalid {
-                reason: "the address is too long",
+                reason: "the URL is too long",
             });
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(HttpError::Invalid {
-                reason: "an address with a user name or password is not fetched",
+                reason: "URLs with a user name or password are not supported",
             });
         }
         let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
             return Err(HttpError::Invalid {
-                reason: "the address has no host",
+                reason: "the URL has no host",
             });
         };
         let Settings { allow, deny, .. } = &self.0.settings;
         let name = host.to_string();
         let forbidden = |kind| HttpError::Forbidden {
-            reach: Reach::of(url),
+            endpoint: Endpoint::of(url),
             kind,
         };
-        if deny.names(&name, port) {
+        if deny.matches(&name, port) {
             return Err(forbidden(guard::DENIED));
         }
-        if origin == Origin::Configuration || allow.names(&name, port) {
-            return Ok(Door::Open);
+        if origin == Origin::Configuration || allow.matches(&name, port) {
+            return Ok(Access::Unrestricted);
         }
-        // The library does not ask the resolver about literal addresses.
+        // reqwest does not ask the resolver about literal addresses.
         let kind = match host {
             Host::Domain(name) => guard::refusal_of_name(name),
             Host::Ipv4(address) => guard::refusal(address.into()),
             Host::Ipv6(address) => guard::refusal(address.into()),
         };
-        kind.map_or(Ok(Door::Guarded), |kind| Err(forbidden(kind)))
+        kind.map_or(Ok(Access::Guarded), |kind| Err(forbidden(kind)))
     }
 }
 
-/// Which of the two clients sends a request.
+/// Access that a request gets; each has its own reqwest client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Door {
-    /// The one that dials only what the guard lets through.
+enum Access {
+    /// Only addresses that the guard permits.
     Guarded,
-    /// The one for hosts that the configuration names.
-    Open,
+    /// Any address, for hosts that the configuration lists.
+    Unrestricted,
 }
 
 impl Inner {
-    /// Checks the addresses of a name before a proxy is asked to reach it. The proxy
-    /// looks it up again, which cannot be helped; but what this machine knows to be
-    /// inside is not asked for.
-    async fn check(&self, url: &Url, door: Door) -> Result<(), HttpError> {
+    /// Checks the addresses of a name before asking a proxy to reach it. The proxy resolves the
+    /// name again, so this is only a best effort: it catches names that this machine already
+    /// resolves to a private address.
+    async fn check(&self, url: &Url, access: Access) -> Result<(), HttpError> {
         let Some(Host::Domain(name)) = url.host() else {
             return Ok(());
         };
-        let judge = self.judge(door);
-        let found = self.settings.names.of(name).await;
-        if let Some(kind) = found.iter().find_map(|address| judge.refusal(*address)) {
+        let policy = self.address_policy(access);
+        let found = self.settings.dns.addresses_of(name).await;
+        if let Some(kind) = found.iter().find_map(|address| policy.refusal(*address)) {
             return Err(HttpError::Forbidden {
-                reach: Reach::of(url),
+                endpoint: Endpoint::of(url),
                 kind,
             });
         }
-        if found.is_empty() && door == Door::Guarded {
+        if found.is_empty() && access == Access::Guarded {
             return Err(HttpError::UnknownHost {
-                reach: Reach::of(url),
+                endpoint: Endpoint::of(url),
             });
         }
         Ok(())
     }
 
-    fn judge(&self, door: Door) -> Judge {
+    fn address_policy(&self, access: Access) -> AddressPolicy {
         let Settings { allow, deny, .. } = &self.settings;
-        match door {
-            Door::Guarded => Judge::Guard {
+        match access {
+            Access::Guarded => AddressPolicy::Guarded {
                 allow: allow.clone(),
                 deny: deny.clone(),
             },
-            Door::Open => Judge::Deny { deny: deny.clone() },
+            Access::Unrestricted => AddressPolicy::DenyOnly { deny: deny.clone() },
         }
     }
 
     fn guarded(&self) -> Result<&reqwest::Client, HttpError> {
-        self.made(&self.guarded, Door::Guarded)
+        self.get_or_build(&self.guarded, Access::Guarded)
     }
 
-    fn open(&self) -> Result<&reqwest::Client, HttpError> {
-        self.made(&self.open, Door::Open)
+    fn unrestricted(&self) -> Result<&reqwest::Client, HttpError> {
+        self.get_or_build(&self.unrestricted, Access::Unrestricted)
     }
 
-    /// What is in the place, made now if nothing is.
-    fn made<'a>(
+    /// Returns the client in `slot`, building it on first use.
+    fn get_or_build<'a>(
         &self,
-        place: &'a OnceLock<reqwest::Client>,
-        door: Door,
+        slot: &'a OnceLock<reqwest::Client>,
+        access: Access,
     ) -> Result<&'a reqwest::Client, HttpError> {
-        if let Some(client) = place.get() {
+        if let Some(client) = slot.get() {
             return Ok(client);
         }
         let tls = tls::configuration(&self.authorities)
             .map_err(|SetupError(reason)| HttpError::Setup { reason })?;
         let mut builder = reqwest::Client::builder();
-        let judge = match &self.settings.proxy {
-            // A proxy of the environment would resolve names for us.
+        let policy = match &self.settings.proxy {
+            // A proxy from the environment would resolve names itself, unchecked.
             None => {
                 builder = builder.no_proxy();
-                self.judge(door)
+                self.address_policy(access)
             }
-            // The only name that is looked up then is the proxy's own, which the
-            // person chose. What it is asked for was checked before.
+            // Only the proxy's own name is resolved here, and the user chose that. The target of
+            // the request was checked before.
             Some(proxy) => {
                 let proxy = reqwest::Proxy::all(proxy.expose()).map_err(|_| HttpError::Setup {
-                    reason: "the proxy of the configuration is no address".to_owned(),
+                    reason: "the configured proxy is not a valid URL".to_owned(),
                 })?;
                 builder = builder.proxy(proxy);
-                Judge::Deny {
-                    deny: Entries::default(),
+                AddressPolicy::DenyOnly {
+                    deny: HostPatterns::default(),
                 }
             }
         };
         let client = builder
             .tls_backend_preconfigured(tls)
-            .dns_resolver(Resolver::new(judge, self.settings.names.clone()))
+            .dns_resolver(Resolver::new(policy, self.settings.dns.clone()))
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
-            // A connection that has been idle may be closed just as the next
-            // request leaves, and nobody could say if it arrived.
+            // The server may close an idle connection just as the next request is sent; then
+            // there is no way to tell whether the request arrived.
             .pool_idle_timeout(Duration::from_secs(2))
             .build()
             .map_err(|error| HttpError::Setup {
                 reason: format!("cannot set up HTTP: {error}"),
             })?;
-        Ok(place.get_or_init(|| client))
+        Ok(slot.get_or_init(|| client))
     }
 }
 
-fn collect(headers: &[Header]) -> Result<HeaderMap, HttpError> {
+fn header_map(headers: &[Header]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::new();
     for header in headers {
         let (name, value, secret) = match header {
@@ -445,10 +445,10 @@ fn collect(headers: &[Header]) -> Result<HeaderMap, HttpError> {
             ),
         };
         let name = name.map_err(|_| HttpError::Invalid {
-            reason: "a header has a name that no header may have",
+            reason: "invalid header name",
         })?;
         let mut value = HeaderValue::from_str(value).map_err(|_| HttpError::Invalid {
-            reason: "a header holds characters that no header may",
+            reason: "a header value contains invalid characters",
         })?;
         value.set_sensitive(secret);
         map.insert(name, value);
@@ -456,53 +456,53 @@ fn collect(headers: &[Header]) -> Result<HeaderMap, HttpError> {
     Ok(map)
 }
 
-/// An answer whose body is still to be read.
+/// A response whose body has not been read yet.
 pub struct Response {
-    /// Its status.
+    /// HTTP status code.
     pub status: u16,
-    /// Where it came from, after redirects.
+    /// URL of the response, after redirects.
     pub url: Url,
-    /// How many redirects led there.
+    /// Number of redirects that were followed.
     pub hops: usize,
-    reach: Reach,
+    endpoint: Endpoint,
     deadline: Instant,
     timeout: Duration,
-    left: usize,
-    answer: reqwest::Response,
+    remaining: usize,
+    response: reqwest::Response,
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
-    /// Its bytes, as many as were asked for at most.
+    /// At most as many bytes as the request's limit.
     pub bytes: Vec<u8>,
-    /// Whether there was more.
-    pub cut: bool,
+    /// Whether the response was larger than the limit.
+    pub is_truncated: bool,
 }
 
 impl Response {
-    /// The status with its usual words: `404 Not Found`.
+    /// Returns the status with its usual phrase: `404 Not Found`.
     #[must_use]
     pub fn status_line(&self) -> String {
-        match self.answer.status().canonical_reason() {
-            Some(words) => format!("{} {words}", self.status),
+        match self.response.status().canonical_reason() {
+            Some(phrase) => format!("{} {phrase}", self.status),
             None => self.status.to_string(),
         }
     }
 
-    /// A header of the answer, if it is there and text.
+    /// Returns a header of the response if it is present and text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.answer.headers().get(name)?.to_str().ok()
+        self.response.headers().get(name)?.to_str().ok()
     }
 
-    /// Where the answer leads, if it is a redirect.
+    /// Returns the target if this response is a redirect.
     ///
     /// # Errors
-    /// When it leads to no address of the web.
+    /// Fails if the target is not an http or https URL.
     pub fn redirect(&self) -> Result<Option<Url>, HttpError> {
         let next = redirect::next(
-            &self.answer,
+            &self.response,
             &self.url,
             Method::Get,
             &HeaderMap::new(),
@@ -511,70 +511,87 @@ impl Response {
         Ok(next.map(|next| next.url))
     }
 
-    /// The next piece of the body, as it comes; `None` at its end.
+    /// Returns the next chunk of the body as received, or `None` at the end.
     ///
     /// # Errors
-    /// When the limit of the request is passed, its time is over, or the
-    /// connection breaks.
+    /// Fails if the body exceeds the request's limit, the time limit expires, or the connection
+    /// breaks.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let next = match timeout_at(self.deadline, self.answer.chunk()).await {
+        let next = match timeout_at(self.deadline, self.response.chunk()).await {
             Ok(next) => {
-                next.map_err(|error| HttpError::from_library(&error, self.reach.clone(), true))?
+                next.map_err(|error| HttpError::from_library(&error, self.endpoint.clone(), true))?
             }
             Err(_) => {
                 return Err(HttpError::TimedOut {
-                    reach: self.reach.clone(),
+                    endpoint: self.endpoint.clone(),
                     after: self.timeout,
-                    begun: true,
+                    was_sent: true,
                 });
             }
         };
         let length = next.as_ref().map_or(0, Bytes::len);
-        match self.left.checked_sub(length) {
-            Some(left) => self.left = left,
+        match self.remaining.checked_sub(length) {
+            Some(remaining) => self.remaining = remaining,
             None => {
                 return Err(HttpError::TooLarge {
-                    reach: self.reach.clone(),
+                    endpoint: self.endpoint.clone(),
                 });
             }
         }
         Ok(next)
     }
 
-    /// The body, unpacked, as much of it as the limit lets through: that is the most
-    /// that is read, and the most that comes out.
+    /// Reads and decompresses the body. The limit of the request applies to the bytes received
+    /// and to the result.
     ///
     /// # Errors
-    /// When the time is over, the connection breaks before its end, or it cannot be
-    /// unpacked.
+    /// Fails if the time limit expires, the connection breaks before the end, or the body cannot
+    /// be decompressed.
     pub async fn body(mut self) -> Result<Body, HttpError> {
         let encodings = self.header("content-encoding").map(str::to_owned);
-        let limit = self.left;
-        let Body { bytes, cut } = self.packed_body().await?;
+        let limit = self.remaining;
+        let Body {
+            bytes,
+            is_truncated,
+        } = self.raw_body().await?;
         let Some(encodings) = encodings else {
-            return Ok(Body { bytes, cut });
+            return Ok(Body {
+                bytes,
+                is_truncated,
+            });
         };
-        let reach = self.reach;
-        let work = move || unpack::unpack(bytes, &encodings, limit, cut);
-        let unpacked = tokio::task::spawn_blocking(work).await;
-        let unpacked = unpacked.unwrap_or_else(|error| Err(error.to_string()));
-        let Unpacked { bytes, cut } =
-            unpacked.map_err(|reason| HttpError::Packed { reach, reason })?;
-        Ok(Body { bytes, cut })
+        let endpoint = self.endpoint;
+        let work = move || decompress::decompress(bytes, &encodings, limit, is_truncated);
+        let decompressed = tokio::task::spawn_blocking(work).await;
+        let decompressed = decompressed.unwrap_or_else(|error| Err(error.to_string()));
+        let Decompressed {
+            bytes,
+            is_truncated,
+        } = decompressed.map_err(|reason| HttpError::BadEncoding { endpoint, reason })?;
+        Ok(Body {
+            bytes,
+            is_truncated,
+        })
     }
 
-    async fn packed_body(&mut self) -> Result<Body, HttpError> {
+    async fn raw_body(&mut self) -> Result<Body, HttpError> {
         let mut bytes = Vec::new();
-        let limit = self.left;
-        // One byte more tells a body that is cut from one that just fits.
-        self.left = usize::MAX;
+        let limit = self.remaining;
+        // Reads one byte more than the limit to tell a truncated body from one that just fits.
+        self.remaining = usize::MAX;
         while let Some(chunk) = self.chunk().await? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > limit {
                 bytes.truncate(limit);
-                return Ok(Body { bytes, cut: true });
+                return Ok(Body {
+                    bytes,
+                    is_truncated: true,
+                });
             }
         }
-        Ok(Body { bytes, cut: false })
+        Ok(Body {
+            bytes,
+            is_truncated: false,
+        })
     }
 }

@@ -1,75 +1,76 @@
-//! Fetching a page: every hop is checked, whatever comes back is bounded, and what is
-//! no page says what it is.
+//! Fetches pages. Every redirect is checked, and everything that comes back is bounded. A
+//! response that is not a readable page becomes an error that says what it is.
 
 mod address;
 mod cache;
 mod charset;
+mod error;
 mod json;
 mod media;
 mod page;
-mod trouble;
 
-pub(crate) use address::brief;
-pub use address::read as address;
+pub use address::parse_url;
+pub(crate) use address::shorten;
 pub use cache::Cache;
-pub use trouble::Trouble;
+pub use error::FetchError;
 
 use crate::client::{
-    ACCEPTED, Client, Header, HttpError, MAX_REDIRECTS, Method, Origin, Reach, Redirects, Request,
-    Response, Url, retry_after,
+    ACCEPT_ENCODING, Client, Endpoint, Header, HttpError, MAX_REDIRECTS, Method, Origin, Redirects,
+    Request, Response, Url, retry_after,
 };
-use address::shown;
-use cache::{Kept, Terms};
-use page::{Raw, Read};
+use address::display_url;
+use cache::{CacheHeaders, CachedPage};
+use page::{PageText, RawPage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The most that is read of a page, as it comes and unpacked.
-pub const MOST_BYTES: usize = 5 << 20;
-/// How long all of it may take.
+/// Maximum number of bytes read from a page, before and after decompression.
+pub const MAX_BYTES: usize = 5 << 20;
+/// Time limit for one page.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a server may think before it begins to answer.
-const FIRST_BYTE: Duration = Duration::from_secs(20);
-/// A server that is busy is asked again after that, unless it says when.
-const AGAIN: Duration = Duration::from_secs(1);
-/// A server that wants to be left alone for longer is not asked again.
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// Time limit until the first byte of a response.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Wait before retrying a busy server, unless it sends `Retry-After`.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// If a busy server asks for a longer wait than this, the request is not retried.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(8);
 
-/// What is liked best; all is taken.
+/// Prefers text formats, but accepts everything.
 const ACCEPT: &str =
     "text/html,application/xhtml+xml,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5";
 
-/// Who fetches pages.
+/// Fetches pages through the guarded client, with an optional cache.
 #[derive(Clone)]
 pub struct Fetcher {
     client: Client,
     cache: Option<Cache>,
 }
 
-/// What is asked for, beside the address.
-pub struct Ask<'a> {
-    /// How long it may take at most.
+/// Options of one fetch.
+pub struct FetchOptions<'a> {
+    /// Time limit, including redirects and one retry.
     pub time: Duration,
-    /// Whether a page that was begun is read on: then it is the same page.
-    pub reads_on: bool,
-    /// Whether another host may be spoken to that a redirect leads to.
-    pub may_reach: &'a (dyn Fn(&str) -> bool + Send + Sync),
+    /// Whether a page is continued at an offset; then a recently cached copy is used, so that the
+    /// text is the same.
+    pub continues: bool,
+    /// Whether a redirect to this other host may be followed.
+    pub may_redirect_to: &'a (dyn Fn(&str) -> bool + Send + Sync),
 }
 
-/// Where a page came from.
+/// Origin of a page: the network or the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The server.
+pub enum PageSource {
+    /// Fetched from the server.
     Server,
-    /// The disk, after the server said that it is still the same.
+    /// Cached, and the server confirmed that it has not changed.
     Unchanged,
-    /// The disk alone.
+    /// Cached, without asking the server.
     Disk,
 }
 
-impl Source {
-    /// Its name, for programs.
+impl PageSource {
+    /// Name in the JSON details of a call.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,38 +81,38 @@ impl Source {
     }
 }
 
-/// A page.
+/// A fetched page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Where it is, after redirects.
+    /// URL after redirects.
     pub url: Url,
-    /// How many redirects led there.
+    /// Number of redirects that were followed.
     pub hops: usize,
-    /// What the server calls it, `text/html`.
+    /// Media type that the server declared: `text/html`.
     pub media_type: String,
-    /// What it calls itself.
+    /// Title that the page declares.
     pub title: Option<String>,
-    /// What there is to read: what the page is about, and then what stands around that.
+    /// Text of the page: the main part, then everything around it.
     pub text: String,
-    /// Where the first of these ends.
+    /// Byte offset in `text` at which the main part ends.
     pub main: usize,
-    /// How many bytes were fetched.
+    /// Number of bytes fetched.
     pub bytes: usize,
-    /// Whether there is more than was fetched.
-    pub is_cut: bool,
-    /// Where it came from.
-    pub from: Source,
+    /// Whether only the beginning of the page was read.
+    pub is_truncated: bool,
+    /// Whether it came from the server or the cache.
+    pub source: PageSource,
 }
 
-/// An answer at the end of its redirects.
-struct Arrived {
+/// The response at the end of a chain of redirects.
+struct FinalResponse {
     response: Response,
     url: Url,
     hops: usize,
 }
 
 impl Fetcher {
-    /// Fetches with this client, and keeps pages there if somewhere.
+    /// Creates a fetcher, with a cache if one is given.
     #[must_use]
     pub fn new(client: Client, cache: Option<Cache>) -> Self {
         let cache = cache.map(|cache| cache.under(client.settings()));
@@ -121,98 +122,115 @@ impl Fetcher {
     /// Fetches a page.
     ///
     /// # Errors
-    /// Why there is none to read.
-    pub async fn fetch(&self, url: &Url, ask: Ask<'_>) -> Result<Fetched, Trouble> {
-        let deadline = Instant::now() + ask.time;
-        // Which part of a page is meant is nothing that its server is told.
+    /// Fails if there is nothing to read.
+    pub async fn fetch(&self, url: &Url, options: FetchOptions<'_>) -> Result<Fetched, FetchError> {
+        let deadline = Instant::now() + options.time;
+        // Fragments are never sent to a server.
         let mut url = url.clone();
         url.set_fragment(None);
         let url = &url;
-        // Also for what is on the disk: what may not be reached now may not be read.
-        self.client.permits(url, Origin::Anybody)?;
-        let kept = match &self.cache {
+        // Checked before the cache too: a page from a host that is now forbidden must not be
+        // read.
+        self.client.permits(url, Origin::Untrusted)?;
+        let cached = match &self.cache {
             Some(cache) => cache.get(url).await,
             None => None,
         };
-        let kept = kept.filter(|kept| self.is_allowed(url, kept, &ask));
-        if let Some(kept) = kept.as_ref().filter(|kept| kept.is_fresh(ask.reads_on)) {
-            return finish(kept.raw.clone(), kept.hops, Source::Disk).await;
+        let cached = cached.filter(|cached| self.is_allowed(url, cached, &options));
+        if let Some(cached) = cached
+            .as_ref()
+            .filter(|cached| cached.is_fresh(options.continues))
+        {
+            return render(cached.raw.clone(), cached.hops, PageSource::Disk).await;
         }
-        let mut arrived = self.arrive(url, &ask, deadline, kept.as_ref()).await?;
-        if let Some(wait) = again_after(&arrived.response, deadline) {
+        let mut arrived = self
+            .follow(url, &options, deadline, cached.as_ref())
+            .await?;
+        if let Some(wait) = retry_delay(&arrived.response, deadline) {
             drop(arrived);
             tokio::time::sleep(wait).await;
-            arrived = self.arrive(url, &ask, deadline, kept.as_ref()).await?;
+            arrived = self
+                .follow(url, &options, deadline, cached.as_ref())
+                .await?;
         }
-        let Arrived {
+        let FinalResponse {
             response,
             url: from,
             hops,
         } = arrived;
         if response.status == 304
-            && let Some(kept) = kept
+            && let Some(cached) = cached
         {
-            let terms = terms(&response, Some(&kept));
+            let cache_headers = cache_headers(&response, Some(&cached));
             if let Some(cache) = &self.cache {
-                cache.put(url, &kept.raw, kept.hops, &terms).await;
+                cache
+                    .put(url, &cached.raw, cached.hops, &cache_headers)
+                    .await;
             }
-            return finish(kept.raw, kept.hops, Source::Unchanged).await;
+            return render(cached.raw, cached.hops, PageSource::Unchanged).await;
         }
-        let terms = terms(&response, None);
-        let raw = take(response, from).await?;
+        let cache_headers = cache_headers(&response, None);
+        let raw = read_response(response, from).await?;
         if let Some(cache) = &self.cache
             && raw.status == 200
         {
-            cache.put(url, &raw, hops, &terms).await;
+            cache.put(url, &raw, hops, &cache_headers).await;
         }
-        finish(raw, hops, Source::Server).await
+        render(raw, hops, PageSource::Server).await
     }
 
-    /// Whether what is on the disk came from where one may still go.
-    fn is_allowed(&self, url: &Url, kept: &Kept, ask: &Ask<'_>) -> bool {
-        let from = &kept.raw.url;
+    /// Whether a cached page came from a URL that is still allowed.
+    fn is_allowed(&self, url: &Url, cached: &CachedPage, options: &FetchOptions<'_>) -> bool {
+        let from = &cached.raw.url;
         let is_same = from.host_str() == url.host_str();
-        self.client.permits(from, Origin::Anybody).is_ok()
-            && (is_same || from.host_str().is_some_and(|host| (ask.may_reach)(host)))
+        self.client.permits(from, Origin::Untrusted).is_ok()
+            && (is_same
+                || from
+                    .host_str()
+                    .is_some_and(|host| (options.may_redirect_to)(host)))
     }
 
-    /// Asks, and follows where it leads.
-    async fn arrive(
+    /// Sends the request and follows redirects.
+    async fn follow(
         &self,
         url: &Url,
-        ask: &Ask<'_>,
+        options: &FetchOptions<'_>,
         deadline: Instant,
-        kept: Option<&Kept>,
-    ) -> Result<Arrived, Trouble> {
+        cached: Option<&CachedPage>,
+    ) -> Result<FinalResponse, FetchError> {
         let mut url = url.clone();
         let mut seen = vec![url.clone()];
         loop {
-            let response = self.send(&url, ask, deadline, kept).await?;
+            let response = self.send(&url, options, deadline, cached).await?;
             let Some(next) = response.redirect()? else {
-                return Ok(Arrived {
+                return Ok(FinalResponse {
                     response,
                     url,
                     hops: seen.len() - 1,
                 });
             };
             let refused = |reason| {
-                Trouble::NoAnswer(HttpError::Redirect {
-                    reach: Reach::of(&url),
+                FetchError::NoAnswer(HttpError::Redirect {
+                    endpoint: Endpoint::of(&url),
                     reason,
                 })
             };
             if seen.contains(&next) {
-                return Err(refused("it goes round in a circle"));
+                return Err(refused("it is a loop"));
             }
             if seen.len() > MAX_REDIRECTS {
-                return Err(refused("it redirects more than 10 times"));
+                return Err(refused("more than 10 redirects"));
             }
-            // Before the rules are asked: what is never reached is not worth a call.
-            self.client.permits(&next, Origin::Anybody)?;
+            // Check this before the rules: no rule can allow a forbidden address.
+            self.client.permits(&next, Origin::Untrusted)?;
             let is_same = next.host_str() == url.host_str();
-            if !is_same && !next.host_str().is_some_and(|host| (ask.may_reach)(host)) {
-                return Err(Trouble::Elsewhere {
-                    place: shown(&url),
+            if !is_same
+                && !next
+                    .host_str()
+                    .is_some_and(|host| (options.may_redirect_to)(host))
+            {
+                return Err(FetchError::Elsewhere {
+                    url: display_url(&url),
                     to: Box::new(next),
                 });
             }
@@ -224,92 +242,94 @@ impl Fetcher {
     async fn send(
         &self,
         url: &Url,
-        ask: &Ask<'_>,
+        options: &FetchOptions<'_>,
         deadline: Instant,
-        kept: Option<&Kept>,
+        cached: Option<&CachedPage>,
     ) -> Result<Response, HttpError> {
         let left = deadline.saturating_duration_since(Instant::now());
         let over = |after| HttpError::TimedOut {
-            reach: Reach::of(url),
+            endpoint: Endpoint::of(url),
             after,
-            begun: true,
+            was_sent: true,
         };
         if left.is_zero() {
-            return Err(over(ask.time));
+            return Err(over(options.time));
         }
         let mut headers = vec![
             Header::Plain("accept", ACCEPT.to_owned()),
-            Header::Plain("accept-encoding", ACCEPTED.to_owned()),
+            Header::Plain("accept-encoding", ACCEPT_ENCODING.to_owned()),
             Header::Plain("accept-language", "en, *;q=0.5".to_owned()),
         ];
-        if let Some(kept) = kept {
+        if let Some(cached) = cached {
             let mark = |name, value: &Option<String>| {
                 value.clone().map(|value| Header::Plain(name, value))
             };
-            headers.extend(mark("if-none-match", &kept.etag));
-            headers.extend(mark("if-modified-since", &kept.modified));
+            headers.extend(mark("if-none-match", &cached.etag));
+            headers.extend(mark("if-modified-since", &cached.modified));
         }
         let request = Request {
             method: Method::Get,
             url: url.clone(),
-            origin: Origin::Anybody,
+            origin: Origin::Untrusted,
             headers,
             body: None,
             timeout: left,
-            limit: MOST_BYTES,
+            limit: MAX_BYTES,
             redirects: Redirects::Refuse,
         };
-        let first = FIRST_BYTE.min(left);
+        let first = FIRST_BYTE_TIMEOUT.min(left);
         match tokio::time::timeout(first, self.client.send(request)).await {
-            // The time that was over is that of the whole.
-            Ok(Err(HttpError::TimedOut { reach, begun, .. })) => Err(HttpError::TimedOut {
-                reach,
-                begun,
-                after: ask.time,
+            // Report the time limit of the whole fetch.
+            Ok(Err(HttpError::TimedOut {
+                endpoint, was_sent, ..
+            })) => Err(HttpError::TimedOut {
+                endpoint,
+                was_sent,
+                after: options.time,
             }),
-            Ok(answer) => answer,
-            Err(_) if first < FIRST_BYTE => Err(over(ask.time)),
-            Err(_) => Err(over(FIRST_BYTE)),
+            Ok(response) => response,
+            Err(_) if first < FIRST_BYTE_TIMEOUT => Err(over(options.time)),
+            Err(_) => Err(over(FIRST_BYTE_TIMEOUT)),
         }
     }
 }
 
-/// How long to wait before a server is asked once more; nothing if it is not.
-fn again_after(response: &Response, deadline: Instant) -> Option<Duration> {
+/// Returns how long to wait before one retry, or `None` to not retry.
+fn retry_delay(response: &Response, deadline: Instant) -> Option<Duration> {
     if !matches!(response.status, 429 | 503) || response.header("cf-mitigated").is_some() {
         return None;
     }
-    let asked = response.header("retry-after").and_then(retry_after);
-    let wait = asked.unwrap_or(AGAIN);
+    let requested = response.header("retry-after").and_then(retry_after);
+    let wait = requested.unwrap_or(RETRY_DELAY);
     let left = deadline.saturating_duration_since(Instant::now());
-    (wait <= LONGEST_WAIT && wait < left / 2).then_some(wait)
+    (wait <= MAX_RETRY_DELAY && wait < left / 2).then_some(wait)
 }
 
-fn terms(response: &Response, kept: Option<&Kept>) -> Terms {
-    let own = |name: &str| response.header(name).map(str::to_owned);
-    Terms {
-        etag: own("etag").or_else(|| kept?.etag.clone()),
-        modified: own("last-modified").or_else(|| kept?.modified.clone()),
-        control: own("cache-control").unwrap_or_default(),
+fn cache_headers(response: &Response, cached: Option<&CachedPage>) -> CacheHeaders {
+    let header = |name: &str| response.header(name).map(str::to_owned);
+    CacheHeaders {
+        etag: header("etag").or_else(|| cached?.etag.clone()),
+        modified: header("last-modified").or_else(|| cached?.modified.clone()),
+        control: header("cache-control").unwrap_or_default(),
     }
 }
 
-/// Takes what an answer holds, unless it is an error.
-async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
+/// Reads the body of a response, or returns an error by its status.
+async fn read_response(mut response: Response, url: Url) -> Result<RawPage, FetchError> {
     let (status, line) = (response.status, response.status_line());
     let wait = response.header("retry-after").and_then(retry_after);
     let is_challenge = response.header("cf-mitigated").is_some();
     let content_type = response.header("content-type").unwrap_or_default();
     let content_type = content_type.to_owned();
     let mut bytes = Vec::new();
-    // What says of itself that it is no text is not read to its end, if it begins so.
-    if media::is_said_binary(&content_type) && response.header("content-encoding").is_none() {
+    // If the server declares binary data and the first bytes agree, skip the rest.
+    if media::declares_binary(&content_type) && response.header("content-encoding").is_none() {
         let declared = response.header("content-length");
         let declared = declared.and_then(|length| length.parse::<u64>().ok());
         bytes = response.chunk().await?.unwrap_or_default().to_vec();
-        if let media::Media::Binary(what) = media::of(&bytes, &content_type) {
-            return Err(Trouble::NotText {
-                place: shown(&url),
+        if let media::Media::Binary(what) = media::detect(&bytes, &content_type) {
+            return Err(FetchError::NotText {
+                url: display_url(&url),
                 what,
                 bytes: declared.unwrap_or(bytes.len() as u64),
             });
@@ -317,23 +337,23 @@ async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     }
     let body = response.body().await?;
     bytes.extend_from_slice(&body.bytes);
-    let raw = Raw {
+    let raw = RawPage {
         url,
         status,
         content_type,
         bytes,
-        cut: body.cut,
+        is_truncated: body.is_truncated,
     };
     if (200..300).contains(&status) && status != 202 {
         return Ok(raw);
     }
     let beginning = String::from_utf8_lossy(&raw.bytes);
-    // Any page may have a captcha in a form of its own.
+    // Ordinary pages may contain a captcha in a form, so check the status as well.
     let may_be = matches!(status, 202 | 401 | 403 | 405 | 406 | 418 | 429 | 503);
-    let kept_out = page::keeps_out(&beginning).filter(|_| may_be);
-    if let Some(what) = kept_out.or(is_challenge.then_some("a captcha")) {
-        return Err(Trouble::Blocked {
-            place: shown(&raw.url),
+    let protection = page::bot_protection(&beginning).filter(|_| may_be);
+    if let Some(what) = protection.or(is_challenge.then_some("a captcha")) {
+        return Err(FetchError::Blocked {
+            url: display_url(&raw.url),
             status,
             what,
         });
@@ -341,13 +361,13 @@ async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     if status == 202 {
         return Ok(raw);
     }
-    let waiting = Waiting::default();
+    let guard = StopOnDrop::default();
     let excerpt = tokio::task::spawn_blocking({
-        let (raw, stop) = (raw.clone(), waiting.stop());
+        let (raw, stop) = (raw.clone(), guard.stop());
         move || page::excerpt(&raw, &stop)
     });
-    Err(Trouble::Status {
-        place: shown(&raw.url),
+    Err(FetchError::Status {
+        url: display_url(&raw.url),
         status,
         line,
         excerpt: excerpt.await.unwrap_or_default(),
@@ -355,65 +375,65 @@ async fn take(mut response: Response, url: Url) -> Result<Raw, Trouble> {
     })
 }
 
-/// Somebody who waits for a page to be put into words. The thread that does it cannot
-/// be ended, so it looks now and then whether this is still there.
+/// Tells the blocking thread that renders a page to stop when the caller is dropped: a thread
+/// cannot be cancelled, so it polls this flag.
 #[derive(Default)]
-struct Waiting(Arc<AtomicBool>);
+struct StopOnDrop(Arc<AtomicBool>);
 
-impl Waiting {
+impl StopOnDrop {
     fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Puts a page into words, on a thread that may take its time.
-async fn finish(raw: Raw, hops: usize, from: Source) -> Result<Fetched, Trouble> {
-    let waiting = Waiting::default();
-    let stop = waiting.stop();
+/// Renders a page as text on a blocking thread.
+async fn render(raw: RawPage, hops: usize, source: PageSource) -> Result<Fetched, FetchError> {
+    let guard = StopOnDrop::default();
+    let stop = guard.stop();
     let work = move || {
-        let Read {
+        let PageText {
             title,
             text,
             main,
-            is_cut,
+            is_truncated,
         } = page::read(&raw, &stop)?;
         Ok(Fetched {
             media_type: media::essence(&raw.content_type),
             bytes: raw.bytes.len(),
-            is_cut: is_cut || raw.cut,
+            is_truncated: is_truncated || raw.is_truncated,
             url: raw.url,
             hops,
             title,
             text,
             main,
-            from,
+            source,
         })
     };
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| {
-            Err(Trouble::NoAnswer(HttpError::Setup {
-                reason: format!("the page could not be read: {error}"),
+            Err(FetchError::NoAnswer(HttpError::Setup {
+                reason: format!("cannot read the page: {error}"),
             }))
         })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Ordering, Waiting};
+    use super::{Ordering, StopOnDrop};
 
     #[test]
-    fn who_is_gone_does_not_wait() {
-        let waiting = Waiting::default();
-        let stop = waiting.stop();
+    fn dropping_the_caller_stops_the_thread() {
+        let guard = StopOnDrop::default();
+        let stop = guard.stop();
         assert!(!stop.load(Ordering::Relaxed));
-        drop(waiting);
+        drop(guard);
         assert!(stop.load(Ordering::Relaxed));
     }
 }

@@ -1,32 +1,32 @@
-//! Which machines may be spoken to.
+//! Decides which machines may be contacted.
 //!
-//! A model that may fetch a page could be talked into fetching one from the
-//! person's own network. So nothing is dialled but addresses of the open
-//! internet, unless the person's configuration names the place.
+//! A prompt injection could make a model fetch pages from the user's own network. So only
+//! addresses on the public internet are dialled, unless the user's configuration lists the host.
 
-mod entry;
-mod own;
+mod local;
+mod pattern;
 mod range;
 
-pub use entry::{BadEntry, Entries, Entry};
+pub use pattern::{HostPattern, HostPatterns, InvalidHostPattern};
 
 use std::net::IpAddr;
 
-/// What a place is that the configuration denies.
-pub(crate) const DENIED: &str = "a place the configuration denies";
+/// Reason text for a host that the configuration denies.
+pub(crate) const DENIED: &str = "a host that the configuration denies";
 
-/// Why an address is not dialled, as the end of a sentence: `a loopback
-/// address`. `None` for an address of the open internet.
+/// Returns why an address may not be dialled, as the end of a sentence (`a loopback address`), or
+/// `None` for an address on the public internet.
 #[must_use]
 pub fn refusal(address: IpAddr) -> Option<&'static str> {
-    range::kind(address).or_else(|| own::is(address).then_some("an address of this machine"))
+    range::special_purpose(address)
+        .or_else(|| local::is_local(address).then_some("an address of this machine"))
 }
 
-/// The same for a name that needs no asking: these mean this machine or the
-/// cloud's metadata service wherever they are asked for.
+/// Like [`refusal`], for names that can be judged without a DNS lookup: they mean this machine or
+/// a cloud's metadata service everywhere.
 #[must_use]
 pub fn refusal_of_name(host: &str) -> Option<&'static str> {
-    let host = entry::canonical(host);
+    let host = pattern::canonical(host);
     if host == "localhost" || host.ends_with(".localhost") {
         Some("this machine")
     } else if matches!(
@@ -39,8 +39,8 @@ pub fn refusal_of_name(host: &str) -> Option<&'static str> {
     }
 }
 
-/// Endings of names that only a private network gives out.
-const PRIVATE: [&str; 9] = [
+/// Suffixes of names that exist only in private networks.
+const PRIVATE_SUFFIXES: [&str; 9] = [
     "corp",
     "home",
     "home.arpa",
@@ -52,16 +52,16 @@ const PRIVATE: [&str; 9] = [
     "private",
 ];
 
-/// Whether a name belongs to a private network by its form: it has one part, or ends as
-/// no name of the open internet does.
+/// Whether a name looks like one from a private network: a single label, or a suffix that the
+/// public internet does not use.
 #[must_use]
 pub fn is_private_name(host: &str) -> bool {
-    let host = entry::canonical(host);
-    let ends_in = |ending: &&str| {
-        let before = host.strip_suffix(*ending);
+    let host = pattern::canonical(host);
+    let has_suffix = |suffix: &&str| {
+        let before = host.strip_suffix(*suffix);
         before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
     };
-    !host.contains('.') || PRIVATE.iter().any(ends_in)
+    !host.contains('.') || PRIVATE_SUFFIXES.iter().any(has_suffix)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Pages as text that a model can use: headings, lists, tables, code with its
-//! indentation, links with whole addresses; what the page is about first, and the
-//! frame around it apart.
+//! Converts HTML pages to text for a model: headings, lists, tables, code with its indentation,
+//! and links with absolute URLs. The main content is kept apart from navigation and other
+//! boilerplate around it.
 
 mod code;
 mod content;
@@ -14,52 +14,53 @@ mod tree;
 mod writer;
 
 pub(crate) use tag::Tag;
-pub(crate) use tree::{Name, Tree};
-pub(crate) use writer::is_unseen;
+pub(crate) use tree::{Attribute, Tree};
+pub(crate) use writer::is_invisible;
 
-use render::{LONGEST_LINK, Renderer};
+use render::{MAX_URL_BYTES, Renderer};
 use std::sync::atomic::AtomicBool;
 use url::Url;
 
-/// The longest title, in characters.
-const LONGEST_TITLE: usize = 300;
+/// Maximum length of a title in characters.
+const MAX_TITLE: usize = 300;
 
-/// A page in words.
+/// A page as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text {
-    /// What the page calls itself.
+    /// Title that the page declares.
     pub title: Option<String>,
-    /// What it is about.
+    /// The main content of the page.
     pub main: String,
-    /// What stands around that: navigation, header, footer.
+    /// Everything around the main content: navigation, header, footer.
     pub rest: String,
-    /// Whether there is more on the page than was read: it is all tags.
-    pub is_cut: bool,
+    /// Whether the page has too many elements, so that only the beginning was read.
+    pub is_truncated: bool,
 }
 
-/// A page, before it is put into words.
+/// A parsed page.
 pub(crate) struct Page {
     tree: Tree,
     address: Url,
-    /// What links are read against. A very long one would be copied for every link.
+    /// URL that links are resolved against. `None` if it is too long, because it would be copied
+    /// into every link.
     base: Option<Url>,
 }
 
 impl Page {
     pub(crate) fn parse(html: &str, address: &Url) -> Self {
         let tree = Tree::parse(html);
-        let own = tree
+        let declared = tree
             .elements(Tag::Base)
-            .find_map(|node| tree.attribute(node, Name::Href))
+            .find_map(|node| tree.attribute(node, Attribute::Href))
             .and_then(|href| address.join(href.trim()).ok())
             .filter(|base| !base.cannot_be_a_base());
-        let mut base = own.unwrap_or_else(|| address.clone());
-        if base.as_str().len() > LONGEST_LINK {
+        let mut base = declared.unwrap_or_else(|| address.clone());
+        if base.as_str().len() > MAX_URL_BYTES {
             base.set_fragment(None);
             base.set_query(None);
         }
         Self {
-            base: Some(base).filter(|base| base.as_str().len() <= LONGEST_LINK),
+            base: Some(base).filter(|base| base.as_str().len() <= MAX_URL_BYTES),
             address: address.clone(),
             tree,
         }
@@ -69,7 +70,7 @@ impl Page {
         &self.tree
     }
 
-    /// The address that links are resolved against.
+    /// Returns the URL that links are resolved against.
     pub(crate) fn base(&self) -> &Url {
         self.base.as_ref().unwrap_or(&self.address)
     }
@@ -79,34 +80,34 @@ impl Page {
         let title: String = self.tree.plain_text(title);
         let title: String = title
             .chars()
-            .filter(|c| !is_unseen(*c))
-            .take(LONGEST_TITLE)
+            .filter(|c| !is_invisible(*c))
+            .take(MAX_TITLE)
             .collect();
         Some(title).filter(|title| !title.is_empty())
     }
 
-    /// Where the page sends whoever reads it, in place of something to read.
-    pub(crate) fn forwards_to(&self) -> Option<Url> {
+    /// Returns the target if the page redirects with `<meta http-equiv=refresh>`.
+    pub(crate) fn meta_redirect(&self) -> Option<Url> {
         self.tree.elements(Tag::Meta).find_map(|node| {
-            let kind = self.tree.attribute(node, Name::HttpEquiv)?;
+            let kind = self.tree.attribute(node, Attribute::HttpEquiv)?;
             if !kind.trim().eq_ignore_ascii_case("refresh") {
                 return None;
             }
             let (_, to) = self
                 .tree
-                .attribute(node, Name::Content)?
+                .attribute(node, Attribute::Content)?
                 .split_once([';', ','])?;
             let (key, to) = to.split_once('=')?;
             if !key.trim().eq_ignore_ascii_case("url") {
                 return None;
             }
             let to = self.base().join(to.trim().trim_matches(['"', '\''])).ok()?;
-            // What only a browser can do is nowhere to go.
+            // Ignore schemes that only a browser understands, such as `javascript:`.
             matches!(to.scheme(), "http" | "https").then_some(to)
         })
     }
 
-    /// All of it, or how it begins once `stop` is set.
+    /// Renders the page as text, or only its beginning once `stop` is set.
     pub(crate) fn text(&self, stop: &AtomicBool) -> Text {
         let tree = &self.tree;
         let found = content::find(tree);
@@ -127,20 +128,20 @@ impl Page {
         if found.main != body {
             rest.node(body);
         }
-        for frame in found.frames {
-            rest.node(frame);
+        for node in found.boilerplate {
+            rest.node(node);
         }
         Text {
             title,
             main,
             rest: rest.finish(),
-            is_cut: tree.is_cut(),
+            is_truncated: tree.is_truncated(),
         }
     }
 }
 
-/// Puts a page into words. Links are resolved against `address`, or what the page
-/// itself names as its base.
+/// Renders a page as text. Links are resolved against `address`, unless the page declares its own
+/// base URL.
 #[must_use]
 pub fn text(html: &str, address: &Url) -> Text {
     Page::parse(html, address).text(&AtomicBool::new(false))

@@ -1,8 +1,8 @@
-//! How haft speaks to other machines: one guarded HTTP client, the tools that search
-//! the web and fetch pages, and the channels that messages go to.
+//! Everything in haft that connects to other machines: one guarded HTTP client, the tools that
+//! search the web and fetch pages, and the channels that deliver messages.
 //!
-//! Nothing else in haft opens a connection. What a model can make this crate
-//! dial goes through [`guard`]; what a person configured is dialled as it is.
+//! Nothing else in haft opens a connection. Addresses that a model can choose are checked by
+//! [`guard`]; addresses that the user configured are dialled unchecked.
 
 pub mod channels;
 pub mod client;

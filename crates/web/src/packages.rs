@@ -1,8 +1,8 @@
-//! Python's package index, by the simple API: pages as JSON (PEP 691) or as HTML
-//! (PEP 503). The caller gets JSON with absolute addresses either way.
+//! Client for Python's package index (simple API). Pages come as JSON (PEP 691) or HTML (PEP
+//! 503); the caller always gets JSON with absolute addresses.
 
 use crate::client::{Client, Header, Method, Origin, Redirects, Request, Url};
-use crate::html::{Name, Page, Tag};
+use crate::html::{Attribute, Page, Tag};
 use async_trait::async_trait;
 use haft::guest::Fetch;
 use serde_json::{Map, Value, json};
@@ -10,29 +10,30 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The longest time that one page or file may take, and its largest size.
+/// Time limit for one page or file.
 const TIMEOUT: Duration = Duration::from_secs(60);
-const LARGEST: usize = 32 << 20;
+/// Size limit for one page or file.
+const MAX_BYTES: usize = 32 << 20;
 
-/// JSON if the index has it, else HTML.
+/// Prefers JSON, accepts HTML.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1, */*;q=0.05";
 
-/// An index that the user chose. It serves its own pages and the files that these name,
+/// A package index that the user chose. Serves the pages of the index and the files they link to,
 /// and nothing else.
 pub struct PackageIndex {
     client: Client,
     index: Url,
-    named: Mutex<HashSet<String>>,
+    linked_files: Mutex<HashSet<String>>,
 }
 
 impl PackageIndex {
-    /// The index at this address.
+    /// Creates a client for the index at this address.
     #[must_use]
     pub fn new(client: Client, index: Url) -> Self {
         Self {
             client,
             index,
-            named: Mutex::default(),
+            linked_files: Mutex::default(),
         }
     }
 
@@ -43,9 +44,10 @@ impl PackageIndex {
             && url.path().ends_with('/')
     }
 
-    fn is_named(&self, url: &Url) -> bool {
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        named.contains(url.as_str())
+    fn is_linked_file(&self, url: &Url) -> bool {
+        let files = self.linked_files.lock();
+        let files = files.unwrap_or_else(PoisonError::into_inner);
+        files.contains(url.as_str())
     }
 }
 
@@ -56,48 +58,49 @@ impl Fetch for PackageIndex {
         let is_page = self.is_page(&url);
         let request = Request {
             method: Method::Get,
-            // The user chose the index, but not the other hosts that it names.
+            // The user chose the index, but not the other hosts it links to.
             origin: if url.origin() == self.index.origin() {
                 Origin::Configuration
             } else {
-                Origin::Anybody
+                Origin::Untrusted
             },
             url,
             headers: vec![Header::Plain("accept", ACCEPT.to_owned())],
             body: None,
             timeout: TIMEOUT,
-            limit: LARGEST,
+            limit: MAX_BYTES,
             redirects: Redirects::Follow,
         };
-        let answer = self.client.send(request).await;
-        let answer = answer.map_err(|error| error.to_string())?;
-        if answer.status != 200 {
-            return Err(format!("the answer is {}", answer.status_line()));
+        let response = self.client.send(request).await;
+        let response = response.map_err(|error| error.to_string())?;
+        if response.status != 200 {
+            return Err(format!("the index answered {}", response.status_line()));
         }
-        let from = answer.url.clone();
-        let body = answer.body().await.map_err(|error| error.to_string())?;
-        if body.cut {
-            return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+        let from = response.url.clone();
+        let body = response.body().await.map_err(|error| error.to_string())?;
+        if body.is_truncated {
+            return Err(format!("larger than {} MiB", MAX_BYTES >> 20));
         }
         if !is_page {
             return Ok(body.bytes);
         }
-        let files = files(&body.bytes, &from)?;
+        let files = parse_page(&body.bytes, &from)?;
         let urls = files.iter().filter_map(|file| file.get("url")?.as_str());
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        named.extend(urls.map(str::to_owned));
+        let linked = self.linked_files.lock();
+        let mut linked = linked.unwrap_or_else(PoisonError::into_inner);
+        linked.extend(urls.map(str::to_owned));
         Ok(json!({ "files": files }).to_string().into_bytes())
     }
 
     fn host(&self, url: &str) -> Option<String> {
         let url = Url::parse(url).ok()?;
-        (self.is_page(&url) || self.is_named(&url)).then_some(())?;
+        (self.is_page(&url) || self.is_linked_file(&url)).then_some(())?;
         url.host_str().map(str::to_owned)
     }
 }
 
-/// The files that a page lists, each as the JSON form describes it.
-fn files(page: &[u8], address: &Url) -> Result<Vec<Value>, String> {
+/// Returns the files that a page lists, each as PEP 691 describes it.
+fn parse_page(page: &[u8], address: &Url) -> Result<Vec<Value>, String> {
     if page.trim_ascii_start().starts_with(b"{") {
         return from_json(page, address);
     }
@@ -121,13 +124,13 @@ fn from_json(page: &[u8], address: &Url) -> Result<Vec<Value>, String> {
 fn from_html(page: &str, address: &Url) -> Result<Vec<Value>, String> {
     let page = Page::parse(page, address);
     let tree = page.tree();
-    if tree.is_cut() {
-        return Err("the page has too many elements to be read whole".to_owned());
+    if tree.is_truncated() {
+        return Err("the page has too many elements to be read completely".to_owned());
     }
     let link = |node: usize| {
-        let href = tree.attribute(node, Name::Href)?;
+        let href = tree.attribute(node, Attribute::Href)?;
         let mut url = page.base().join(href.trim()).ok()?;
-        // The hash is the fragment: `#sha256=…`.
+        // The hash is in the fragment: `#sha256=…`.
         let hash = url.fragment().and_then(|hash| hash.split_once('='));
         let hashes: Map<String, Value> = hash
             .map(|(name, value)| (name.to_owned(), value.into()))
@@ -138,10 +141,10 @@ fn from_html(page: &str, address: &Url) -> Result<Vec<Value>, String> {
             "filename": tree.plain_text(node), "url": url.as_str(), "hashes": hashes,
         });
         let fields = file.as_object_mut()?;
-        if let Some(python) = tree.attribute(node, Name::DataRequiresPython) {
+        if let Some(python) = tree.attribute(node, Attribute::DataRequiresPython) {
             fields.insert("requires-python".to_owned(), python.into());
         }
-        if let Some(reason) = tree.attribute(node, Name::DataYanked) {
+        if let Some(reason) = tree.attribute(node, Attribute::DataYanked) {
             fields.insert("yanked".to_owned(), reason.into());
         }
         Some(file)
@@ -154,7 +157,7 @@ mod tests {
     use super::*;
 
     fn listed(page: &str, address: &str) -> Vec<Value> {
-        files(page.as_bytes(), &Url::parse(address).unwrap()).unwrap()
+        parse_page(page.as_bytes(), &Url::parse(address).unwrap()).unwrap()
     }
 
     #[test]
@@ -202,8 +205,8 @@ mod tests {
         assert!(listed("<!DOCTYPE html>", "https://index.example/simple/x/").is_empty());
         assert!(listed("", "https://index.example/simple/x/").is_empty());
         let address = Url::parse("https://index.example/simple/x/").unwrap();
-        assert!(files(b"{", &address).is_err());
-        assert!(files(b"{}", &address).is_err());
+        assert!(parse_page(b"{", &address).is_err());
+        assert!(parse_page(b"{}", &address).is_err());
     }
 
     #[test]

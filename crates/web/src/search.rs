@@ -1,5 +1,5 @@
-//! Searching the web: engines are asked in order, and the first that answers is the
-//! answer. A page that keeps programs out is a failure, never an empty result.
+//! Searches the web. Engines are tried in order until one returns results. A page that blocks
+//! bots is a failure, never an empty result.
 
 mod brave;
 mod duckduckgo;
@@ -7,100 +7,100 @@ mod engine;
 mod searxng;
 mod tavily;
 
-pub use engine::{Engine, Kind};
+pub use engine::{Engine, EngineKind};
 
-use crate::client::{Client, HttpError, words};
+use crate::client::{Client, HttpError, format_seconds};
 use crate::html::Tree;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// How long all engines together may take.
+/// Time limit for all engines together.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long one of them may take.
-const ONE: Duration = Duration::from_secs(15);
-/// The longest title, in characters.
-const LONGEST_TITLE: usize = 200;
-/// The longest snippet, in characters.
-const LONGEST_SNIPPET: usize = 400;
+/// Time limit for one engine.
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum length of a title in characters.
+const MAX_TITLE: usize = 200;
+/// Maximum length of a snippet in characters.
+const MAX_SNIPPET: usize = 400;
 
-/// One result.
+/// One search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// What the page is called.
+    /// Title of the page, on one line.
     pub title: String,
-    /// Where it is.
+    /// Address of the page.
     pub url: Url,
-    /// A piece of it.
+    /// Excerpt of the page, on one line; may be empty.
     pub snippet: String,
 }
 
-/// What was found.
+/// The results of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// By whom.
+pub struct SearchResults {
+    /// Name of the engine that returned them.
     pub engine: &'static str,
-    /// What, the best first.
+    /// Results, best first.
     pub hits: Vec<Hit>,
-    /// Who was asked before and did not answer.
-    pub failed: Vec<Failed>,
+    /// Engines that failed before.
+    pub failed: Vec<EngineFailure>,
 }
 
-/// An engine that did not answer.
+/// An engine that failed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
-    /// Which.
+pub struct EngineFailure {
+    /// Name of the engine.
     pub engine: &'static str,
-    /// Why.
-    pub why: Why,
+    /// Cause of the failure.
+    pub error: EngineError,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for EngineFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.engine, self.why)
+        write!(f, "{}: {}", self.engine, self.error)
     }
 }
 
-/// Why an engine did not answer.
+/// A failed query to one engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Why {
-    /// It keeps programs out.
+pub enum EngineError {
+    /// It blocks bots.
     #[error("blocked: it answered HTTP {status} with a captcha")]
     Blocked {
-        /// The status.
+        /// HTTP status code.
         status: u16,
     },
-    /// It has had too many requests.
-    #[error("it has had too many requests{}", wait.map(|wait| format!(" and asks to be left alone for {}", words(wait))).unwrap_or_default())]
+    /// It received too many requests.
+    #[error("too many requests{}", wait.map(|wait| format!(": it asks to wait {}", format_seconds(wait))).unwrap_or_default())]
     Busy {
-        /// How long it wants to be left alone.
+        /// Value of `Retry-After`.
         wait: Option<Duration>,
     },
-    /// Its key is not accepted.
-    #[error("it refused the key (HTTP {status})")]
+    /// It rejected the API key.
+    #[error("it rejected the API key (HTTP {status})")]
     Key {
-        /// The status.
+        /// HTTP status code.
         status: u16,
     },
-    /// It answered with an error.
+    /// It returned an error status.
     #[error("it answered HTTP {line}{hint}")]
     Status {
-        /// The status with its usual words.
+        /// The status with its usual phrase: `404 Not Found`.
         line: String,
-        /// What that may mean.
+        /// Possible cause, in parentheses; may be empty.
         hint: &'static str,
     },
-    /// It answered with something that is not known.
-    #[error("it answered with a page that is not known")]
+    /// Its response could not be parsed.
+    #[error("its response has an unknown format")]
     Unknown,
-    /// It did not answer.
+    /// No response arrived.
     #[error("{0}")]
     NoAnswer(HttpError),
 }
 
-/// Who searches.
+/// Searches the web with the configured engines.
 #[derive(Clone)]
 pub struct Searcher {
     client: Client,
@@ -108,51 +108,51 @@ pub struct Searcher {
 }
 
 impl Searcher {
-    /// Asks these engines, in this order.
+    /// Creates a searcher that tries these engines in order.
     #[must_use]
     pub fn new(client: Client, engines: Vec<Engine>) -> Self {
         Self { client, engines }
     }
 
-    /// The engines, in order.
+    /// Returns the engines in the order in which they are tried.
     #[must_use]
     pub fn engines(&self) -> &[Engine] {
         &self.engines
     }
 
-    /// Searches: `most` results, within this time.
+    /// Returns up to `max` results within this time.
     ///
     /// # Errors
-    /// Why none of the engines answered, each.
+    /// Returns why each engine failed, if all did.
     pub async fn search(
         &self,
         query: &str,
-        most: usize,
+        max: usize,
         time: Duration,
-    ) -> Result<Found, Vec<Failed>> {
+    ) -> Result<SearchResults, Vec<EngineFailure>> {
         let deadline = Instant::now() + time;
         let mut failed = Vec::new();
         let mut empty = None;
         for engine in &self.engines {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.ask(engine, query, most, left.min(ONE)).await {
-                // Another one may know more.
+            match self.ask(engine, query, max, left.min(ENGINE_TIMEOUT)).await {
+                // The next engine may find something.
                 Ok(hits) if hits.is_empty() => empty = empty.or(Some(engine.name())),
                 Ok(hits) => {
-                    return Ok(Found {
+                    return Ok(SearchResults {
                         engine: engine.name(),
                         hits,
                         failed,
                     });
                 }
-                Err(why) => failed.push(Failed {
+                Err(error) => failed.push(EngineFailure {
                     engine: engine.name(),
-                    why,
+                    error,
                 }),
             }
         }
         match empty {
-            Some(engine) => Ok(Found {
+            Some(engine) => Ok(SearchResults {
                 engine,
                 hits: Vec::new(),
                 failed,
@@ -161,26 +161,28 @@ impl Searcher {
         }
     }
 
-    /// Asks one engine.
+    /// Queries one engine.
     ///
     /// # Errors
-    /// Why it does not answer.
+    /// Returns why it failed.
     pub async fn ask(
         &self,
         engine: &Engine,
         query: &str,
-        most: usize,
+        max: usize,
         time: Duration,
-    ) -> Result<Vec<Hit>, Why> {
-        let found = engine.ask(&self.client, query, most, time).await?;
+    ) -> Result<Vec<Hit>, EngineError> {
+        let found = engine.ask(&self.client, query, max, time).await?;
         let mut seen = BTreeSet::new();
-        let hits = found.into_iter().filter(|hit| seen.insert(same(&hit.url)));
-        Ok(hits.take(most).collect())
+        let hits = found
+            .into_iter()
+            .filter(|hit| seen.insert(dedup_key(&hit.url)));
+        Ok(hits.take(max).collect())
     }
 }
 
-/// What two addresses of one page have in common.
-fn same(url: &Url) -> String {
+/// Returns a key that is the same for different URLs of one page.
+fn dedup_key(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let host = host.strip_prefix("www.").unwrap_or(host);
     let query = url.query().map(|query| format!("?{query}"));
@@ -191,33 +193,33 @@ fn same(url: &Url) -> String {
     )
 }
 
-/// A result from what an engine says of it; nothing if that is none.
+/// Creates a result, unless it has no title or is not on the web.
 fn hit(title: &str, url: &str, snippet: &str) -> Option<Hit> {
     let url = Url::parse(url.trim()).ok()?;
-    let title = plain(title, LONGEST_TITLE);
+    let title = one_line(title, MAX_TITLE);
     let is_web = matches!(url.scheme(), "http" | "https");
     (is_web && !title.is_empty()).then(|| Hit {
         title,
         url,
-        snippet: plain(snippet, LONGEST_SNIPPET),
+        snippet: one_line(snippet, MAX_SNIPPET),
     })
 }
 
-/// A text on one line, no longer than that.
-fn plain(text: &str, most: usize) -> String {
+/// Puts a text on one line and truncates it to `max` characters.
+fn one_line(text: &str, max: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text: String = words
         .join(" ")
         .chars()
-        .filter(|c| !crate::html::is_unseen(*c))
+        .filter(|c| !crate::html::is_invisible(*c))
         .collect();
-    if text.chars().count() <= most {
+    if text.chars().count() <= max {
         return text;
     }
-    text.chars().take(most).chain(['…']).collect()
+    text.chars().take(max).chain(['…']).collect()
 }
 
-/// What a piece of markup says.
+/// Returns the text of an HTML fragment.
 fn without_markup(text: &str) -> String {
     Tree::parse(text).plain_text(0)
 }

@@ -1,21 +1,20 @@
-//! Values that must not be seen.
+//! Values that must never be printed.
 
 use std::fmt;
 
-/// A token, a password, or an address that is as good as one.
+/// A token, a password, or an address that grants access by itself.
 ///
-/// It cannot be printed by accident: its `Debug` is `***`, and it has no
-/// `Display`.
+/// Cannot be printed by accident: `Debug` shows `***`, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a value. White space around it is how files end, never meant.
+    /// Wraps a value. Trims whitespace, because secret files usually end in a newline.
     pub fn new(value: impl AsRef<str>) -> Self {
         Self(value.as_ref().trim().to_owned())
     }
 
-    /// The value itself, for whoever sends it to its owner.
+    /// Returns the value itself, to be sent to the service it belongs to.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -1,5 +1,5 @@
-//! The tools of the web. They belong to the toolset `standard`, and any other may have
-//! them; they live here because here is what speaks to other machines.
+//! The web tools. They are part of the toolset `standard`, and other toolsets may include them.
+//! They are in this crate because only this crate opens connections.
 
 mod web_fetch;
 mod web_search;
@@ -9,11 +9,11 @@ use crate::{Fetcher, Searcher};
 use haft::{AnyTool, erase};
 use std::sync::Arc;
 
-/// How much of an address is shown that is there to know a page by, in characters.
-const LONGEST_ADDRESS: usize = 500;
+/// Maximum length of a URL in a reply, in characters.
+const MAX_URL_CHARS: usize = 500;
 
-/// The tools, in the order a model sees them. A new one is a file in this folder and a
-/// line here.
+/// Returns the tools in the order in which a model sees them. To add a tool, add a file to this
+/// folder and a line here.
 #[must_use]
 pub fn tools(fetcher: Fetcher, searcher: Searcher) -> Vec<Arc<dyn AnyTool>> {
     vec![

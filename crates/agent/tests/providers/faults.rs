@@ -182,7 +182,7 @@ async fn an_answer_that_is_cut_anywhere_is_no_answer() {
         };
         for ending in [Ending::Whole, Ending::Broken] {
             let turns = move |_: &serde_json::Value, number: usize| Turn::Cut {
-                says: full(),
+                reply: full(),
                 after: number * 97,
                 ending,
             };
@@ -290,7 +290,7 @@ async fn whoever_says_nothing_is_not_waited_for_for_ever() {
     for turn in [
         Turn::Silent,
         Turn::Cut {
-            says: full(),
+            reply: full(),
             after: 150,
             ending: Ending::Stalled,
         },

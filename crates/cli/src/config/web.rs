@@ -6,8 +6,8 @@ use super::{Shown, joined, redact};
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
 use haft_web::Secret;
-use haft_web::guard::Entries;
-use haft_web::search::{Engine, Kind};
+use haft_web::guard::HostPatterns;
+use haft_web::search::{Engine, EngineKind};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -31,8 +31,8 @@ pub(crate) struct Web {
     pub(crate) engines: Vec<Engine>,
     /// Whether the person named any.
     pub(crate) names_engines: bool,
-    pub(crate) allow: Entries,
-    pub(crate) deny: Entries,
+    pub(crate) allow: HostPatterns,
+    pub(crate) deny: HostPatterns,
     /// Whether the tools are there whatever the toolset and the preset.
     pub(crate) enabled: bool,
     /// Whether it was the project alone that chose a preset with them.
@@ -95,11 +95,11 @@ pub(crate) fn load(
         from,
         ..
     } = reader;
-    web.deny = Entries::parse(&deny).map_err(|error| Failure::usage(error.to_string()))?;
+    web.deny = HostPatterns::parse(&deny).map_err(|error| Failure::usage(error.to_string()))?;
     web.enabled &= !turned_off;
     if !web.names_engines {
         web.engines
-            .extend(Engine::new(Kind::DuckDuckGo, None, None));
+            .extend(Engine::new(EngineKind::DuckDuckGo, None, None));
     }
     if !deny.is_empty() {
         values.insert("deny_hosts".to_owned(), deny.into());
@@ -202,7 +202,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn hosts(&self, entry: &Listed, given: &Value) -> Result<(Vec<String>, Entries), Failure> {
+    fn hosts(&self, entry: &Listed, given: &Value) -> Result<(Vec<String>, HostPatterns), Failure> {
         let wanted = || self.wrong(entry, "must be a list of hosts, host:port or ranges");
         let hosts: Vec<String> = given
             .as_array()
@@ -211,7 +211,7 @@ impl Reader<'_> {
             .map(|host| host.as_str().map(str::to_owned).ok_or_else(wanted))
             .collect::<Result<_, _>>()?;
         let entries =
-            Entries::parse(&hosts).map_err(|error| self.wrong(entry, &error.to_string()))?;
+            HostPatterns::parse(&hosts).map_err(|error| self.wrong(entry, &error.to_string()))?;
         Ok((hosts, entries))
     }
 
@@ -274,7 +274,7 @@ impl Reader<'_> {
 /// One engine: its name, or a map with its kind. Values are not repeated: they may be
 /// keys.
 fn engine(value: &Value) -> Result<Engine, String> {
-    let kinds = || Kind::ALL.map(Kind::name).join(", ");
+    let kinds = || EngineKind::ALL.map(EngineKind::name).join(", ");
     let empty = Map::new();
     let (kind, map) = match value {
         Value::String(name) => (Some(name.as_str()), &empty),
@@ -290,8 +290,8 @@ fn engine(value: &Value) -> Result<Engine, String> {
     }
     let kind =
         kind.ok_or_else(|| format!("an engine is a name or a map with a kind: {}", kinds()))?;
-    let kind = Kind::by_name(kind.trim()).ok_or_else(|| {
-        let near = closest(kind, Kind::ALL.map(|kind| kind.name().to_owned()), 1);
+    let kind = EngineKind::by_name(kind.trim()).ok_or_else(|| {
+        let near = closest(kind, EngineKind::ALL.map(|kind| kind.name().to_owned()), 1);
         match near.first() {
             Some(near) => format!("there is no such engine; did you mean \"{near}\"?"),
             None => format!("there is no such engine; there are: {}", kinds()),

@@ -80,7 +80,7 @@ pub(crate) fn ends_within(marker: &str, limit: Duration) -> bool {
 #[test]
 fn while_the_model_speaks() {
     let stalled = Turn::Cut {
-        says: Says::text("I think that this is only the beginning of a long answer."),
+        reply: Says::text("I think that this is only the beginning of a long answer."),
         after: 700,
         ending: Ending::Stalled,
     };

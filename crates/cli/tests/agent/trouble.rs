@@ -111,7 +111,7 @@ fn a_cut_stream_calls_nothing() {
     for ending in [Ending::Whole, Ending::Broken] {
         for after in [1, 60, 300, 600, 900] {
             let cut = Turn::Cut {
-                says: says(),
+                reply: says(),
                 after,
                 ending,
             };

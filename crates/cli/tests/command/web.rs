@@ -88,19 +88,19 @@ fn failures_are_in_the_words_of_the_toolset() {
     for (toolset, words) in [
         (
             "workspace",
-            r#"{"success":false,"error":"not allowed to connect to 127.0.0.1: it is a loopback address","hint":"Only the person"#,
+            r#"{"success":false,"error":"not allowed to connect to 127.0.0.1: it is a loopback address","hint":"Only the user"#,
         ),
         (
             "deepagents",
-            r#"{"status":"error","message":"not allowed to connect to 127.0.0.1: it is a loopback address","hint":"Only the person"#,
+            r#"{"status":"error","message":"not allowed to connect to 127.0.0.1: it is a loopback address","hint":"Only the user"#,
         ),
         (
             "ah",
-            "error: not allowed to connect to 127.0.0.1: it is a loopback address\nOnly the person",
+            "error: not allowed to connect to 127.0.0.1: it is a loopback address\nOnly the user",
         ),
         (
             "standard",
-            "not allowed to connect to 127.0.0.1: it is a loopback address\nOnly the person",
+            "not allowed to connect to 127.0.0.1: it is a loopback address\nOnly the user",
         ),
     ] {
         let ended = scratch.haft(&[
@@ -142,7 +142,7 @@ fn hosts_are_the_person_s_to_allow() {
     scratch.file("haft.yaml", "tools: {web: {deny_hosts: [127.0.0.0/8]}}\n");
     let ended = scratch.haft(&["call", "web_fetch", &url]);
     assert!(
-        ended.out.contains("a place the configuration denies"),
+        ended.out.contains("a host that the configuration denies"),
         "{ended:?}"
     );
     let (shown, from) = scratch.shown("tools.web", &[], &[]);

@@ -1,7 +1,7 @@
 //! Clients that are too slow, too many or too fast.
 
 use crate::bed::Bed;
-use haft_testing::http::{Answer, Client};
+use haft_testing::http::{Client, Response};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ fn five_hundred_slow_connections_are_in_nobodys_way() {
     }
     // Each is closed at the deadline for its head.
     for stream in slow {
-        let answer = Answer::try_read(stream);
+        let answer = Response::try_read(stream);
         assert!(answer.is_none_or(|answer| answer.status == 408));
     }
     assert!(

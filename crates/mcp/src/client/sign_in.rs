@@ -287,7 +287,7 @@ impl OAuthHttpClient for Guarded {
                     origin: if url.host() == self.own.host() {
                         Origin::Configuration
                     } else {
-                        Origin::Anybody
+                        Origin::Untrusted
                     },
                     url,
                     headers,

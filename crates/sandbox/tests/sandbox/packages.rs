@@ -220,7 +220,7 @@ fn check(server: &mut Server, index: &Index) {
         (&["loud", "SSL"], "ssl is part of the standard library"),
         (
             &["nothing"],
-            "nothing cannot be looked up: the answer is 404 Not Found",
+            "nothing cannot be looked up: the index answered 404 Not Found",
         ),
         (&["greet>=3"], "no version of greet suits"),
         (&["../x"], "is no name of a package"),

@@ -1,4 +1,4 @@
-//! Bytes, times and writers.
+//! Content, timestamps and concurrent writers.
 
 use super::{Files, futures_join};
 use haft_ops::Error;
@@ -7,15 +7,15 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Clocks of file systems are coarse, and those of other machines differ.
+/// File system clocks are coarse, and those of other machines differ.
 const SLACK: Duration = Duration::from_secs(60);
 
 fn large(seed: usize) -> Vec<u8> {
-    let bytes = (0..5 << 20).map(|place: usize| (place * 31 + place / 251 + seed) as u8);
+    let bytes = (0..5 << 20).map(|index: usize| (index * 31 + index / 251 + seed) as u8);
     bytes.collect()
 }
 
-pub(super) async fn large_files_are_whole(files: &Files<'_>) {
+pub(super) async fn large_files_are_complete(files: &Files<'_>) {
     let path = files.path("large");
     let write = |bytes: Vec<u8>, expect| files.backend.write(&path, bytes, expect);
     write(large(1), Expect::Absent).await.unwrap();
@@ -27,7 +27,7 @@ pub(super) async fn large_files_are_whole(files: &Files<'_>) {
             write(Vec::new(), Expect::Exactly(almost.into())).await,
             Err(Error::Contended { .. })
         ),
-        "the last byte is compared too"
+        "the last byte must be compared too"
     );
     write(large(2), Expect::Exactly(large(1).into()))
         .await
@@ -37,9 +37,8 @@ pub(super) async fn large_files_are_whole(files: &Files<'_>) {
     assert_eq!(files.get("large").await.unwrap(), b"small");
 }
 
-/// A reader sees one version of a file, not the beginning of one and the end of
-/// another.
-pub(super) async fn an_open_file_stays_what_it_was(files: &Files<'_>) {
+/// A reader sees one version of a file, not the beginning of one and the end of another.
+pub(super) async fn an_open_file_keeps_its_content(files: &Files<'_>) {
     for (name, before) in [("small", b"before".to_vec()), ("large", large(3))] {
         let path = files.path(name);
         let write = |bytes: Vec<u8>| files.backend.write(&path, bytes, Expect::Anything);
@@ -58,19 +57,19 @@ pub(super) async fn an_open_file_stays_what_it_was(files: &Files<'_>) {
     }
 }
 
-pub(super) async fn times_tell_of_changes(files: &Files<'_>) {
+pub(super) async fn timestamps_reflect_changes(files: &Files<'_>) {
     let path = files.path("d/f");
-    let begun = SystemTime::now();
+    let start = SystemTime::now();
     files.put("d/f", "one").await;
     let first = files.backend.stat(&path).await.unwrap();
     let modified = first.modified.unwrap();
     assert!(
-        modified > begun - SLACK && modified < SystemTime::now() + SLACK,
-        "a file was modified when it was written"
+        modified > start - SLACK && modified < SystemTime::now() + SLACK,
+        "the modification time must be the time of the write"
     );
     files.get("d/f").await.unwrap();
     let again = files.backend.stat(&path).await.unwrap();
-    assert_eq!(again, first, "reading changes nothing");
+    assert_eq!(again, first, "reading must not change anything");
     files.put("d/f", "three").await;
     let second = files.backend.stat(&path).await.unwrap();
     assert!(second.modified.unwrap() >= modified);
@@ -79,10 +78,10 @@ pub(super) async fn times_tell_of_changes(files: &Files<'_>) {
     assert_eq!(entries.len(), 1);
     assert_eq!(
         entries[0].stat, second,
-        "a listing says of a file what stat says"
+        "a listing must report the same as stat"
     );
     let opened = files.backend.read(&path).await.unwrap().stat;
-    assert_eq!(opened, second, "and so does an open file");
+    assert_eq!(opened, second, "an open file must report the same as stat");
 }
 
 pub(super) async fn refusals_change_nothing(files: &Files<'_>) {
@@ -113,7 +112,7 @@ pub(super) async fn refusals_change_nothing(files: &Files<'_>) {
     assert_eq!(
         files.backend.stat(&files.path("d")).await.unwrap().kind,
         Kind::Directory,
-        "no file takes the place of a folder"
+        "a file must not replace a folder"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Names that a careless backend takes for something else.
+//! Names that a careless backend would misinterpret.
 
 use super::Files;
 use haft_ops::backend::{Expect, Kind};
@@ -16,8 +16,8 @@ fn path(files: &Files<'_>, bytes: &[u8]) -> FilePath {
         .unwrap()
 }
 
-/// Each name is a file in the root and one in a folder, and holds its own name.
-pub(super) async fn any_name_is_kept(files: &Files<'_>) {
+/// Each name is used for a file in the root and one in a folder, with the name as its content.
+pub(super) async fn any_name_is_preserved(files: &Files<'_>) {
     let long = "n".repeat(255);
     let mut names: Vec<&[u8]> = vec![
         b"new\nline",
@@ -37,7 +37,7 @@ pub(super) async fn any_name_is_kept(files: &Files<'_>) {
         "\u{1f980}".as_bytes(),
         long.as_bytes(),
     ];
-    // Where the disk itself knows better, no backend on it can help it.
+    // Other systems' disks normalise or reject such names, which a backend cannot change.
     if cfg!(target_os = "linux") {
         names.extend([
             &b"caf\xe9"[..],
@@ -57,7 +57,7 @@ pub(super) async fn any_name_is_kept(files: &Files<'_>) {
                 .await;
             assert!(
                 written.is_ok_and(|written| written.created),
-                "{path:?} is a name of its own"
+                "{path:?} must be a distinct name"
             );
         }
     }
@@ -68,7 +68,10 @@ pub(super) async fn any_name_is_kept(files: &Files<'_>) {
             .filter(|entry| entry.stat.kind == Kind::File)
             .map(|entry| entry.name.as_bytes())
             .collect();
-        assert_eq!(listed, names, "listed as written, in the order of bytes");
+        assert_eq!(
+            listed, names,
+            "names must be listed unchanged, in byte order"
+        );
     }
     for name in &names {
         let path = path(files, &[b"folder/", *name].concat());
@@ -84,8 +87,8 @@ pub(super) async fn any_name_is_kept(files: &Files<'_>) {
     }
 }
 
-/// `!`, `-` and `.` sort before the slash and `0` after it, so a folder's files do
-/// not lie together with its name.
+/// `!`, `-` and `.` sort before the slash and `0` after it, so the files in a folder do not sort
+/// next to the folder's name.
 pub(super) async fn names_around_the_slash_stay_apart(files: &Files<'_>) {
     for name in ["a!", "a-/z", "a.b", "a/0", "a/x/y", "a0", "aa", "a!b/c"] {
         files.put(name, name).await;
@@ -105,7 +108,7 @@ pub(super) async fn names_around_the_slash_stay_apart(files: &Files<'_>) {
     assert_eq!(files.get("a/x/y").await.unwrap(), b"a/x/y");
 }
 
-pub(super) async fn wildcards_are_letters(files: &Files<'_>) {
+pub(super) async fn wildcards_are_literal(files: &Files<'_>) {
     for name in ["%/own", "_/own", "*/own", "?/own", "z/other", "zz/other"] {
         files.put(name, name).await;
     }
@@ -120,7 +123,7 @@ pub(super) async fn wildcards_are_letters(files: &Files<'_>) {
     }
 }
 
-pub(super) async fn neighbours_are_not_inside(files: &Files<'_>) {
+pub(super) async fn siblings_with_a_common_prefix_stay_apart(files: &Files<'_>) {
     for name in ["a/x", "ab/y", "abc", "b/a/x"] {
         files.put(name, name).await;
     }
@@ -133,21 +136,21 @@ pub(super) async fn neighbours_are_not_inside(files: &Files<'_>) {
     }
 }
 
-pub(super) async fn there_is_nothing_below_a_file(files: &Files<'_>) {
+pub(super) async fn files_have_no_children(files: &Files<'_>) {
     files.put("d/f", "x").await;
     for below in ["d/f/x", "d/f/x/y"] {
         let unlink = files.scope.resolve(below, Access::Unlink).unwrap();
         let path = files.path(below);
-        let said = [
+        let results = [
             files.backend.read(&path).await.map(drop),
             files.backend.stat(&path).await.map(drop),
             files.backend.list(&path).await.map(drop),
             files.backend.remove(&unlink).await,
         ];
-        for said in said {
+        for result in results {
             assert!(
-                matches!(said, Err(Error::NotADirectory { .. })),
-                "{below}: {said:?}"
+                matches!(result, Err(Error::NotADirectory { .. })),
+                "{below}: {result:?}"
             );
         }
     }

@@ -1,15 +1,15 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
-use super::{Says, event, pieces};
+use super::{Says, chunks, event};
 use serde_json::{Value, json};
 
-pub(super) fn write(says: &Says, model: &str) -> String {
+pub(super) fn write(reply: &Says, model: &str) -> String {
     let mut out = String::new();
     let mut send = |data: Value| {
         let name = data["type"].as_str().map(str::to_owned);
         event(&mut out, name.as_deref(), &data);
     };
-    let tokens = says.tokens;
+    let tokens = reply.tokens;
     send(json!({ "type": "message_start", "message": {
         "id": "msg_scripted", "type": "message", "role": "assistant", "model": model,
         "content": [], "stop_reason": null, "stop_sequence": null,
@@ -29,28 +29,28 @@ pub(super) fn write(says: &Says, model: &str) -> String {
         send(json!({ "type": "content_block_stop", "index": index }));
         index += 1;
     };
-    if !says.reasoning.is_empty() {
-        let parts = pieces(&says.reasoning).into_iter();
+    if !reply.reasoning.is_empty() {
+        let parts = chunks(&reply.reasoning).into_iter();
         let parts = parts.map(|text| json!({ "type": "thinking_delta", "thinking": text }));
-        let signed = json!({ "type": "signature_delta", "signature": says.signature });
+        let signed = json!({ "type": "signature_delta", "signature": reply.signature });
         block(
             json!({ "type": "thinking", "thinking": "", "signature": "" }),
             parts.chain([signed]).collect(),
         );
     }
-    if !says.redacted.is_empty() {
+    if !reply.redacted.is_empty() {
         block(
-            json!({ "type": "redacted_thinking", "data": says.redacted }),
+            json!({ "type": "redacted_thinking", "data": reply.redacted }),
             Vec::new(),
         );
     }
-    if !says.text.is_empty() {
-        let parts = pieces(&says.text).into_iter();
+    if !reply.text.is_empty() {
+        let parts = chunks(&reply.text).into_iter();
         let parts = parts.map(|text| json!({ "type": "text_delta", "text": text }));
         block(json!({ "type": "text", "text": "" }), parts.collect());
     }
-    for call in &says.calls {
-        let parts = pieces(&call.arguments).into_iter();
+    for call in &reply.calls {
+        let parts = chunks(&call.arguments).into_iter();
         let parts = parts.map(|text| json!({ "type": "input_json_delta", "partial_json": text }));
         block(
             json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": {} }),
@@ -58,7 +58,7 @@ pub(super) fn write(says: &Says, model: &str) -> String {
         );
     }
     send(json!({ "type": "message_delta",
-        "delta": { "stop_reason": says.stop_or("end_turn", "tool_use"), "stop_sequence": null },
+        "delta": { "stop_reason": reply.stop_or("end_turn", "tool_use"), "stop_sequence": null },
         "usage": {
             "output_tokens": tokens.output,
             "output_tokens_details": { "thinking_tokens": tokens.reasoning },

@@ -1,11 +1,11 @@
-//! Google's Gemini.
+//! Google's Gemini API.
 
-use super::{Says, event, pieces};
+use super::{Says, chunks, event};
 use serde_json::{Value, json};
 
-pub(super) fn write(says: &Says) -> String {
+pub(super) fn write(reply: &Says) -> String {
     let mut out = String::new();
-    let tokens = says.tokens;
+    let tokens = reply.tokens;
     let usage = json!({
         "promptTokenCount": tokens.input,
         "candidatesTokenCount": tokens.output.saturating_sub(tokens.reasoning),
@@ -22,14 +22,14 @@ pub(super) fn write(says: &Says) -> String {
             "responseId": "scripted" });
         event(&mut out, None, &data);
     };
-    for text in pieces(&says.reasoning) {
+    for text in chunks(&reply.reasoning) {
         send(vec![json!({ "text": text, "thought": true })], None);
     }
-    for text in pieces(&says.text) {
+    for text in chunks(&reply.text) {
         send(vec![json!({ "text": text })], None);
     }
-    for (index, call) in says.calls.iter().enumerate() {
-        // Arguments come as an object here, so text that is none cannot come at all.
+    for (index, call) in reply.calls.iter().enumerate() {
+        // Arguments are an object in this protocol, so invalid JSON cannot be sent.
         let args: Value = serde_json::from_str(&call.arguments).unwrap_or(json!({}));
         let mut function = json!({ "name": call.name, "args": args });
         if !call.id.is_empty() {
@@ -37,14 +37,14 @@ pub(super) fn write(says: &Says) -> String {
         }
         let mut part = json!({ "functionCall": function });
         // The first call of a turn carries the signature.
-        if index == 0 && !says.signature.is_empty() {
-            part["thoughtSignature"] = json!(says.signature);
+        if index == 0 && !reply.signature.is_empty() {
+            part["thoughtSignature"] = json!(reply.signature);
         }
         send(vec![part], None);
     }
     send(
         vec![json!({ "text": "" })],
-        Some(says.stop.as_deref().unwrap_or("STOP")),
+        Some(reply.stop.as_deref().unwrap_or("STOP")),
     );
     out
 }

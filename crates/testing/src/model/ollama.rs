@@ -1,9 +1,9 @@
-//! Ollama's own protocol: a line of JSON for each piece.
+//! Ollama's native API: one line of JSON per chunk.
 
-use super::{Says, pieces};
+use super::{Says, chunks};
 use serde_json::{Value, json};
 
-pub(super) fn write(says: &Says, model: &str) -> String {
+pub(super) fn write(reply: &Says, model: &str) -> String {
     let mut out = String::new();
     let mut send = |message: Value, last: Option<Value>| {
         let mut line = json!({ "model": model, "created_at": "2026-01-01T00:00:00Z",
@@ -14,16 +14,16 @@ pub(super) fn write(says: &Says, model: &str) -> String {
         out.push_str(&line.to_string());
         out.push('\n');
     };
-    for text in pieces(&says.reasoning) {
+    for text in chunks(&reply.reasoning) {
         send(
             json!({ "role": "assistant", "content": "", "thinking": text }),
             None,
         );
     }
-    for text in pieces(&says.text) {
+    for text in chunks(&reply.text) {
         send(json!({ "role": "assistant", "content": text }), None);
     }
-    for call in &says.calls {
+    for call in &reply.calls {
         let arguments: Value =
             serde_json::from_str(&call.arguments).unwrap_or(json!(call.arguments));
         let mut item = json!({ "function": { "name": call.name, "arguments": arguments } });
@@ -35,11 +35,11 @@ pub(super) fn write(says: &Says, model: &str) -> String {
             None,
         );
     }
-    let tokens = says.tokens;
+    let tokens = reply.tokens;
     send(
         json!({ "role": "assistant", "content": "" }),
         Some(json!({
-            "done_reason": says.stop.as_deref().unwrap_or("stop"),
+            "done_reason": reply.stop.as_deref().unwrap_or("stop"),
             "prompt_eval_count": tokens.input, "eval_count": tokens.output,
         })),
     );

@@ -1,9 +1,9 @@
-//! `OpenAI`'s two protocols.
+//! `OpenAI`'s two APIs: Completions and Responses.
 
-use super::{Says, event, pieces};
+use super::{Says, chunks, event};
 use serde_json::{Value, json};
 
-pub(super) fn completions(says: &Says, model: &str) -> String {
+pub(super) fn completions(reply: &Says, model: &str) -> String {
     let mut out = String::new();
     let mut send = |delta: Value, stop: Option<&str>| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": stop });
@@ -14,26 +14,26 @@ pub(super) fn completions(says: &Says, model: &str) -> String {
         event(&mut out, None, &data);
     };
     send(json!({ "role": "assistant", "content": "" }), None);
-    for text in pieces(&says.reasoning) {
+    for text in chunks(&reply.reasoning) {
         send(json!({ "reasoning_content": text }), None);
     }
-    for text in pieces(&says.text) {
+    for text in chunks(&reply.text) {
         send(json!({ "content": text }), None);
     }
-    for (index, call) in says.calls.iter().enumerate() {
+    for (index, call) in reply.calls.iter().enumerate() {
         let mut first = json!({ "index": index, "type": "function",
             "function": { "name": call.name, "arguments": "" } });
         if !call.id.is_empty() {
             first["id"] = json!(call.id);
         }
         send(json!({ "tool_calls": [first] }), None);
-        for text in pieces(&call.arguments) {
+        for text in chunks(&call.arguments) {
             let next = json!({ "index": index, "function": { "arguments": text } });
             send(json!({ "tool_calls": [next] }), None);
         }
     }
-    send(json!({}), Some(says.stop_or("stop", "tool_calls")));
-    let tokens = says.tokens;
+    send(json!({}), Some(reply.stop_or("stop", "tool_calls")));
+    let tokens = reply.tokens;
     let data = json!({
         "id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1,
         "model": model, "choices": [],
@@ -49,7 +49,7 @@ pub(super) fn completions(says: &Says, model: &str) -> String {
     out
 }
 
-pub(super) fn responses(says: &Says, model: &str) -> String {
+pub(super) fn responses(reply: &Says, model: &str) -> String {
     let mut out = String::new();
     let mut number = 0;
     let mut send = |mut data: Value| {
@@ -64,55 +64,55 @@ pub(super) fn responses(says: &Says, model: &str) -> String {
     };
     send(json!({ "type": "response.created", "response": response("in_progress", &[]) }));
     let mut output: Vec<Value> = Vec::new();
-    if !says.reasoning.is_empty() {
+    if !reply.reasoning.is_empty() {
         let at = output.len();
         let empty = json!({ "type": "reasoning", "id": "rs_scripted", "summary": [] });
         send(json!({ "type": "response.output_item.added", "output_index": at, "item": empty }));
-        for text in pieces(&says.reasoning) {
+        for text in chunks(&reply.reasoning) {
             send(json!({ "type": "response.reasoning_summary_text.delta",
                 "item_id": "rs_scripted", "output_index": at, "summary_index": 0,
                 "delta": text }));
         }
         let item = json!({ "type": "reasoning", "id": "rs_scripted",
-            "summary": [{ "type": "summary_text", "text": says.reasoning }],
-            "encrypted_content": says.signature });
+            "summary": [{ "type": "summary_text", "text": reply.reasoning }],
+            "encrypted_content": reply.signature });
         send(json!({ "type": "response.output_item.done", "output_index": at, "item": item }));
         output.push(item);
     }
-    if !says.text.is_empty() {
+    if !reply.text.is_empty() {
         let at = output.len();
         let item = |status: &str, text: &str| {
             json!({ "type": "message", "id": "msg_scripted", "role": "assistant",
                 "status": status,
                 "content": [{ "type": "output_text", "text": text, "annotations": [] }] })
         };
-        let mut begun = item("in_progress", "");
-        begun["content"] = json!([]);
-        send(json!({ "type": "response.output_item.added", "output_index": at, "item": begun }));
+        let mut started = item("in_progress", "");
+        started["content"] = json!([]);
+        send(json!({ "type": "response.output_item.added", "output_index": at, "item": started }));
         send(
             json!({ "type": "response.content_part.added", "item_id": "msg_scripted",
             "output_index": at, "content_index": 0,
             "part": { "type": "output_text", "text": "", "annotations": [] } }),
         );
-        for text in pieces(&says.text) {
+        for text in chunks(&reply.text) {
             send(
                 json!({ "type": "response.output_text.delta", "item_id": "msg_scripted",
                 "output_index": at, "content_index": 0, "delta": text }),
             );
         }
-        let done = item("completed", &says.text);
+        let done = item("completed", &reply.text);
         send(json!({ "type": "response.output_item.done", "output_index": at, "item": done }));
         output.push(done);
     }
-    for (index, call) in says.calls.iter().enumerate() {
+    for (index, call) in reply.calls.iter().enumerate() {
         let at = output.len();
         let item = |status: &str, arguments: &str| {
             json!({ "type": "function_call", "id": format!("fc_{index}"), "call_id": call.id,
                 "name": call.name, "arguments": arguments, "status": status })
         };
-        let begun = item("in_progress", "");
-        send(json!({ "type": "response.output_item.added", "output_index": at, "item": begun }));
-        for text in pieces(&call.arguments) {
+        let started = item("in_progress", "");
+        send(json!({ "type": "response.output_item.added", "output_index": at, "item": started }));
+        for text in chunks(&call.arguments) {
             send(json!({ "type": "response.function_call_arguments.delta",
                 "item_id": format!("fc_{index}"), "output_index": at, "delta": text }));
         }
@@ -120,7 +120,7 @@ pub(super) fn responses(says: &Says, model: &str) -> String {
         send(json!({ "type": "response.output_item.done", "output_index": at, "item": done }));
         output.push(done);
     }
-    let tokens = says.tokens;
+    let tokens = reply.tokens;
     let mut done = response("completed", &output);
     done["usage"] = json!({
         "input_tokens": tokens.input, "output_tokens": tokens.output,
@@ -129,7 +129,7 @@ pub(super) fn responses(says: &Says, model: &str) -> String {
         "output_tokens_details": { "reasoning_tokens": tokens.reasoning },
     });
     let mut name = "response.completed";
-    if let Some(reason) = &says.stop {
+    if let Some(reason) = &reply.stop {
         name = "response.incomplete";
         done["status"] = json!("incomplete");
         done["incomplete_details"] = json!({ "reason": reason });

@@ -1,14 +1,15 @@
-//! What a scripted model says, and how it fails.
+//! Scripts of a fake model: its replies and failures.
 
 use serde_json::Value;
 use std::sync::Mutex;
 
-/// Who decides what is said.
+/// Decides how the server responds.
 pub trait Script: Send + Sync {
-    /// What comes of a request: its body, and its number from 0.
+    /// Returns the response to a request, given its body and its number (from 0).
     fn turn(&self, request: &Value, number: usize) -> Turn;
 
-    /// Whether it looks at the body. Reading a long one takes longer than all else.
+    /// Whether the script uses the request body. Parsing a long body takes longer than everything
+    /// else.
     fn reads(&self) -> bool {
         true
     }
@@ -20,11 +21,11 @@ impl<F: Fn(&Value, usize) -> Turn + Send + Sync> Script for F {
     }
 }
 
-/// A list, one for each request. One more is refused.
+/// One turn per request. Further requests are refused.
 impl Script for Vec<Turn> {
     fn turn(&self, _: &Value, number: usize) -> Turn {
-        let over = || Turn::status(400, "the script is over");
-        self.get(number).cloned().unwrap_or_else(over)
+        let exhausted = || Turn::status(400, "the script is over");
+        self.get(number).cloned().unwrap_or_else(exhausted)
     }
 
     fn reads(&self) -> bool {
@@ -32,7 +33,7 @@ impl Script for Vec<Turn> {
     }
 }
 
-/// What comes of a request by its number alone: for whoever measures.
+/// Decides by the number of a request alone, for benchmarks.
 pub struct Numbered<F>(pub F);
 
 impl<F: Fn(usize) -> Turn + Send + Sync> Script for Numbered<F> {
@@ -45,7 +46,7 @@ impl<F: Fn(usize) -> Turn + Send + Sync> Script for Numbered<F> {
     }
 }
 
-/// A list that others add to while the server runs.
+/// A list that a test can extend while the server runs.
 impl Script for Mutex<Vec<Turn>> {
     fn turn(&self, request: &Value, number: usize) -> Turn {
         self.lock().expect("a script").turn(request, number)
@@ -56,90 +57,90 @@ impl Script for Mutex<Vec<Turn>> {
     }
 }
 
-/// What comes of a request.
+/// The server's response to a request.
 #[derive(Debug, Clone)]
 pub enum Turn {
-    /// An answer.
+    /// A complete reply.
     Says(Says),
-    /// The beginning of an answer.
+    /// A reply that stops in the middle.
     Cut {
-        /// The answer.
-        says: Says,
-        /// How many bytes of it come.
+        /// The complete reply.
+        reply: Says,
+        /// Number of bytes that are sent.
         after: usize,
-        /// What happens then.
+        /// State of the connection after that.
         ending: Ending,
     },
-    /// The bytes of a stream, whatever they are.
+    /// The raw bytes of a stream.
     Raw(String),
-    /// A status and a body.
+    /// A response with a status and a body.
     Status {
-        /// The status.
+        /// HTTP status code.
         status: u16,
-        /// Headers.
+        /// Headers in addition to `content-length`.
         headers: Vec<(String, String)>,
-        /// The body.
+        /// Body, usually JSON.
         body: String,
     },
-    /// Nothing, for as long as the client waits.
+    /// No response for as long as the client waits.
     Silent,
-    /// A connection that ends without a word.
+    /// A connection that closes without a response.
     Closed,
 }
 
-/// How a stream ends.
+/// The end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// As if it were complete.
+    /// Like a complete one.
     Whole,
-    /// The connection ends in the middle.
+    /// The connection closes in the middle.
     Broken,
-    /// Nothing more comes.
+    /// Nothing more is sent, but the connection stays open.
     Stalled,
 }
 
-/// An answer.
+/// A model's reply.
 #[derive(Debug, Clone, Default)]
 pub struct Says {
-    /// Reasoning that comes first.
+    /// Reasoning before the text.
     pub reasoning: String,
-    /// What the provider wants to see again with it.
+    /// Signature that the provider expects back with the reasoning.
     pub signature: String,
-    /// Reasoning that nobody may read.
+    /// Reasoning that the provider encrypted.
     pub redacted: String,
-    /// Words.
+    /// Text for the user.
     pub text: String,
-    /// Calls.
+    /// Tool calls after the text.
     pub calls: Vec<Call>,
-    /// Tokens.
+    /// Token counts of the reply.
     pub tokens: Tokens,
-    /// Why it ends, in the words of the protocol; its usual ones where it is `None`.
+    /// Stop reason in the protocol's terms; `None` means its usual one.
     pub stop: Option<String>,
 }
 
-/// A call in an answer.
+/// A tool call in a reply.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Its id; none where it is empty.
+    /// Call id; empty means that the protocol sends none.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments as they come: JSON, or what a model takes for it.
+    /// Arguments as sent: JSON, or whatever a model produces instead.
     pub arguments: String,
 }
 
-/// What an answer takes.
+/// Token counts of a reply.
 #[derive(Debug, Clone, Copy)]
 pub struct Tokens {
-    /// Sent, with those from the cache.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Came back, with reasoning.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Of those sent: from the cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Of those sent: into the cache.
+    /// Input tokens written to the cache.
     pub cache_write: u64,
-    /// Of those that came back: reasoning.
+    /// Output tokens spent on reasoning.
     pub reasoning: u64,
 }
 
@@ -156,7 +157,7 @@ impl Default for Tokens {
 }
 
 impl Says {
-    /// Words.
+    /// A reply with only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -164,12 +165,12 @@ impl Says {
         }
     }
 
-    /// A call and nothing else.
+    /// A reply with only one call.
     pub fn calling(id: impl Into<String>, name: impl Into<String>, arguments: &Value) -> Self {
         Self::default().call(id, name, arguments)
     }
 
-    /// With reasoning, and its signature.
+    /// Adds reasoning with its signature.
     #[must_use]
     pub fn reasoning(mut self, text: impl Into<String>, signature: impl Into<String>) -> Self {
         self.reasoning = text.into();
@@ -177,13 +178,13 @@ impl Says {
         self
     }
 
-    /// With one more call.
+    /// Adds a call.
     #[must_use]
     pub fn call(self, id: impl Into<String>, name: impl Into<String>, arguments: &Value) -> Self {
         self.raw_call(id, name, arguments.to_string())
     }
 
-    /// With one more call, whose arguments may be no JSON.
+    /// Adds a call whose arguments may be invalid JSON.
     #[must_use]
     pub fn raw_call(
         mut self,
@@ -199,33 +200,33 @@ impl Says {
         self
     }
 
-    /// With these tokens.
+    /// Sets the token counts.
     #[must_use]
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = tokens;
         self
     }
 
-    /// Its stop reason: the given one where it has none of its own.
+    /// Returns the stop reason, or the protocol's usual one for a reply with or without calls.
     pub(super) fn stop_or<'a>(&'a self, end: &'a str, calls: &'a str) -> &'a str {
-        let usual = if self.calls.is_empty() { end } else { calls };
-        self.stop.as_deref().unwrap_or(usual)
+        let default = if self.calls.is_empty() { end } else { calls };
+        self.stop.as_deref().unwrap_or(default)
     }
 }
 
 impl From<Says> for Turn {
-    fn from(says: Says) -> Self {
-        Self::Says(says)
+    fn from(reply: Says) -> Self {
+        Self::Says(reply)
     }
 }
 
 impl Turn {
-    /// Words.
+    /// A reply with only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Says(Says::text(text))
     }
 
-    /// A status whose body says this in the usual way.
+    /// An error status with a JSON body as providers send it.
     #[must_use]
     pub fn status(status: u16, message: &str) -> Self {
         Self::Status {
@@ -235,7 +236,7 @@ impl Turn {
         }
     }
 
-    /// With one more header, if it is a status.
+    /// Adds a header if this is a status.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Self::Status { headers, .. } = &mut self {

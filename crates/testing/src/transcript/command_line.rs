@@ -1,7 +1,7 @@
-//! `haft call`: a process for each call.
+//! The route through `haft call`: one process per call.
 
-use super::route::{Launch, PATIENCE};
-use super::{Answer, Haft, Place, Route, Session};
+use super::route::{Launch, TIMEOUT};
+use super::{Haft, Route, SectionFolders, Session, ToolReply};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::io;
@@ -9,13 +9,13 @@ use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-/// The system takes 128 KiB for one argument; longer ones go by stdin.
-const LONGEST: usize = 100 << 10;
+/// The system allows 128 KiB per argument; longer ones go through stdin.
+const MAX_ARGUMENT: usize = 100 << 10;
 
-/// Calls by `haft call`.
+/// Makes calls with `haft call`.
 #[derive(Debug)]
 pub struct CommandLine(
-    /// The command.
+    /// The built command.
     pub Haft,
 );
 
@@ -25,28 +25,28 @@ impl Route for CommandLine {
         false
     }
 
-    async fn open(&self, place: &Place) -> Result<Box<dyn Session>, String> {
-        Ok(Box::new(Calls(self.0.at(place))))
+    async fn open(&self, folders: &SectionFolders) -> Result<Box<dyn Session>, String> {
+        Ok(Box::new(Calls(self.0.launch(folders))))
     }
 }
 
-/// Nothing goes on between calls but how a process is started.
+/// Starts a new process for every call; nothing lasts between calls.
 struct Calls(Launch);
 
 #[async_trait]
 impl Session for Calls {
-    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer, String> {
+    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<ToolReply, String> {
         let arguments = arguments.to_string();
-        let (argument, input) = if arguments.len() > LONGEST {
+        let (argument, input) = if arguments.len() > MAX_ARGUMENT {
             ("-", arguments.as_str())
         } else {
             (arguments.as_str(), "")
         };
-        let ended = timeout(PATIENCE, self.run(&[tool, argument, "--json"], input)).await;
+        let ended = timeout(TIMEOUT, self.run(&[tool, argument, "--json"], input)).await;
         let output = ended
-            .map_err(|_| format!("no end after {PATIENCE:?}"))?
-            .map_err(|error| format!("cannot be run: {error}"))?;
-        answer(&output)
+            .map_err(|_| format!("still running after {TIMEOUT:?}"))?
+            .map_err(|error| format!("cannot be started: {error}"))?;
+        reply(&output)
     }
 
     async fn close(self: Box<Self>) -> Result<(), String> {
@@ -60,21 +60,21 @@ impl Calls {
         command.arg("call").args(arguments).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A process that does not want it says why when it ends.
+            // A process that does not read its input reports the reason when it exits.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
         child.wait_with_output().await
     }
 }
 
-/// What was printed. Notes on stderr are for people; the exit code is for scripts
-/// and says the same as the reply.
-fn answer(output: &Output) -> Result<Answer, String> {
+/// Parses the printed reply. Ignores notes on stderr, and checks that the exit code matches the
+/// reply.
+fn reply(output: &Output) -> Result<ToolReply, String> {
     let printed = String::from_utf8_lossy(&output.stdout);
     let code = output.status.code();
     let reply: Value = serde_json::from_str(&printed).map_err(|error| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("exit code {code:?}, stdout {printed:?} is no JSON ({error}), stderr:\n{said}")
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        format!("exit code {code:?}, stdout {printed:?} is not JSON ({error}), stderr:\n{stderr}")
     })?;
     let is_error = reply["is_error"]
         .as_bool()
@@ -82,7 +82,7 @@ fn answer(output: &Output) -> Result<Answer, String> {
     if code != Some(i32::from(is_error)) {
         return Err(format!("exit code {code:?} with is_error {is_error}"));
     }
-    Answer::of(&reply["content"], is_error)
+    ToolReply::of(&reply["content"], is_error)
 }
 
 #[cfg(test)]
@@ -91,8 +91,8 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    fn ended(code: i32, stdout: &str) -> Result<Answer, String> {
-        answer(&Output {
+    fn ended(code: i32, stdout: &str) -> Result<ToolReply, String> {
+        reply(&Output {
             status: ExitStatus::from_raw(code << 8),
             stdout: stdout.into(),
             stderr: b"a note".into(),
@@ -100,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_says_what_the_reply_says() {
+    fn the_exit_code_must_match_the_reply() {
         let fine = r#"{"content":[{"type":"text","text":"a"},{"type":"image"},{"type":"text","text":"b"}],"is_error":false}"#;
-        let answer = ended(0, fine).unwrap();
-        assert_eq!((answer.text.as_str(), answer.is_error), ("a\nb", false));
+        let reply = ended(0, fine).unwrap();
+        assert_eq!((reply.text.as_str(), reply.is_error), ("a\nb", false));
         let failed = r#"{"content":[],"is_error":true}"#;
         assert!(ended(1, failed).unwrap().is_error);
         for (code, stdout) in [(1, fine), (0, failed), (2, failed), (2, "")] {

@@ -1,30 +1,29 @@
-//! Whether a text is what a page says, with its placeholders.
+//! Compares a text with a page's expectation, which may contain placeholders.
 
-/// Whether `text` is what `wanted` describes.
-pub(super) fn matches(wanted: &str, text: &str) -> bool {
-    let wanted: Vec<&str> = wanted.lines().collect();
+/// Whether `text` matches `expected`.
+pub(super) fn matches(expected: &str, text: &str) -> bool {
+    let expected: Vec<&str> = expected.lines().collect();
     let text: Vec<&str> = text.lines().collect();
-    lines_match(&wanted, &text)
+    lines_match(&expected, &text)
 }
 
-/// `[...]` alone on a line stands for any lines.
-fn lines_match(wanted: &[&str], text: &[&str]) -> bool {
-    match (wanted, text) {
+/// `[...]` alone on a line matches any lines.
+fn lines_match(expected: &[&str], text: &[&str]) -> bool {
+    match (expected, text) {
         ([], []) => true,
-        (["[...]", wanted @ ..], text) => {
-            (0..=text.len()).any(|skipped| lines_match(wanted, text.get(skipped..).unwrap_or(&[])))
-        }
-        ([first, wanted @ ..], [line, text @ ..]) => {
-            line_matches(first, line) && lines_match(wanted, text)
+        (["[...]", expected @ ..], text) => (0..=text.len())
+            .any(|skipped| lines_match(expected, text.get(skipped..).unwrap_or(&[]))),
+        ([first, expected @ ..], [line, text @ ..]) => {
+            line_matches(first, line) && lines_match(expected, text)
         }
         _ => false,
     }
 }
 
-fn line_matches(wanted: &str, text: &str) -> bool {
-    let pieces: Vec<&str> = wanted.split("[..]").collect();
+fn line_matches(expected: &str, text: &str) -> bool {
+    let pieces: Vec<&str> = expected.split("[..]").collect();
     let [first, middle @ .., last] = pieces.as_slice() else {
-        return wanted == text;
+        return expected == text;
     };
     let Some(mut rest) = text.strip_prefix(first) else {
         return false;

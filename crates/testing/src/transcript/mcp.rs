@@ -1,7 +1,7 @@
-//! `haft mcp`: a server for each section.
+//! The route through `haft mcp`: one server per section.
 
-use super::route::PATIENCE;
-use super::{Answer, Haft, Place, Route, Session};
+use super::route::TIMEOUT;
+use super::{Haft, Route, SectionFolders, Session, ToolReply};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::fs::File;
@@ -10,10 +10,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-/// Calls by the protocol, over the standard streams of `haft mcp`.
+/// Makes calls over stdio to `haft mcp`.
 #[derive(Debug)]
 pub struct Mcp(
-    /// The command.
+    /// The built command.
     pub Haft,
 );
 
@@ -23,18 +23,17 @@ impl Route for Mcp {
         true
     }
 
-    async fn open(&self, place: &Place) -> Result<Box<dyn Session>, String> {
-        let log = place.beside("mcp.log");
-        let said = File::create(&log).map_err(|error| error.to_string())?;
-        let mut command = self.0.at(place).command();
-        // A page shows every tool of its toolset, not only what a model sees of it
-        // if nothing is said.
-        command.args(["--preset", "all", "mcp"]).stderr(said);
+    async fn open(&self, folders: &SectionFolders) -> Result<Box<dyn Session>, String> {
+        let log = folders.beside("mcp.log");
+        let stderr = File::create(&log).map_err(|error| error.to_string())?;
+        let mut command = self.0.launch(folders).command();
+        // A page shows every tool of its toolset, not only the default preset.
+        command.args(["--preset", "all", "mcp"]).stderr(stderr);
         let mut child = command
             .spawn()
-            .map_err(|error| format!("cannot be run: {error}"))?;
+            .map_err(|error| format!("cannot be started: {error}"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("the server has no streams".to_owned());
+            return Err("cannot open the server's streams".to_owned());
         };
         let mut server = Server {
             child,
@@ -65,9 +64,9 @@ struct Server {
 
 #[async_trait]
 impl Session for Server {
-    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer, String> {
+    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<ToolReply, String> {
         let request = json!({ "name": tool, "arguments": arguments });
-        answer(&self.ask("tools/call", request).await?)
+        reply(&self.ask("tools/call", request).await?)
     }
 
     async fn close(self: Box<Self>) -> Result<(), String> {
@@ -79,13 +78,13 @@ impl Session for Server {
             ..
         } = *self;
         drop(input);
-        let ended = timeout(PATIENCE, child.wait()).await;
+        let ended = timeout(TIMEOUT, child.wait()).await;
         drop(lines);
         match ended {
             Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(Ok(status)) => Err(format!("the server ended with {status}{}", said(&log))),
-            Ok(Err(error)) => Err(format!("the server cannot be waited for: {error}")),
-            Err(_) => Err(format!("the server did not end within {PATIENCE:?}")),
+            Ok(Ok(status)) => Err(format!("the server ended with {status}{}", stderr(&log))),
+            Ok(Err(error)) => Err(format!("cannot wait for the server: {error}")),
+            Err(_) => Err(format!("the server did not end within {TIMEOUT:?}")),
         }
     }
 }
@@ -96,27 +95,27 @@ impl Server {
         let id = self.last;
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
         self.send(&request).await?;
-        let answered = timeout(PATIENCE, self.answer_to(id)).await;
-        answered.map_err(|_| format!("no answer after {PATIENCE:?}{}", said(&self.log)))?
+        let response = timeout(TIMEOUT, self.answer_to(id)).await;
+        response.map_err(|_| format!("no response after {TIMEOUT:?}{}", stderr(&self.log)))?
     }
 
     async fn send(&mut self, message: &Value) -> Result<(), String> {
         let line = format!("{message}\n");
         let sent = self.input.write_all(line.as_bytes()).await;
-        sent.map_err(|error| format!("the server is gone: {error}{}", said(&self.log)))
+        sent.map_err(|error| format!("the server is gone: {error}{}", stderr(&self.log)))
     }
 
-    /// What the server says besides is not asked for here.
+    /// Waits for the response, ignoring other messages from the server.
     async fn answer_to(&mut self, id: u64) -> Result<Value, String> {
         loop {
             let line = self
                 .lines
                 .next_line()
                 .await
-                .map_err(|error| format!("the server cannot be read: {error}"))?
-                .ok_or_else(|| format!("the server ended{}", said(&self.log)))?;
+                .map_err(|error| format!("cannot read from the server: {error}"))?
+                .ok_or_else(|| format!("the server ended{}", stderr(&self.log)))?;
             let mut message: Value = serde_json::from_str(&line)
-                .map_err(|error| format!("{line:?} is no message: {error}"))?;
+                .map_err(|error| format!("{line:?} is not a message: {error}"))?;
             if message["id"] != id || message.get("method").is_some() {
                 continue;
             }
@@ -128,48 +127,48 @@ impl Server {
     }
 }
 
-fn said(log: &PathBuf) -> String {
-    let said = std::fs::read_to_string(log).unwrap_or_default();
-    format!(", stderr:\n{said}")
+fn stderr(log: &PathBuf) -> String {
+    let stderr = std::fs::read_to_string(log).unwrap_or_default();
+    format!(", stderr:\n{stderr}")
 }
 
-/// The reply in the result of a call. A reply that is a JSON object is there a
-/// second time, as one; any other is not.
-fn answer(result: &Value) -> Result<Answer, String> {
+/// Extracts the reply from the result of a call. A reply that is a JSON object must also be in
+/// `structuredContent`; other replies must not.
+fn reply(result: &Value) -> Result<ToolReply, String> {
     let is_error = match result.get("isError") {
         None => false,
         Some(is_error) => is_error
             .as_bool()
             .ok_or_else(|| format!("isError is {is_error}"))?,
     };
-    let answer = Answer::of(&result["content"], is_error)?;
-    let object = serde_json::from_str::<Map<String, Value>>(&answer.text);
-    // A picture beside it is no part of an object, so that the whole is none.
+    let reply = ToolReply::of(&result["content"], is_error)?;
+    let object = serde_json::from_str::<Map<String, Value>>(&reply.text);
+    // With an image beside it, the reply as a whole is not an object.
     let blocks = result["content"].as_array().map(Vec::as_slice);
     let is_text = blocks.is_some_and(|blocks| blocks.iter().all(|block| block["type"] == "text"));
     let object = object.ok().filter(|_| is_text).map(Value::Object);
     if result.get("structuredContent") != object.as_ref() {
         return Err(format!(
-            "structuredContent is not the text as an object: {result}"
+            "structuredContent does not match the text: {result}"
         ));
     }
-    Ok(answer)
+    Ok(reply)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn result(text: &str, structured: Option<Value>) -> Result<Answer, String> {
+    fn result(text: &str, structured: Option<Value>) -> Result<ToolReply, String> {
         let mut result = json!({ "content": [{ "type": "text", "text": text }] });
         if let Some(structured) = structured {
             result["structuredContent"] = structured;
         }
-        answer(&result)
+        reply(&result)
     }
 
     #[test]
-    fn an_object_is_there_as_an_object_too() {
+    fn an_object_is_also_in_structured_content() {
         assert!(result(r#"{"a":1}"#, Some(json!({ "a": 1 }))).is_ok());
         assert!(result("{a}", None).is_ok());
         assert!(result("[1]", None).is_ok());
@@ -179,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_one_only_if_it_is_marked() {
-        let marked = |mark: Value| answer(&json!({ "content": [], "isError": mark }));
+    fn only_is_error_marks_a_failure() {
+        let marked = |mark: Value| reply(&json!({ "content": [], "isError": mark }));
         assert!(marked(json!(true)).unwrap().is_error);
         assert!(!marked(json!(false)).unwrap().is_error);
         assert!(marked(json!("yes")).is_err());
-        assert!(!answer(&json!({ "content": [] })).unwrap().is_error);
-        assert!(answer(&json!({})).is_err());
+        assert!(!reply(&json!({ "content": [] })).unwrap().is_error);
+        assert!(reply(&json!({})).is_err());
     }
 }

@@ -1,34 +1,34 @@
-//! A page as sections of steps.
+//! Parses a page into sections of steps.
 
-/// What a block that is no part of a transcript may call itself.
+/// Languages of blocks that are not part of a transcript.
 pub(super) const LANGUAGES: &[&str] = &[
     "console", "diff", "json", "python", "rust", "sh", "text", "toml", "yaml",
 ];
 
-/// A page, and what is wrong with it whoever runs it.
+/// A parsed page, and the problems found while parsing it.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) sections: Vec<Vec<Step>>,
     pub(super) problems: Vec<String>,
 }
 
-/// Something to do or to check, and the line it begins on.
+/// Something to do or to check, and the line where it starts.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) line: usize,
-    /// Only where the session of the steps before it goes on.
+    /// Whether it needs the session of the steps before it.
     pub(super) one_session: bool,
-    pub(super) what: What,
+    pub(super) kind: StepKind,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum StepKind {
     File {
         name: String,
         content: Vec<u8>,
     },
     Config(String),
-    /// A page of the section's site: where, with which status, and what it holds.
+    /// A page of the section's website: path, status and content.
     Page(String, u16, String),
     Call(Call),
     After {
@@ -44,7 +44,7 @@ pub(super) struct Call {
     pub(super) reply: Option<Reply>,
 }
 
-/// What must come back.
+/// The expected reply.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) line: usize,
@@ -78,13 +78,13 @@ pub(super) fn parse(text: &str) -> Page {
         }
     }
     if let Some(open) = fence {
-        page.problem(open.line, "the block has no end");
+        page.problem(open.line, "the block is not closed");
     }
     page.expect_replies();
     page
 }
 
-/// A block that was begun.
+/// A block whose end has not been reached.
 struct Fence {
     closing: String,
     info: String,
@@ -107,30 +107,30 @@ impl Fence {
 impl Page {
     fn add(&mut self, block: Fence, one_session: bool) {
         let words: Vec<&str> = block.info.split_whitespace().collect();
-        let what = match words.as_slice() {
-            ["file", name] => What::File {
+        let kind = match words.as_slice() {
+            ["file", name] => StepKind::File {
                 name: (*name).to_owned(),
                 content: block.text.into_bytes(),
             },
-            ["file", name, "escaped"] => What::File {
+            ["file", name, "escaped"] => StepKind::File {
                 name: (*name).to_owned(),
                 content: unescaped(&block.text),
             },
-            ["after", name] => What::After {
+            ["after", name] => StepKind::After {
                 name: (*name).to_owned(),
                 content: block.text.into_bytes(),
             },
-            ["after", name, "escaped"] => What::After {
+            ["after", name, "escaped"] => StepKind::After {
                 name: (*name).to_owned(),
                 content: unescaped(&block.text),
             },
-            ["config"] => What::Config(block.text),
-            ["page", path] => What::Page((*path).to_owned(), 200, block.text),
+            ["config"] => StepKind::Config(block.text),
+            ["page", path] => StepKind::Page((*path).to_owned(), 200, block.text),
             ["page", path, status] if status.parse::<u16>().is_ok() => {
                 let status = status.parse().unwrap_or(200);
-                What::Page((*path).to_owned(), status, block.text)
+                StepKind::Page((*path).to_owned(), status, block.text)
             }
-            ["call", tool] => What::Call(Call {
+            ["call", tool] => StepKind::Call(Call {
                 tool: (*tool).to_owned(),
                 arguments: block.text,
                 reply: None,
@@ -140,7 +140,7 @@ impl Page {
             [] => return,
             [language] if LANGUAGES.contains(language) => return,
             _ => {
-                let problem = format!("nobody knows what a block `{}` is", block.info);
+                let problem = format!("unknown block `{}`", block.info);
                 return self.problem(block.line, &problem);
             }
         };
@@ -148,20 +148,20 @@ impl Page {
             section.push(Step {
                 line: block.line,
                 one_session,
-                what,
+                kind,
             });
         }
     }
 
-    /// It belongs to the last call of its section, which has none yet.
+    /// Assigns a reply to the last call of its section, which must not have one yet.
     fn reply(&mut self, line: usize, is_error: bool, text: String) {
         let section = self.sections.last_mut();
         let call = section.and_then(|steps| {
             steps
                 .iter_mut()
                 .rev()
-                .find_map(|step| match &mut step.what {
-                    What::Call(call) => Some(call),
+                .find_map(|step| match &mut step.kind {
+                    StepKind::Call(call) => Some(call),
                     _ => None,
                 })
         });
@@ -182,7 +182,7 @@ impl Page {
             .sections
             .iter()
             .flatten()
-            .filter(|step| matches!(&step.what, What::Call(call) if call.reply.is_none()))
+            .filter(|step| matches!(&step.kind, StepKind::Call(call) if call.reply.is_none()))
             .map(|step| step.line)
             .collect();
         for line in silent {

@@ -1,6 +1,6 @@
-//! The ways to a tool.
+//! The routes by which a page can call a tool.
 
-use super::Place;
+use super::SectionFolders;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -9,56 +9,56 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 
-/// Longer than any call of a page takes, so that one that hangs is named.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any call in a page takes, so that only a hanging call reaches it.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A way to the tools.
+/// A way to call the tools.
 #[async_trait]
 pub trait Route: Send + Sync {
-    /// Whether what a tool remembers is still there at the next call.
+    /// Whether the state of a session lasts until the next call.
     fn keeps_session(&self) -> bool;
 
-    /// Begins a session.
+    /// Starts a session.
     ///
     /// # Errors
     ///
-    /// What a person should know about a session that did not begin.
-    async fn open(&self, place: &Place) -> Result<Box<dyn Session>, String>;
+    /// Returns why the session could not be started.
+    async fn open(&self, folders: &SectionFolders) -> Result<Box<dyn Session>, String>;
 }
 
-/// Calls, one after the other.
+/// A session, which makes one call at a time.
 #[async_trait]
 pub trait Session: Send {
     /// Makes a call.
     ///
     /// # Errors
     ///
-    /// There is no reply, or it breaks a promise of the route.
-    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer, String>;
+    /// Fails if the reply is missing or violates the protocol of the route.
+    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<ToolReply, String>;
 
     /// Ends the session.
     ///
     /// # Errors
     ///
-    /// It did not end as it should.
+    /// Fails if it did not end cleanly.
     async fn close(self: Box<Self>) -> Result<(), String>;
 }
 
-/// What came back.
+/// The reply to a call.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The text blocks, joined.
+pub struct ToolReply {
+    /// The text blocks, joined with line breaks.
     pub text: String,
-    /// Whether it is a failure.
+    /// Whether the call failed.
     pub is_error: bool,
 }
 
-impl Answer {
-    /// From the blocks that both routes write alike.
+impl ToolReply {
+    /// Reads content blocks, which are the same on both routes.
     pub(super) fn of(content: &Value, is_error: bool) -> Result<Self, String> {
         let blocks = content
             .as_array()
-            .ok_or_else(|| format!("content is no array: {content}"))?;
+            .ok_or_else(|| format!("content is not an array: {content}"))?;
         let texts: Vec<&str> = blocks
             .iter()
             .filter_map(|block| block["text"].as_str())
@@ -70,37 +70,37 @@ impl Answer {
     }
 }
 
-/// The built command, for one toolset.
+/// The built command, with one toolset.
 #[derive(Debug, Clone)]
 pub struct Haft {
-    /// The binary.
+    /// Path of the binary.
     pub program: PathBuf,
-    /// Whose tools are called.
+    /// Toolset whose tools are called.
     pub toolset: String,
 }
 
 impl Haft {
-    /// The command in its place.
-    pub(super) fn at(&self, place: &Place) -> Launch {
+    /// Prepares the command for a section.
+    pub(super) fn launch(&self, folders: &SectionFolders) -> Launch {
         let mut arguments = vec![
             "--dir".into(),
-            place.work().into(),
+            folders.work().into(),
             "--toolset".into(),
             self.toolset.clone().into(),
         ];
-        if let Some(config) = place.config() {
+        if let Some(config) = folders.config() {
             arguments.extend(["--config".into(), config.into()]);
         }
         Launch {
             program: self.program.clone(),
             arguments,
-            folder: place.beside("home"),
-            variables: place.variables(),
+            folder: folders.beside("home"),
+            variables: folders.variables(),
         }
     }
 }
 
-/// How the command is started in a place.
+/// How to start the command for a section.
 pub(super) struct Launch {
     program: PathBuf,
     arguments: Vec<OsString>,
@@ -109,7 +109,7 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// The command, with nothing of the environment of the tests.
+    /// Builds the command without the environment of the tests.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command

@@ -1,17 +1,17 @@
-//! One section by one route.
+//! Runs one section through one route.
 
 use super::matching::matches;
-use super::page::{Call, Reply, Step, What};
-use super::{Answer, Place, Report, Route, Session};
+use super::page::{Call, Reply, Step, StepKind};
+use super::{Report, Route, SectionFolders, Session, ToolReply};
 use std::path::Path;
 
-/// How many characters of a text a problem shows of each end.
+/// Number of characters shown from each end of a long text.
 const SHOWN: usize = 2000;
 
-/// Runs the steps of a section in folders of its own.
+/// Runs the steps of a section in new folders.
 pub(super) async fn run(steps: &[Step], below: &Path, route: &dyn Route, report: &mut Report) {
     let mut run = Run {
-        place: Place::new(below),
+        folders: SectionFolders::new(below),
         route,
         session: None,
         report,
@@ -25,7 +25,7 @@ pub(super) async fn run(steps: &[Step], below: &Path, route: &dyn Route, report:
 }
 
 struct Run<'a> {
-    place: Place,
+    folders: SectionFolders,
     route: &'a dyn Route,
     session: Option<Box<dyn Session>>,
     report: &'a mut Report,
@@ -33,21 +33,21 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn step(&mut self, step: &Step) {
-        let is_left_out = step.one_session && !self.route.keeps_session();
-        match &step.what {
-            What::File { name, content } => self.place.put(name, content),
-            What::Page(path, status, text) => self.place.put_page(path, *status, text),
-            What::Config(content) => {
+        let is_skipped = step.one_session && !self.route.keeps_session();
+        match &step.kind {
+            StepKind::File { name, content } => self.folders.put(name, content),
+            StepKind::Page(path, status, text) => self.folders.put_page(path, *status, text),
+            StepKind::Config(content) => {
                 self.close(step.line).await;
-                self.place.configure(content);
+                self.folders.configure(content);
             }
-            What::Call(_) if is_left_out => self.report.skipped += 1,
-            What::After { .. } if is_left_out => {}
-            What::After { name, content } => self.compare(step.line, name, content),
-            What::Call(call) => {
+            StepKind::Call(_) if is_skipped => self.report.skipped += 1,
+            StepKind::After { .. } if is_skipped => {}
+            StepKind::After { name, content } => self.compare(step.line, name, content),
+            StepKind::Call(call) => {
                 self.report.calls += 1;
                 match self.call(call).await {
-                    Ok(answer) => self.answered(call, &answer),
+                    Ok(reply) => self.check_reply(call, &reply),
                     Err(problem) => {
                         self.problem(step.line, &format!("{}: {problem}", call.tool));
                     }
@@ -56,11 +56,11 @@ impl Run<'_> {
         }
     }
 
-    async fn call(&mut self, call: &Call) -> Result<Answer, String> {
-        let arguments = serde_json::from_str(&self.place.located(&call.arguments))
-            .map_err(|error| format!("the arguments are no JSON: {error}"))?;
+    async fn call(&mut self, call: &Call) -> Result<ToolReply, String> {
+        let arguments = serde_json::from_str(&self.folders.resolve(&call.arguments))
+            .map_err(|error| format!("the arguments are not JSON: {error}"))?;
         if self.session.is_none() {
-            self.session = Some(self.route.open(&self.place).await?);
+            self.session = Some(self.route.open(&self.folders).await?);
         }
         match &mut self.session {
             Some(session) => session.call(&call.tool, &arguments).await,
@@ -68,21 +68,21 @@ impl Run<'_> {
         }
     }
 
-    fn answered(&mut self, call: &Call, answer: &Answer) {
-        let is_error = answer.is_error;
+    fn check_reply(&mut self, call: &Call, reply: &ToolReply) {
+        let is_error = reply.is_error;
         let Some(Reply {
             line,
-            is_error: wanted_error,
-            text: wanted,
+            is_error: expected_error,
+            text: expected,
         }) = &call.reply
         else {
             return;
         };
-        let text = self.place.readable(&answer.text);
-        if is_error != *wanted_error || !matches(wanted.trim_end_matches('\n'), &text) {
+        let text = self.folders.with_placeholders(&reply.text);
+        if is_error != *expected_error || !matches(expected.trim_end_matches('\n'), &text) {
             let mark = if is_error { " error" } else { "" };
             let problem = format!(
-                "{} replied{mark}:\n{}\n--- instead of:\n{wanted}",
+                "{} replied{mark}:\n{}\n--- instead of:\n{expected}",
                 call.tool,
                 shortened(&text)
             );
@@ -96,14 +96,17 @@ impl Run<'_> {
         .push(call.tool.clone());
     }
 
-    fn compare(&mut self, line: usize, name: &str, wanted: &[u8]) {
-        let found = self.place.get(name);
-        if found != wanted {
-            let (found, wanted) = (
+    fn compare(&mut self, line: usize, name: &str, expected: &[u8]) {
+        let found = self.folders.get(name);
+        if found != expected {
+            let (found, expected) = (
                 String::from_utf8_lossy(&found).into_owned(),
-                String::from_utf8_lossy(wanted).into_owned(),
+                String::from_utf8_lossy(expected).into_owned(),
             );
-            self.problem(line, &format!("{name} holds {found:?}, not {wanted:?}"));
+            self.problem(
+                line,
+                &format!("{name} contains {found:?}, not {expected:?}"),
+            );
         }
     }
 
@@ -120,7 +123,7 @@ impl Run<'_> {
     }
 }
 
-/// A megabyte on the screen shows nobody what is wrong.
+/// Shortens a text, because a megabyte of output hides the problem.
 fn shortened(text: &str) -> String {
     let count = text.chars().count();
     if count <= 2 * SHOWN {

@@ -1,4 +1,4 @@
-//! The pages of a section, for tools that fetch some.
+//! The web pages of a section, for tools that fetch pages.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -7,10 +7,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// A page: its status, its type and its text.
+/// Pages by path: status, content type and text.
 type Pages = Arc<Mutex<BTreeMap<String, (u16, &'static str, String)>>>;
 
-/// A server on this machine that has the pages of a section. It ends with it.
+/// A web server on this machine with the pages of a section. Stops when dropped.
 #[derive(Debug)]
 pub(super) struct Site {
     port: u16,
@@ -42,7 +42,7 @@ impl Site {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Adds a page. Its type is told by its name.
+    /// Adds a page. The extension of the path decides its content type.
     pub(super) fn put(&self, path: &str, status: u16, text: String) {
         let kind = match path.rsplit_once('.') {
             Some((_, "json")) => "application/json",
@@ -61,7 +61,7 @@ impl Drop for Site {
     }
 }
 
-/// Answers one request, whatever it asks for beside the path.
+/// Responds to one request by its path, ignoring everything else.
 async fn serve(stream: TcpStream, pages: Pages) {
     let mut stream = BufReader::new(stream);
     let mut first = String::new();
@@ -81,17 +81,17 @@ async fn serve(stream: TcpStream, pages: Pages) {
         pages.get(path).cloned()
     };
     let (status, kind, text) = found.unwrap_or((404, "text/plain", "no such page".to_owned()));
-    // The text of a redirect is where it leads.
+    // The text of a redirect is its target.
     let to = match status {
         300..=399 => format!("location: {}\r\n", text.trim()),
         _ => String::new(),
     };
-    let answer = format!(
+    let reply = format!(
         "HTTP/1.1 {status} {}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n{to}connection: close\r\n\r\n{text}",
         if status == 200 { "OK" } else { "Other" },
         text.len()
     );
-    // Whoever asked may be gone.
-    let _ = stream.write_all(answer.as_bytes()).await;
+    // The client may have disconnected.
+    let _ = stream.write_all(reply.as_bytes()).await;
     let _ = stream.flush().await;
 }

@@ -1,10 +1,10 @@
-//! The tables of parameters in a page, made from the schemas of the tools.
+//! Parameter tables in a page, generated from the schemas of the tools.
 
 use haft::Definition;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The page with its parameter tables made anew.
+/// Returns the page with its parameter tables regenerated.
 #[must_use]
 pub fn with_tables(page: &str, definitions: &[Definition]) -> String {
     let mut out = String::new();

@@ -1,17 +1,17 @@
-//! The runner against a route that has one tool and no process.
+//! Tests of the runner with a fake route that starts no process.
 
 use super::*;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
-/// `note` remembers a text and answers all of those of its session, `put` writes a
-/// file, and anything else fails.
+/// `note` remembers a text and returns all texts of its session, `put` writes a file, and any
+/// other tool fails.
 #[derive(Default)]
 struct Fake {
     keeps_session: bool,
-    /// The configuration of each session that was begun.
-    begun: Arc<Mutex<Vec<Option<String>>>>,
+    /// Configuration of each session that was started.
+    started: Arc<Mutex<Vec<Option<String>>>>,
     ends_badly: bool,
 }
 
@@ -28,15 +28,15 @@ impl Route for Fake {
         self.keeps_session
     }
 
-    async fn open(&self, place: &Place) -> Result<Box<dyn Session>, String> {
-        let config = place
+    async fn open(&self, folders: &SectionFolders) -> Result<Box<dyn Session>, String> {
+        let config = folders
             .config()
             .map(|path| std::fs::read_to_string(path).unwrap());
-        self.begun.lock().unwrap().push(config);
+        self.started.lock().unwrap().push(config);
         Ok(Box::new(Notes {
             texts: Vec::new(),
             keeps: self.keeps_session,
-            work: place.work(),
+            work: folders.work(),
             ends_badly: self.ends_badly,
         }))
     }
@@ -44,25 +44,25 @@ impl Route for Fake {
 
 #[async_trait]
 impl Session for Notes {
-    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer, String> {
+    async fn call(&mut self, tool: &str, arguments: &Value) -> Result<ToolReply, String> {
         let text = arguments["text"].as_str().unwrap_or_default();
         match tool {
             "note" => self.texts.push(text.to_owned()),
             "put" => std::fs::write(self.work.join("put.txt"), text).unwrap(),
             "die" => return Err("it died".to_owned()),
             _ => {
-                return Ok(Answer {
+                return Ok(ToolReply {
                     text: format!("no {tool}"),
                     is_error: true,
                 });
             }
         }
-        let answer = self.texts.join("\n");
+        let reply = self.texts.join("\n");
         if !self.keeps {
             self.texts.clear();
         }
-        Ok(Answer {
-            text: answer,
+        Ok(ToolReply {
+            text: reply,
             is_error: false,
         })
     }
@@ -80,7 +80,7 @@ async fn run_by(page: &str, route: &Fake) -> Report {
     run(page, below.path(), route).await
 }
 
-/// A page is written with `'''` here.
+/// Pages are written with `'''` in these tests.
 async fn problems(page: &str) -> Vec<String> {
     let report = run_by(&page.replace("'''", "```"), &Fake::default()).await;
     report.problems
@@ -97,7 +97,7 @@ async fn a_wrong_reply_is_reported_with_its_line() {
 }
 
 #[tokio::test]
-async fn a_failure_that_is_none_is_reported_and_the_other_way_round() {
+async fn a_wrong_error_flag_is_reported() {
     let page = "'''call note\n{\"text\": \"x\"}\n'''\n'''reply error\nx\n'''\n\
         '''call gone\n{}\n'''\n'''reply\nno gone\n'''\n\
         '''call gone\n{}\n'''\n'''reply error\nno gone\n'''\n";
@@ -113,7 +113,7 @@ async fn a_failure_that_is_none_is_reported_and_the_other_way_round() {
 }
 
 #[tokio::test]
-async fn a_block_that_nobody_knows_is_reported() {
+async fn an_unknown_block_is_reported() {
     for info in [
         "cal note",
         "call",
@@ -126,8 +126,8 @@ async fn a_block_that_nobody_knows_is_reported() {
         "bash",
     ] {
         let problems = problems(&format!("one\n\n'''{info}\n{{}}\n'''\n")).await;
-        let wanted = format!("line 3: nobody knows what a block `{info}` is");
-        assert_eq!(problems, [wanted]);
+        let expected = format!("line 3: unknown block `{info}`");
+        assert_eq!(problems, [expected]);
     }
     assert!(problems("'''sh\nls\n'''\n\n'''\nx\n'''\n").await.is_empty());
 }
@@ -146,25 +146,25 @@ async fn replies_and_calls_come_in_pairs() {
     let twice = "'''call note\n{}\n'''\n'''reply\n'''\n'''reply\n'''\n";
     assert_eq!(problems(twice).await, ["line 6: a reply without a call"]);
     let open = "'''call note\n{}\n'''\n'''reply\n'''\n\n'''call note\n{}\n";
-    assert_eq!(problems(open).await, ["line 7: the block has no end"]);
+    assert_eq!(problems(open).await, ["line 7: the block is not closed"]);
 }
 
 #[tokio::test]
-async fn a_file_that_holds_something_else_is_reported() {
+async fn a_file_with_other_content_is_reported() {
     let page = "'''file a.txt\none\n'''\n'''after a.txt\none\n'''\n'''after a.txt escaped\none\\n\n'''\n\
         '''call put\n{\"text\": \"x\"}\n'''\n'''reply\n'''\n\
         '''after put.txt\nx\n'''\n'''after gone.txt\nx\n'''\n";
     assert_eq!(
         problems(page).await,
         [
-            "line 15: put.txt holds \"x\", not \"x\\n\"",
-            "line 18: gone.txt holds \"\", not \"x\\n\"",
+            "line 15: put.txt contains \"x\", not \"x\\n\"",
+            "line 18: gone.txt contains \"\", not \"x\\n\"",
         ]
     );
 }
 
 #[tokio::test]
-async fn what_has_no_answer_is_reported() {
+async fn a_call_without_a_reply_is_reported() {
     let page = "'''call note\n{\"text\": }\n'''\n'''reply\n'''\n\
         '''call die\n{}\n'''\n'''reply\n'''\n";
     let problems = problems(page).await;
@@ -172,7 +172,7 @@ async fn what_has_no_answer_is_reported() {
         panic!("{problems:?}");
     };
     assert!(
-        first.starts_with("line 1: note: the arguments are no JSON: "),
+        first.starts_with("line 1: note: the arguments are not JSON: "),
         "{first}"
     );
     assert_eq!(second, "line 6: die: it died");
@@ -245,7 +245,7 @@ four
 ";
 
 #[tokio::test]
-async fn calls_that_need_an_earlier_one_are_left_out_and_counted() {
+async fn calls_that_need_an_earlier_session_are_skipped_and_counted() {
     let lasting = Fake {
         keeps_session: true,
         ..Fake::default()
@@ -255,7 +255,7 @@ async fn calls_that_need_an_earlier_one_are_left_out_and_counted() {
     assert_eq!((report.calls, report.skipped), (5, 0));
     assert_eq!(report.succeeded, ["note", "note", "put", "note"]);
     assert_eq!(report.failed, ["gone"]);
-    assert_eq!(lasting.begun.lock().unwrap().len(), 2);
+    assert_eq!(lasting.started.lock().unwrap().len(), 2);
 
     let report = run_by(REMEMBERED, &Fake::default()).await;
     assert_eq!(report.problems, [""; 0]);
@@ -265,7 +265,7 @@ async fn calls_that_need_an_earlier_one_are_left_out_and_counted() {
 }
 
 #[tokio::test]
-async fn a_configuration_holds_to_the_end_of_its_section() {
+async fn a_configuration_applies_to_the_end_of_its_section() {
     let call = "```call note\n{\"text\": \"x\"}\n```\n";
     let once = format!("{call}```reply\nx\n```\n");
     let page = format!(
@@ -277,9 +277,9 @@ async fn a_configuration_holds_to_the_end_of_its_section() {
     };
     let report = run_by(&page, &route).await;
     assert_eq!(report.problems, [""; 0]);
-    let begun = route.begun.lock().unwrap();
-    let [None, Some(config), None] = begun.as_slice() else {
-        panic!("{begun:?}");
+    let started = route.started.lock().unwrap();
+    let [None, Some(config), None] = started.as_slice() else {
+        panic!("{started:?}");
     };
     assert!(
         config.starts_with("root: /") && config.ends_with("/work\n"),
@@ -288,22 +288,22 @@ async fn a_configuration_holds_to_the_end_of_its_section() {
 }
 
 #[test]
-fn placeholders_stand_for_what_varies() {
+fn placeholders_match_variable_text() {
     use super::matching::matches;
-    for (wanted, text) in [
+    for (expected, text) in [
         ("a [..] c", "a b c"),
         ("[..].txt", "call-1.txt"),
         ("a\n[...]\nz", "a\nb\nc\nz"),
         ("a\n[...]\nz", "a\nz"),
     ] {
-        assert!(matches(wanted, text), "{wanted:?} {text:?}");
+        assert!(matches(expected, text), "{expected:?} {text:?}");
     }
-    for (wanted, text) in [
+    for (expected, text) in [
         ("a [..] c", "a b d"),
         ("a [..] c", "a\nc"),
         ("a\n[...]\nz", "a\nb"),
         ("a", "a\nb"),
     ] {
-        assert!(!matches(wanted, text), "{wanted:?} {text:?}");
+        assert!(!matches(expected, text), "{expected:?} {text:?}");
     }
 }

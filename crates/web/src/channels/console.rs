@@ -1,18 +1,17 @@
-//! A channel that ends in front of the person: lines on a terminal.
+//! A channel that prints messages to the user's terminal.
 
-use super::carrier::{Carrier, Failure, Part, Time};
+use super::transport::{Failure, Part, TimeLimit, Transport};
 use async_trait::async_trait;
 use haft_ops::text::decode::visible;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where consoles write. The library does not know of a terminal: the program
-/// gives it one.
+/// Output of console channels. The program provides it, because libraries do not print.
 #[derive(Clone)]
 pub struct Sink(Arc<Mutex<dyn Write + Send>>);
 
 impl Sink {
-    /// Writes there.
+    /// Creates a sink that writes to `to`.
     pub fn new(to: impl Write + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(to)))
     }
@@ -21,12 +20,12 @@ impl Sink {
 pub(super) struct Console(pub(super) Sink);
 
 #[async_trait]
-impl Carrier for Console {
+impl Transport for Console {
     fn host(&self) -> Option<String> {
         None
     }
 
-    fn most(&self) -> Option<usize> {
+    fn max_length(&self) -> Option<usize> {
         None
     }
 
@@ -34,21 +33,21 @@ impl Carrier for Console {
         Ok(())
     }
 
-    async fn attempt(&self, part: Part<'_>, _: Time) -> Result<(), Failure> {
+    async fn attempt(&self, part: Part<'_>, _: TimeLimit) -> Result<(), Failure> {
         let Part {
             channel,
             chat,
             text,
         } = part;
         let text = text.strip_suffix('\n').unwrap_or(text);
-        // No line of it can pass for somebody else's.
+        // Indents the following lines, so that none looks like another message's header.
         let text = text.replace('\n', "\n  | ");
         let line = format!("[{channel} → {chat}] {text}");
         let line = format!("{}\n", visible(&line));
-        // A message is one write, so that others do not write into it.
+        // One write per message, so that other output cannot interleave.
         let mut sink = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         sink.write_all(line.as_bytes())
             .and_then(|()| sink.flush())
-            .map_err(|error| Failure::lasting(format!("cannot write to the console: {error}")))
+            .map_err(|error| Failure::permanent(format!("cannot write to the console: {error}")))
     }
 }

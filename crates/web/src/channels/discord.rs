@@ -1,7 +1,7 @@
-//! Discord's API: a message in a channel.
+//! Discord's API: posts a message to a channel.
 
-use super::carrier::Part;
-use super::http::{Answer, Post, Service, Told, Verdict, below, check_segment};
+use super::http::{DecidedBy, Post, Service, ServiceResponse, Verdict, below, check_segment};
+use super::transport::Part;
 use crate::Secret;
 use crate::client::{Header, Url};
 use serde_json::json;
@@ -20,7 +20,7 @@ impl Service for Discord {
         &self.base
     }
 
-    fn most(&self) -> Option<usize> {
+    fn max_length(&self) -> Option<usize> {
         Some(2000)
     }
 
@@ -38,23 +38,23 @@ impl Service for Discord {
                 "authorization",
                 Secret::new(format!("Bot {}", self.token.expose())),
             )),
-            // A person may be mentioned; `@everyone` and roles stay text.
+            // Users can be mentioned; `@everyone` and roles stay plain text.
             body: json!({ "content": part.text, "allowed_mentions": { "parse": ["users"] } }),
         })
     }
 
-    fn judge(&self, answer: &Answer) -> Verdict {
-        if answer.is_success() {
+    fn judge(&self, response: &ServiceResponse) -> Verdict {
+        if response.is_success() {
             return Verdict::Accepted;
         }
-        match answer.seconds("/retry_after") {
+        match response.seconds("/retry_after") {
             Some(wait) => Verdict::Limited(Some(wait)),
-            None => Verdict::Status(answer.word("message")),
+            None => Verdict::Status(response.string("message")),
         }
     }
 
-    fn verdict(&self) -> Told {
-        Told::ByStatus
+    fn decided_by(&self) -> DecidedBy {
+        DecidedBy::Status
     }
 
     fn secrets(&self) -> Vec<String> {

@@ -1,11 +1,11 @@
-//! Mail over SMTP. The protocol is lettre's; the steps are ours, so that it is
-//! known after which of them a message may be out.
+//! Mail over SMTP. lettre implements the protocol; the steps are called one by one here, so that
+//! it is known after which of them a message may have been delivered.
 
-use super::carrier::{Carrier, Failure, Part, Time};
-use super::scrub::Scrub;
-use super::setting::{Email, Encryption};
+use super::redact::Redactor;
+use super::settings::{Email, Encryption};
+use super::transport::{Failure, Part, TimeLimit, Transport};
 use crate::Secret;
-use crate::client::{CONNECT_TIMEOUT, Client, tls_error, words};
+use crate::client::{CONNECT_TIMEOUT, Client, format_seconds, tls_error};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -23,20 +23,20 @@ use std::io;
 use std::net::SocketAddr;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a subject may be: one line of a mail.
-const MOST_SUBJECT: usize = 70;
+/// Maximum length of a subject in characters.
+const MAX_SUBJECT: usize = 70;
 
-pub(super) struct Mail {
+pub(super) struct EmailTransport {
     host: String,
     port: u16,
     from: Mailbox,
-    sign_in: Option<(String, Secret)>,
+    credentials: Option<(String, Secret)>,
     encryption: Encryption,
     client: Client,
-    scrub: Scrub,
+    redactor: Redactor,
 }
 
-impl Mail {
+impl EmailTransport {
     pub(super) fn new(email: Email, client: &Client) -> Result<Self, String> {
         let Email {
             host,
@@ -54,7 +54,7 @@ impl Mail {
             .trim()
             .parse()
             .map_err(|_| "from is not an e-mail address".to_owned())?;
-        let sign_in = match (username.filter(|name| !name.is_empty()), password) {
+        let credentials = match (username.filter(|name| !name.is_empty()), password) {
             (Some(name), Some(password)) => Some((name, password)),
             (None, None) => None,
             (Some(_), None) => return Err("username without a password".to_owned()),
@@ -65,8 +65,8 @@ impl Mail {
             (Encryption::Auto, 587) => Encryption::StartTls,
             (other, _) => other,
         };
-        // Servers have been seen to repeat what was sent to them.
-        let secrets = sign_in.iter().flat_map(|(name, password)| {
+        // Some servers repeat in their errors what the client sent.
+        let secrets = credentials.iter().flat_map(|(name, password)| {
             let password = password.expose();
             [
                 password.to_owned(),
@@ -75,12 +75,12 @@ impl Mail {
             ]
         });
         Ok(Self {
-            scrub: Scrub::new(secrets),
+            redactor: Redactor::new(secrets),
             client: client.clone(),
             host,
             port,
             from,
-            sign_in,
+            credentials,
             encryption,
         })
     }
@@ -102,11 +102,11 @@ impl Mail {
             .header(MIME_VERSION_1_0)
             .header(ContentType::TEXT_PLAIN)
             .body(part.text.to_owned())
-            .map_err(|error| self.scrub.text(&error.to_string()))?;
+            .map_err(|error| self.redactor.text(&error.to_string()))?;
         Ok((to, message.formatted()))
     }
 
-    /// What a secure connection is held to: the same as with HTTP.
+    /// Builds the TLS settings, with the same trusted certificates as HTTP.
     fn tls(&self) -> Result<TlsParameters, Failure> {
         let pem = &self.client.authorities().pem;
         let mut tls = TlsParameters::builder(self.host.clone());
@@ -117,21 +117,21 @@ impl Mail {
         tls.build_rustls().map_err(|error| self.failed(&error))
     }
 
-    /// A connection that may carry what is to be sent, signed in.
+    /// Connects, encrypts and signs in.
     async fn connect(&self) -> Result<AsyncSmtpConnection, Failure> {
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host((&*self.host, self.port))
             .await
             .map(Iterator::collect)
             .unwrap_or_default();
         if addresses.is_empty() {
-            return Err(Failure::passing(format!(
+            return Err(Failure::transient(format!(
                 "cannot find the host {}",
                 self.host
             )));
         }
-        let is_here = addresses.iter().all(|address| address.ip().is_loopback());
+        let is_local = addresses.iter().all(|address| address.ip().is_loopback());
         let name = ClientId::default();
-        let at_once = match self.encryption {
+        let implicit_tls = match self.encryption {
             Encryption::Tls => Some(self.tls()?),
             _ => None,
         };
@@ -139,22 +139,22 @@ impl Mail {
             addresses.as_slice(),
             Some(CONNECT_TIMEOUT),
             &name,
-            at_once,
+            implicit_tls,
             None,
         )
         .await
         .map_err(|error| self.failed(&error))?;
-        let wants = match self.encryption {
+        let needs_starttls = match self.encryption {
             Encryption::StartTls => true,
             Encryption::Auto => connection.can_starttls(),
             Encryption::Tls | Encryption::None => false,
         };
-        if wants {
+        if needs_starttls {
             if !connection.can_starttls() {
                 connection.abort().await;
-                return Err(Failure::lasting(format!(
+                return Err(Failure::permanent(format!(
                     "{} offers no encryption (STARTTLS)",
-                    self.reach()
+                    self.endpoint()
                 )));
             }
             connection
@@ -162,12 +162,12 @@ impl Mail {
                 .await
                 .map_err(|error| self.failed(&error))?;
         }
-        if let Some((name, password)) = &self.sign_in {
-            if !connection.is_encrypted() && !is_here {
+        if let Some((name, password)) = &self.credentials {
+            if !connection.is_encrypted() && !is_local {
                 connection.abort().await;
-                return Err(Failure::lasting(format!(
+                return Err(Failure::permanent(format!(
                     "the password would go to {} without encryption",
-                    self.reach()
+                    self.endpoint()
                 )));
             }
             let credentials = Credentials::new(name.clone(), password.expose().to_owned());
@@ -179,7 +179,7 @@ impl Mail {
         Ok(connection)
     }
 
-    /// All that comes before the text itself: until then nothing is out.
+    /// Sends every command before the content itself. Until then nothing can have been delivered.
     async fn announce(
         &self,
         connection: &mut AsyncSmtpConnection,
@@ -190,13 +190,13 @@ impl Mail {
         let is_ascii = to.email.to_string().is_ascii() && self.from.email.to_string().is_ascii();
         if !is_ascii {
             if !server.supports_feature(Extension::SmtpUtfEight) {
-                return Err(Failure::lasting(format!(
-                    "{} takes only addresses in ASCII",
-                    self.reach()
+                return Err(Failure::permanent(format!(
+                    "{} accepts only ASCII addresses",
+                    self.endpoint()
                 )));
             }
             parameters.push(MailParameter::SmtpUtfEight);
-            // Then headers are in UTF-8 as well.
+            // Headers are UTF-8 as well in this case.
             parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
         }
         let from = Some(self.from.email.clone());
@@ -209,56 +209,56 @@ impl Mail {
         Ok(())
     }
 
-    fn reach(&self) -> String {
+    fn endpoint(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
     fn failed(&self, error: &SmtpError) -> Failure {
-        let reach = self.reach();
+        let endpoint = self.endpoint();
         if let Some(code) = error.status() {
-            let said = error.source().map(ToString::to_string).unwrap_or_default();
-            let said = self.scrub.text(&said);
-            let mut reason = format!("{reach} answered {code}");
+            let explanation = error.source().map(ToString::to_string).unwrap_or_default();
+            let explanation = self.redactor.text(&explanation);
+            let mut reason = format!("{endpoint} answered {code}");
             if code.to_string() == "535" {
                 reason.push_str(": the user name or password was refused");
-            } else if !said.is_empty() {
-                reason.push_str(&format!(": {said}"));
+            } else if !explanation.is_empty() {
+                reason.push_str(&format!(": {explanation}"));
             }
             return if error.is_transient() {
-                Failure::passing(reason)
+                Failure::transient(reason)
             } else {
-                Failure::lasting(reason)
+                Failure::permanent(reason)
             };
         }
         let cause = deepest(error);
         let system = system_error(error);
         if error.is_tls() || system.and_then(tls_error).is_some() {
-            return Failure::lasting(format!("no secure connection to {reach}: {cause}"));
+            return Failure::permanent(format!("no secure connection to {endpoint}: {cause}"));
         }
         if error.is_client() || error.is_response() {
-            return Failure::lasting(format!("{reach}: {}", self.scrub.text(&cause)));
+            return Failure::permanent(format!("{endpoint}: {}", self.redactor.text(&cause)));
         }
         let refused = system.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-        Failure::passing(if refused {
-            format!("connection refused by {reach}")
+        Failure::transient(if refused {
+            format!("connection refused by {endpoint}")
         } else if error.is_timeout() {
             format!(
-                "cannot connect to {reach}: timed out after {}",
-                words(CONNECT_TIMEOUT)
+                "cannot connect to {endpoint}: timed out after {}",
+                format_seconds(CONNECT_TIMEOUT)
             )
         } else {
-            format!("the connection to {reach} broke: {cause}")
+            format!("the connection to {endpoint} broke: {cause}")
         })
     }
 }
 
 #[async_trait]
-impl Carrier for Mail {
+impl Transport for EmailTransport {
     fn host(&self) -> Option<String> {
         Some(self.host.clone())
     }
 
-    fn most(&self) -> Option<usize> {
+    fn max_length(&self) -> Option<usize> {
         None
     }
 
@@ -266,10 +266,10 @@ impl Carrier for Mail {
         recipient(chat).map(drop)
     }
 
-    async fn attempt(&self, part: Part<'_>, time: Time) -> Result<(), Failure> {
-        let (to, bytes) = self.message(part).map_err(Failure::lasting)?;
+    async fn attempt(&self, part: Part<'_>, time: TimeLimit) -> Result<(), Failure> {
+        let (to, bytes) = self.message(part).map_err(Failure::permanent)?;
         let deadline = Instant::now() + time.left;
-        let late = || format!("timed out after {}", words(time.whole));
+        let timed_out = || format!("timed out after {}", format_seconds(time.total));
         let before = async {
             let mut connection = self.connect().await?;
             match self.announce(&mut connection, &to).await {
@@ -282,12 +282,12 @@ impl Carrier for Mail {
         };
         let mut connection = timeout_at(deadline, before)
             .await
-            .map_err(|_| Failure::lasting(late()))??;
+            .map_err(|_| Failure::permanent(timed_out()))??;
         match timeout_at(deadline, connection.message(&bytes)).await {
-            Err(_) => return Err(Failure::uncertain(late())),
+            Err(_) => return Err(Failure::uncertain(timed_out())),
             Ok(Err(error)) => {
                 let failure = self.failed(&error);
-                // Without an answer nobody knows whether the last line came.
+                // Without a reply it is unknown whether the server received the last line.
                 let answered = error.status().is_some();
                 return Err(if answered {
                     failure
@@ -297,20 +297,20 @@ impl Carrier for Mail {
             }
             Ok(Ok(_)) => {}
         }
-        // It is out; a goodbye that fails changes nothing.
+        // Delivered: an error while closing the connection does not matter.
         let _ = timeout_at(deadline, connection.quit()).await;
         Ok(())
     }
 }
 
-/// Who gets it. One address: a list would be more than what was approved.
+/// Parses the recipient. Only one address: a list would reach more people than were approved.
 fn recipient(chat: &str) -> Result<Mailbox, String> {
     chat.trim()
         .parse()
         .map_err(|_| format!("{chat:?} is not an e-mail address"))
 }
 
-/// A subject: the first line that says something, or its beginning.
+/// Returns the first non-empty line, truncated, as the subject.
 fn subject(text: &str) -> String {
     let line = text
         .lines()
@@ -321,16 +321,16 @@ fn subject(text: &str) -> String {
         .chars()
         .filter(|c| !c.is_control() && !is_deceptive(*c))
         .collect();
-    if line.chars().count() <= MOST_SUBJECT {
+    if line.chars().count() <= MAX_SUBJECT {
         return line;
     }
-    let mut short: String = line.chars().take(MOST_SUBJECT - 1).collect();
+    let mut short: String = line.chars().take(MAX_SUBJECT - 1).collect();
     short.truncate(short.trim_end().len());
     short.push('…');
     short
 }
 
-/// The cause of causes, which knows nothing of who signed in.
+/// Returns the innermost cause, which contains no credentials.
 fn deepest(error: &SmtpError) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
@@ -356,7 +356,7 @@ fn system_error(error: &SmtpError) -> Option<&io::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_SUBJECT, recipient, subject};
+    use super::{MAX_SUBJECT, recipient, subject};
 
     #[test]
     fn the_subject_is_the_first_line() {
@@ -364,13 +364,13 @@ mod tests {
         assert_eq!(subject("a\u{202e}b\u{7}"), "ab");
         let long = subject(&"wörd ".repeat(50));
         assert!(
-            long.chars().count() <= MOST_SUBJECT && long.ends_with("d…"),
+            long.chars().count() <= MAX_SUBJECT && long.ends_with("d…"),
             "{long}"
         );
     }
 
     #[test]
-    fn one_address_and_nothing_else() {
+    fn a_recipient_is_exactly_one_address() {
         for good in ["a@example.org", "Ann <a@example.org>", "a+b@example.org"] {
             assert!(recipient(good).is_ok(), "{good}");
         }

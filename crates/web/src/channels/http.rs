@@ -1,179 +1,184 @@
-//! Services that are spoken to over HTTP: one request a part, one answer.
+//! Services with an HTTP API: one request per part.
 
-use super::carrier::{Again, Carrier, Failure, Part, Time};
-use super::deliver::limited;
-use super::scrub::Scrub;
+use super::redact::Redactor;
+use super::retry::rate_limited;
+use super::transport::{Failure, Part, Retry, TimeLimit, Transport};
 use crate::client::{
-    Client, Header, HttpError, Method, Origin, Redirects, Request, Url, retry_after, words,
+    Client, Header, HttpError, Method, Origin, Redirects, Request, Url, format_seconds, retry_after,
 };
 use async_trait::async_trait;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How much of an answer is read.
-const MOST_BYTES: usize = 64 * 1024;
+/// Maximum number of bytes read from a response.
+const MAX_BYTES: usize = 64 * 1024;
 
-/// How long the body of an answer is waited for that says nothing new.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Time limit for the body of a response whose status already decides.
+const BODY_WAIT: Duration = Duration::from_millis(500);
 
-/// What a service is sent.
+/// The request for one part.
 pub(super) struct Post {
-    /// Where to.
     pub(super) url: Url,
-    /// What says who sends it.
+    /// Header that authenticates the sender.
     pub(super) credential: Option<Header>,
-    /// The body.
+    /// Body, sent as JSON.
     pub(super) body: Value,
 }
 
-/// What a service answered.
-pub(super) struct Answer {
-    /// The status.
+/// A service's response.
+pub(super) struct ServiceResponse {
+    /// HTTP status code.
     pub(super) status: u16,
-    /// The body, if it is JSON.
+    /// Body, if it is JSON.
     pub(super) json: Option<Value>,
-    /// The body, if it says that it is plain text.
+    /// Body, if the service declares it as plain text.
     pub(super) text: Option<String>,
 }
 
-/// What an answer means.
+/// Meaning of a response.
 pub(super) enum Verdict {
-    /// The message was accepted.
+    /// The service accepted the message.
     Accepted,
-    /// It was not, by the status; with what the service says about it.
+    /// Rejected by the HTTP status, with the service's explanation.
     Status(Option<String>),
-    /// It was not, by a word of the service's own.
-    Word(String),
-    /// It was not, for now.
+    /// Rejected by an error code in the body.
+    ErrorCode(String),
+    /// Rejected for now; with the time to wait, if the service gave one.
     Limited(Option<Duration>),
-    /// No answer of this service at all, but one that means success to HTTP.
+    /// Success by the HTTP status, but not a response that this service sends.
     Unreadable,
 }
 
-/// Where an answer says what became of a message.
+/// The part of a response that decides whether a message was accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// In its status.
-    ByStatus,
-    /// In its body, whatever the status.
-    ByBody,
+pub(super) enum DecidedBy {
+    /// The HTTP status.
+    Status,
+    /// The body, whatever the status.
+    Body,
 }
 
-/// One kind of service.
+/// An HTTP API that accepts messages.
 pub(super) trait Service: Send + Sync {
-    /// Its name, for words.
+    /// Name in error messages.
     fn name(&self) -> &'static str;
-    /// Where it is.
+    /// Address of the service.
     fn base(&self) -> &Url;
-    /// How long a text may be, in UTF-16 units.
-    fn most(&self) -> Option<usize>;
-    /// Whether this can be a recipient.
+    /// Maximum length of a text in UTF-16 units; `None` means unlimited.
+    fn max_length(&self) -> Option<usize>;
+    /// Checks whether `chat` can be a recipient.
     fn check(&self, chat: &str) -> Result<(), String>;
-    /// The request for a part.
+    /// Builds the request for a part.
     fn post(&self, part: Part<'_>) -> Result<Post, &'static str>;
-    /// What an answer means.
-    fn judge(&self, answer: &Answer) -> Verdict;
-    /// Where an answer says what became of the message.
-    fn verdict(&self) -> Told;
-    /// What must not be repeated.
+    /// Interprets a response.
+    fn judge(&self, response: &ServiceResponse) -> Verdict;
+    /// Returns the part of a response that decides.
+    fn decided_by(&self) -> DecidedBy;
+    /// Values that must not appear in messages.
     fn secrets(&self) -> Vec<String>;
 }
 
-/// A service, and the client that reaches it.
-pub(super) struct Online<S> {
+/// A service together with the client that reaches it.
+pub(super) struct HttpTransport<S> {
     client: Client,
-    scrub: Scrub,
+    redactor: Redactor,
     service: S,
 }
 
-impl<S: Service> Online<S> {
+impl<S: Service> HttpTransport<S> {
     pub(super) fn new(client: &Client, service: S) -> Self {
         Self {
             client: client.clone(),
-            scrub: Scrub::new(service.secrets()),
+            redactor: Redactor::new(service.secrets()),
             service,
         }
     }
 
-    fn failed(&self, error: &HttpError, time: Time) -> Failure {
-        // The time of the last try is not the time that was over.
+    fn failed(&self, error: &HttpError, time: TimeLimit) -> Failure {
+        // Report the time limit of all attempts, not the time left for this one.
         let reason = match error {
-            HttpError::TimedOut { .. } => format!("timed out after {}", words(time.whole)),
-            other => self.scrub.text(&other.to_string()),
+            HttpError::TimedOut { .. } => format!("timed out after {}", format_seconds(time.total)),
+            other => self.redactor.text(&other.to_string()),
         };
         if error.may_have_arrived() {
             Failure::uncertain(reason)
         } else if error.is_connect() {
-            Failure::passing(reason)
+            Failure::transient(reason)
         } else {
-            Failure::lasting(reason)
+            Failure::permanent(reason)
         }
     }
 
-    fn refused(&self, answer: &Answer, line: &str, asked: Option<Duration>) -> Result<(), Failure> {
+    fn check_response(
+        &self,
+        response: &ServiceResponse,
+        line: &str,
+        retry_after_header: Option<Duration>,
+    ) -> Result<(), Failure> {
         let name = self.service.name();
-        let (said, wait) = match self.service.judge(answer) {
+        let (explanation, wait) = match self.service.judge(response) {
             Verdict::Accepted => return Ok(()),
             Verdict::Unreadable => {
                 return Err(Failure::uncertain(format!(
-                    "{name} answered {line} with something that is not its own"
+                    "{name} answered {line} with a body that is not from its API"
                 )));
             }
-            Verdict::Word(word) => {
-                return Err(Failure::lasting(format!(
+            Verdict::ErrorCode(error_code) => {
+                return Err(Failure::permanent(format!(
                     "{name} answered {}",
-                    self.scrub.text(&word)
+                    self.redactor.text(&error_code)
                 )));
             }
             Verdict::Limited(wait) => (None, Some(wait)),
-            Verdict::Status(said) => (said, None),
+            Verdict::Status(explanation) => (explanation, None),
         };
-        if answer.status == 429 || wait.is_some() {
-            let wait = wait.flatten().or(asked);
+        if response.status == 429 || wait.is_some() {
+            let wait = wait.flatten().or(retry_after_header);
             return Err(wait.map_or_else(
-                || Failure::passing(format!("{name} answered {line}")),
-                limited,
+                || Failure::transient(format!("{name} answered {line}")),
+                rate_limited,
             ));
         }
-        let said = match answer.status {
+        let explanation = match response.status {
             401 => Some("the token was refused".to_owned()),
             300..=399 => Some("redirects are not followed".to_owned()),
-            _ => said.map(|said| without_repeat(&self.scrub.text(&said), line)),
+            _ => explanation
+                .map(|explanation| without_repeat(&self.redactor.text(&explanation), line)),
         };
-        let reason = match said.filter(|said| !said.is_empty()) {
-            Some(said) => format!("{name} answered {line}: {said}"),
+        let reason = match explanation.filter(|explanation| !explanation.is_empty()) {
+            Some(explanation) => format!("{name} answered {line}: {explanation}"),
             None => format!("{name} answered {line}"),
         };
-        Err(match (answer.status, asked) {
-            // It says itself that it took nothing, and when to come back.
-            (503, Some(asked)) => Failure {
-                again: Again::After(asked),
-                ..Failure::lasting(reason)
+        Err(match (response.status, retry_after_header) {
+            // The service did not process the request, and says when to retry.
+            (503, Some(retry_after_header)) => Failure {
+                retry: Retry::After(retry_after_header),
+                ..Failure::permanent(reason)
             },
-            // What failed on the way may have failed after the message was out.
+            // Another server error may have happened after the message was delivered.
             (500.., _) => Failure::uncertain(reason),
-            _ => Failure::lasting(reason),
+            _ => Failure::permanent(reason),
         })
     }
 }
 
 #[async_trait]
-impl<S: Service> Carrier for Online<S> {
+impl<S: Service> Transport for HttpTransport<S> {
     fn host(&self) -> Option<String> {
         self.service.base().host_str().map(str::to_owned)
     }
 
-    fn most(&self) -> Option<usize> {
-        self.service.most()
+    fn max_length(&self) -> Option<usize> {
+        self.service.max_length()
     }
 
     fn check(&self, chat: &str) -> Result<(), String> {
         self.service.check(chat)
     }
 
-    async fn attempt(&self, part: Part<'_>, time: Time) -> Result<(), Failure> {
-        let post = self.service.post(part).map_err(Failure::lasting)?;
+    async fn attempt(&self, part: Part<'_>, time: TimeLimit) -> Result<(), Failure> {
+        let post = self.service.post(part).map_err(Failure::permanent)?;
         let mut headers = vec![Header::Plain(
             "content-type",
             "application/json; charset=utf-8".to_owned(),
@@ -182,78 +187,77 @@ impl<S: Service> Carrier for Online<S> {
         let request = Request {
             method: Method::Post,
             url: post.url,
-            // Channels come from the person's configuration, addresses too.
+            // The user configured the channel and its address.
             origin: Origin::Configuration,
             headers,
             body: Some(post.body.to_string().into_bytes()),
             timeout: time.left,
-            limit: MOST_BYTES,
-            // A token is for one host; nobody sends it on.
+            limit: MAX_BYTES,
+            // A token is only for the configured host.
             redirects: Redirects::Refuse,
         };
         let failed = |error| self.failed(&error, time);
         let response = self.client.send(request).await.map_err(failed)?;
         let status = response.status;
         let line = response.status_line();
-        let asked = response.header("retry-after").and_then(retry_after);
+        let retry_after_header = response.header("retry-after").and_then(retry_after);
         let is_plain = response
             .header("content-type")
             .is_some_and(|kind| kind.starts_with("text/plain"));
-        // Where the status says it all, the rest is read so that the connection
-        // can be used again, and nobody waits for it.
-        let patience = match self.service.verdict() {
-            Told::ByStatus => PATIENCE.min(time.left),
-            Told::ByBody => time.left,
+        // If the status decides, read the body only to reuse the connection, and do not wait long
+        // for it.
+        let limit = match self.service.decided_by() {
+            DecidedBy::Status => BODY_WAIT.min(time.left),
+            DecidedBy::Body => time.left,
         };
-        let body = match timeout(patience, response.body()).await {
+        let body = match timeout(limit, response.body()).await {
             Ok(Ok(body)) => body.bytes,
             Ok(Err(_)) | Err(_) => Vec::new(),
         };
-        let answer = Answer {
+        let response = ServiceResponse {
             status,
             json: serde_json::from_slice(&body).ok(),
             text: is_plain.then(|| String::from_utf8_lossy(&body).into_owned()),
         };
-        self.refused(&answer, &line, asked)
+        self.check_response(&response, &line, retry_after_header)
     }
 }
 
-/// `Bad Request: chat not found` after `400 Bad Request` is `chat not found`.
-fn without_repeat(said: &str, line: &str) -> String {
-    let words = line.split_once(' ').map_or("", |(_, words)| words);
-    let rest = said.strip_prefix(words).unwrap_or(said);
+/// Shortens `Bad Request: chat not found` after `400 Bad Request` to `chat not found`.
+fn without_repeat(explanation: &str, line: &str) -> String {
+    let phrase = line.split_once(' ').map_or("", |(_, phrase)| phrase);
+    let rest = explanation.strip_prefix(phrase).unwrap_or(explanation);
     rest.trim_start_matches([':', ' ']).to_owned()
 }
 
-impl Answer {
-    /// Whether HTTP calls it a success.
+impl ServiceResponse {
+    /// Whether the status is a success.
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// A text of the JSON, by its key.
-    pub(super) fn word(&self, key: &str) -> Option<String> {
+    /// Returns a string field of the JSON body.
+    pub(super) fn string(&self, key: &str) -> Option<String> {
         self.json.as_ref()?.get(key)?.as_str().map(str::to_owned)
     }
 
-    /// A number of seconds in the JSON.
+    /// Returns a number of seconds in the JSON body.
     pub(super) fn seconds(&self, pointer: &str) -> Option<Duration> {
         let seconds = self.json.as_ref()?.pointer(pointer)?.as_f64()?;
         Duration::try_from_secs_f64(seconds).ok()
     }
 }
 
-/// Whether a chat can be a part of a path: anything, encoded, but what means
-/// another folder even then.
+/// Checks whether a chat id can be a path segment. Encoding makes any id safe except `.` and
+/// `..`.
 pub(super) fn check_segment(chat: &str) -> Result<(), String> {
     if matches!(chat, "." | "..") {
-        return Err("that is no chat id".to_owned());
+        return Err("not a valid chat id".to_owned());
     }
     Ok(())
 }
 
-/// An address below another one. Each part is encoded, so that none can lead
-/// out of its place.
+/// Appends segments to a URL. Each is encoded, so none can escape its position.
 pub(super) fn below(base: &Url, parts: &[&str]) -> Result<Url, &'static str> {
     let mut url = base.clone();
     url.path_segments_mut()
@@ -268,7 +272,7 @@ mod tests {
     use super::below;
 
     #[test]
-    fn a_part_cannot_leave_its_place() {
+    fn a_segment_cannot_change_the_path() {
         let base = "http://x/api/".parse().expect("an address");
         for (chat, path) in [
             ("../../x", "/api/..%2F..%2Fx/messages"),

@@ -1,7 +1,7 @@
 //! Slack's Web API: `chat.postMessage`.
 
-use super::carrier::Part;
-use super::http::{Answer, Post, Service, Told, Verdict, below};
+use super::http::{DecidedBy, Post, Service, ServiceResponse, Verdict, below};
+use super::transport::Part;
 use crate::Secret;
 use crate::client::{Header, Url};
 use serde_json::{Value, json};
@@ -20,10 +20,10 @@ impl Service for Slack {
         &self.base
     }
 
-    /// Slack cuts at 40,000 and breaks a text apart as it likes beyond 4,000,
-    /// which is what it asks for. The marks that are escaped below become five
-    /// characters at most, which still fits in what it really takes.
-    fn most(&self) -> Option<usize> {
+    /// Slack recommends at most 4,000 characters: beyond that it may split the text, and it
+    /// truncates at 40,000. Escaping makes a character at most five times as long, which stays
+    /// below that.
+    fn max_length(&self) -> Option<usize> {
         Some(4000)
     }
 
@@ -38,29 +38,31 @@ impl Service for Slack {
                 "authorization",
                 Secret::new(format!("Bearer {}", self.token.expose())),
             )),
-            body: json!({ "channel": part.chat, "text": escaped(part.text) }),
+            body: json!({ "channel": part.chat, "text": escape_markup(part.text) }),
         })
     }
 
-    fn judge(&self, answer: &Answer) -> Verdict {
-        let ok = answer.json.as_ref().and_then(|json| json.get("ok"));
+    fn judge(&self, response: &ServiceResponse) -> Verdict {
+        let ok = response.json.as_ref().and_then(|json| json.get("ok"));
         match ok.and_then(Value::as_bool) {
-            Some(true) if answer.is_success() => return Verdict::Accepted,
-            None if answer.is_success() => return Verdict::Unreadable,
+            Some(true) if response.is_success() => return Verdict::Accepted,
+            None if response.is_success() => return Verdict::Unreadable,
             _ => {}
         }
-        match answer.word("error") {
-            Some(word) if word == "ratelimited" => Verdict::Limited(None),
-            Some(word) if answer.is_success() => Verdict::Word(match meaning(&word) {
-                Some(meaning) => format!("{word}: {meaning}"),
-                None => word,
-            }),
-            word => Verdict::Status(word),
+        match response.string("error") {
+            Some(error_code) if error_code == "ratelimited" => Verdict::Limited(None),
+            Some(error_code) if response.is_success() => {
+                Verdict::ErrorCode(match meaning(&error_code) {
+                    Some(meaning) => format!("{error_code}: {meaning}"),
+                    None => error_code,
+                })
+            }
+            error_code => Verdict::Status(error_code),
         }
     }
 
-    fn verdict(&self) -> Told {
-        Told::ByBody
+    fn decided_by(&self) -> DecidedBy {
+        DecidedBy::Body
     }
 
     fn secrets(&self) -> Vec<String> {
@@ -69,21 +71,21 @@ impl Service for Slack {
 }
 
 /// Escapes the three characters that Slack reads as markup, so that a text arrives as it
-/// was written and `<!channel>` does not notify everybody. Only the mention of one person,
+/// was written and `<!channel>` does not notify the whole channel. Only the mention of one person,
 /// `<@U012AB3CD>`, stays a mention.
-fn escaped(text: &str) -> String {
+fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>']) {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
-        let (mark, becomes) = match (mention(from), from.chars().next()) {
+        let (mark, replacement) = match (mention(from), from.chars().next()) {
             (Some(mention), _) => (mention, mention),
             (None, Some('<')) => ("<", "&lt;"),
             (None, Some('>')) => (">", "&gt;"),
             (None, _) => ("&", "&amp;"),
         };
-        out.push_str(becomes);
+        out.push_str(replacement);
         rest = from.strip_prefix(mark).unwrap_or_default();
     }
     out.push_str(rest);
@@ -100,12 +102,12 @@ fn mention(text: &str) -> Option<&str> {
     is_id.then(|| text.get(..id.len() + 3)).flatten()
 }
 
-fn meaning(word: &str) -> Option<&'static str> {
-    Some(match word {
+fn meaning(error_code: &str) -> Option<&'static str> {
+    Some(match error_code {
         "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired" => {
             "the token was refused"
         }
-        "channel_not_found" => "no such chat, or none the bot can see",
+        "channel_not_found" => "chat not found, or not visible to the bot",
         "not_in_channel" => "the bot is not a member of this chat",
         "is_archived" => "the chat is archived",
         "missing_scope" => "the token may not send messages",

@@ -1,16 +1,16 @@
-//! Long texts in parts.
+//! Splits long texts into parts.
 
-/// The parts of a text, each at most `most` UTF-16 units long, in order.
+/// Splits a text into parts of at most `max` UTF-16 units.
 ///
-/// Services count differently; UTF-16 is what most of them count, and never
-/// less than characters. A part ends at the end of a line where there is one in
-/// its second half, else at a space, else anywhere between two characters.
-/// Parts of white space alone are left out: services refuse them as empty.
-pub(super) fn split(text: &str, most: usize) -> Vec<&str> {
+/// Services count differently. Most count UTF-16 units, and that is never fewer than the number
+/// of characters. A part ends after the last line break in its second half, otherwise after the
+/// last space, otherwise between any two characters. Drops parts of only whitespace, because
+/// services reject them as empty.
+pub(super) fn split(text: &str, max_length: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (part, after) = rest.split_at(end(rest, most));
+        let (part, after) = rest.split_at(end(rest, max_length));
         parts.push(part);
         rest = after;
     }
@@ -18,18 +18,18 @@ pub(super) fn split(text: &str, most: usize) -> Vec<&str> {
     parts
 }
 
-/// Where the first part of a text ends.
-fn end(text: &str, most: usize) -> usize {
+/// Returns where the first part of a text ends.
+fn end(text: &str, max_length: usize) -> usize {
     let mut units = 0;
     let (mut line, mut space, mut last) = (None, None, 0);
     for (at, c) in text.char_indices() {
         units += c.len_utf16();
-        if units > most {
-            // A limit below one character would never end.
+        if units > max_length {
+            // Always takes at least one character, or the loop would never end.
             return line.or(space).unwrap_or(last).max(first(text));
         }
         last = at + c.len_utf8();
-        if units * 2 >= most {
+        if units * 2 >= max_length {
             match c {
                 '\n' => line = Some(last),
                 ' ' | '\t' => space = Some(last),
@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lines_stay_whole_where_they_can() {
+    fn text_is_split_at_line_breaks_if_possible() {
         assert_eq!(split("", 10), Vec::<&str>::new());
         assert_eq!(split("short", 10), ["short"]);
         assert_eq!(split("0123456789", 10), ["0123456789"]);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_of_surrogates_is_one_character() {
+    fn surrogate_pairs_are_not_split() {
         assert_eq!(split("😀😀😀", 3), ["😀", "😀", "😀"]);
         assert_eq!(split("a😀", 2), ["a", "😀"]);
         assert_eq!(split("😀", 1), ["😀"]);
@@ -70,10 +70,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost(text in "[a-z😀é\n ]{0,200}", most in 2usize..40) {
-            let parts = split(&text, most);
+        fn nothing_is_lost(text in "[a-z😀é\n ]{0,200}", max_length in 2usize..40) {
+            let parts = split(&text, max_length);
             for part in &parts {
-                prop_assert!(part.encode_utf16().count() <= most);
+                prop_assert!(part.encode_utf16().count() <= max_length);
                 prop_assert!(!part.trim().is_empty());
             }
             let visible = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();

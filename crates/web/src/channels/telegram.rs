@@ -1,7 +1,7 @@
 //! Telegram's Bot API: `sendMessage`.
 
-use super::carrier::Part;
-use super::http::{Answer, Post, Service, Told, Verdict, below};
+use super::http::{DecidedBy, Post, Service, ServiceResponse, Verdict, below};
+use super::transport::Part;
 use crate::Secret;
 use crate::client::Url;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ impl Service for Telegram {
         &self.base
     }
 
-    fn most(&self) -> Option<usize> {
+    fn max_length(&self) -> Option<usize> {
         Some(4096)
     }
 
@@ -37,37 +37,37 @@ impl Service for Telegram {
         })
     }
 
-    fn judge(&self, answer: &Answer) -> Verdict {
-        let ok = answer.json.as_ref().and_then(|json| json.get("ok"));
+    fn judge(&self, response: &ServiceResponse) -> Verdict {
+        let ok = response.json.as_ref().and_then(|json| json.get("ok"));
         match ok.and_then(Value::as_bool) {
-            Some(true) if answer.is_success() => return Verdict::Accepted,
-            None if answer.is_success() => return Verdict::Unreadable,
+            Some(true) if response.is_success() => return Verdict::Accepted,
+            None if response.is_success() => return Verdict::Unreadable,
             _ => {}
         }
-        let wait = answer.seconds("/parameters/retry_after");
+        let wait = response.seconds("/parameters/retry_after");
         if wait.is_some() {
             return Verdict::Limited(wait);
         }
-        let mut said = answer.word("description");
-        let moved = answer
+        let mut explanation = response.string("description");
+        let moved = response
             .json
             .as_ref()
             .and_then(|json| json.pointer("/parameters/migrate_to_chat_id"));
-        if let (Some(said), Some(id)) = (&mut said, moved) {
-            said.push_str(&format!("; its id is now {id}"));
+        if let (Some(explanation), Some(id)) = (&mut explanation, moved) {
+            explanation.push_str(&format!("; its id is now {id}"));
         }
-        match said {
-            Some(said) if answer.is_success() => Verdict::Word(said),
-            // That is what a token gets which is none.
-            Some(said) if answer.status == 404 && said == "Not Found" => {
+        match explanation {
+            Some(explanation) if response.is_success() => Verdict::ErrorCode(explanation),
+            // Telegram's response to an invalid token.
+            Some(explanation) if response.status == 404 && explanation == "Not Found" => {
                 Verdict::Status(Some("the token was refused".to_owned()))
             }
-            said => Verdict::Status(said),
+            explanation => Verdict::Status(explanation),
         }
     }
 
-    fn verdict(&self) -> Told {
-        Told::ByBody
+    fn decided_by(&self) -> DecidedBy {
+        DecidedBy::Body
     }
 
     fn secrets(&self) -> Vec<String> {

@@ -1,7 +1,7 @@
-//! Any address that takes a message as JSON.
+//! Posts messages as JSON to any URL.
 
-use super::carrier::Part;
-use super::http::{Answer, Post, Service, Told, Verdict};
+use super::http::{DecidedBy, Post, Service, ServiceResponse, Verdict};
+use super::transport::Part;
 use crate::Secret;
 use crate::client::{Header, Url};
 use serde_json::json;
@@ -20,7 +20,7 @@ impl Service for Webhook {
         &self.url
     }
 
-    fn most(&self) -> Option<usize> {
+    fn max_length(&self) -> Option<usize> {
         None
     }
 
@@ -42,23 +42,22 @@ impl Service for Webhook {
         })
     }
 
-    fn judge(&self, answer: &Answer) -> Verdict {
-        if answer.is_success() {
+    fn judge(&self, response: &ServiceResponse) -> Verdict {
+        if response.is_success() {
             return Verdict::Accepted;
         }
-        let said = ["error", "message", "description", "detail"]
+        let explanation = ["error", "message", "description", "detail"]
             .iter()
-            .find_map(|key| answer.word(key))
-            .or_else(|| answer.text.clone());
-        Verdict::Status(said)
+            .find_map(|key| response.string(key))
+            .or_else(|| response.text.clone());
+        Verdict::Status(explanation)
     }
 
-    fn verdict(&self) -> Told {
-        Told::ByStatus
+    fn decided_by(&self) -> DecidedBy {
+        DecidedBy::Status
     }
 
-    /// The address of a webhook is its password: nothing of it is repeated but
-    /// the host.
+    /// The URL of a webhook grants access by itself, so errors show nothing of it but the host.
     fn secrets(&self) -> Vec<String> {
         let path = self.url.path();
         let query = self.url.query().unwrap_or_default();

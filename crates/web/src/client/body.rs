@@ -1,4 +1,4 @@
-//! A body that tells when it is asked for.
+//! A request body that records when it is first read.
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -8,23 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-/// The bytes of a request, and a mark that is set once a connection stands and
-/// the request begins to leave. Until then nothing of it can have arrived.
-pub(super) struct Watched {
+/// The bytes of a request, and a flag that is set once the connection is established and sending
+/// starts. Before that, the request cannot have arrived.
+pub(super) struct TrackedBody {
     bytes: Option<Bytes>,
-    begun: Arc<AtomicBool>,
+    started: Arc<AtomicBool>,
 }
 
-impl Watched {
-    pub(super) fn body(bytes: Bytes, begun: Arc<AtomicBool>) -> reqwest::Body {
+impl TrackedBody {
+    pub(super) fn body(bytes: Bytes, started: Arc<AtomicBool>) -> reqwest::Body {
         reqwest::Body::wrap(Self {
             bytes: Some(bytes).filter(|bytes| !bytes.is_empty()),
-            begun,
+            started,
         })
     }
 }
 
-impl http_body::Body for Watched {
+impl http_body::Body for TrackedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -32,7 +32,7 @@ impl http_body::Body for Watched {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.begun.store(true, Ordering::Release);
+        self.started.store(true, Ordering::Release);
         Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
     }
 

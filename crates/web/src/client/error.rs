@@ -1,24 +1,24 @@
-//! Why there is no answer. No variant can hold an address: paths and queries
-//! carry tokens, so an error knows a host and a port and nothing else of it.
+//! Errors of the HTTP client. Paths and queries may contain tokens, so an error knows the host
+//! and port of a request but never the URL.
 
-use super::resolve::NotDialled;
+use super::resolve::NoAllowedAddress;
 use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 use url::Url;
 
-/// Where a request went: the host and the port.
+/// The host and port of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reach {
-    /// The host, as the address has it.
+pub struct Endpoint {
+    /// Host as written in the URL.
     pub host: String,
-    /// The port.
+    /// Explicit port, or the default of the scheme.
     pub port: u16,
 }
 
-impl Reach {
-    /// What of an address may be told.
+impl Endpoint {
+    /// Returns the host and port of a URL, which are safe to show.
     #[must_use]
     pub fn of(url: &Url) -> Self {
         Self {
@@ -28,116 +28,116 @@ impl Reach {
     }
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
 }
 
-/// Why a request has no answer.
+/// A request that got no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// No request that is ever sent.
+    /// A request that is never sent.
     #[error("{reason}")]
     Invalid {
-        /// What is wrong with it.
+        /// One lower-case clause.
         reason: &'static str,
     },
-    /// No request can be sent from here.
+    /// The client could not be set up.
     #[error("{reason}")]
     Setup {
-        /// Why not.
+        /// One lower-case clause.
         reason: String,
     },
-    /// A place that may not be spoken to.
-    #[error("not allowed to connect to {}: it is {kind}", .reach.host)]
+    /// The host may not be contacted.
+    #[error("not allowed to connect to {}: it is {kind}", .endpoint.host)]
     Forbidden {
-        /// Which.
-        reach: Reach,
-        /// What it is, `a loopback address`.
+        /// Host and port of the request.
+        endpoint: Endpoint,
+        /// Kind of host, as the end of a sentence: `a loopback address`.
         kind: &'static str,
     },
-    /// A name that has no address.
-    #[error("cannot find the host {}", .reach.host)]
+    /// The name does not resolve.
+    #[error("cannot find the host {}", .endpoint.host)]
     UnknownHost {
-        /// Which.
-        reach: Reach,
+        /// Host and port of the request.
+        endpoint: Endpoint,
     },
-    /// Nobody listens there.
-    #[error("connection refused by {reach}")]
+    /// Nothing listens on the port.
+    #[error("connection refused by {endpoint}")]
     Refused {
-        /// Where.
-        reach: Reach,
+        /// Host and port of the request.
+        endpoint: Endpoint,
     },
-    /// No connection for another reason.
-    #[error("cannot connect to {reach}: {reason}")]
+    /// The connection failed for another reason.
+    #[error("cannot connect to {endpoint}: {reason}")]
     NotConnected {
-        /// Where.
-        reach: Reach,
-        /// Why.
+        /// Host and port of the request.
+        endpoint: Endpoint,
+        /// One lower-case clause.
         reason: String,
     },
-    /// No secure connection: not the host it should be, or none we trust.
-    #[error("no secure connection to {reach}: {reason}")]
+    /// TLS failed: the certificate is not trusted or belongs to another host.
+    #[error("no secure connection to {endpoint}: {reason}")]
     NotSecure {
-        /// Where.
-        reach: Reach,
-        /// Why.
+        /// Host and port of the request.
+        endpoint: Endpoint,
+        /// One lower-case clause.
         reason: String,
     },
-    /// What answers there speaks no TLS.
-    #[error("no secure connection to {reach}: what answers there does not speak TLS")]
+    /// The server does not use TLS on this port.
+    #[error("no secure connection to {endpoint}: the server does not use TLS")]
     NotTls {
-        /// Where.
-        reach: Reach,
+        /// Host and port of the request.
+        endpoint: Endpoint,
     },
-    /// Out of time.
-    #[error("timed out after {}", words(*after))]
+    /// The time limit expired.
+    #[error("timed out after {}", format_seconds(*after))]
     TimedOut {
-        /// Where.
-        reach: Reach,
-        /// The limit.
+        /// Host and port of the request.
+        endpoint: Endpoint,
+        /// Time limit that was exceeded.
         after: Duration,
-        /// Whether the request may have arrived by then.
-        begun: bool,
+        /// Whether the request may have arrived.
+        was_sent: bool,
     },
-    /// A connection that broke, or an answer that is none.
-    #[error("the connection to {reach} broke: {reason}")]
+    /// The connection broke, or the response is not valid HTTP.
+    #[error("the connection to {endpoint} broke: {reason}")]
     Broken {
-        /// Where.
-        reach: Reach,
-        /// How.
+        /// Host and port of the request.
+        endpoint: Endpoint,
+        /// One lower-case clause.
         reason: String,
-        /// Whether the request may have arrived by then.
-        begun: bool,
+        /// Whether the request may have arrived.
+        was_sent: bool,
     },
-    /// A redirect that is not followed.
-    #[error("a redirect of {} is not followed: {reason}", .reach.host)]
+    /// A redirect was not followed.
+    #[error("redirect from {} not followed: {reason}", .endpoint.host)]
     Redirect {
-        /// Who redirected.
-        reach: Reach,
-        /// Why not.
+        /// The host that sent the redirect.
+        endpoint: Endpoint,
+        /// One lower-case clause.
         reason: &'static str,
     },
-    /// An answer that cannot be unpacked.
-    #[error("the answer of {} cannot be unpacked: {reason}", .reach.host)]
-    Packed {
-        /// Whose.
-        reach: Reach,
-        /// Why.
+    /// The response could not be decompressed.
+    #[error("cannot decompress the response of {}: {reason}", .endpoint.host)]
+    BadEncoding {
+        /// Host and port of the request.
+        endpoint: Endpoint,
+        /// One lower-case clause.
         reason: String,
     },
-    /// More than was asked for.
-    #[error("the answer of {} is too large", .reach.host)]
+    /// The response exceeds the size limit of the request.
+    #[error("the response of {} is too large", .endpoint.host)]
     TooLarge {
-        /// Whose.
-        reach: Reach,
+        /// Host and port of the request.
+        endpoint: Endpoint,
     },
 }
 
-/// `30 s`, `0.2 s`: how a limit is told here.
-pub(crate) fn words(duration: Duration) -> String {
+/// Formats a time limit: `30 s`, `0.2 s`.
+pub(crate) fn format_seconds(duration: Duration) -> String {
     let tenths = duration.as_millis().div_ceil(100);
     match (tenths / 10, tenths % 10) {
         (whole, 0) => format!("{whole} s"),
@@ -146,90 +146,94 @@ pub(crate) fn words(duration: Duration) -> String {
 }
 
 impl HttpError {
-    /// Whether the request may have arrived although there is no answer.
+    /// Whether the request may have arrived although no response arrived.
     #[must_use]
     pub fn may_have_arrived(&self) -> bool {
         match self {
-            Self::TimedOut { begun, .. } | Self::Broken { begun, .. } => *begun,
-            Self::TooLarge { .. } | Self::Redirect { .. } | Self::Packed { .. } => true,
+            Self::TimedOut { was_sent, .. } | Self::Broken { was_sent, .. } => *was_sent,
+            Self::TooLarge { .. } | Self::Redirect { .. } | Self::BadEncoding { .. } => true,
             _ => false,
         }
     }
 
-    /// Whether no connection came about, which the next try may change.
+    /// Whether no connection was established, so that a retry may succeed.
     #[must_use]
     pub fn is_connect(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::NotConnected { .. } | Self::UnknownHost { .. } => true,
-            Self::Broken { begun, .. } => !begun,
+            Self::Broken { was_sent, .. } => !was_sent,
             _ => false,
         }
     }
 
-    fn from_tls(error: &rustls::Error, reach: Reach) -> Self {
+    fn from_tls(error: &rustls::Error, endpoint: Endpoint) -> Self {
         use rustls::{CertificateError, Error, InvalidMessage};
         let reason = match error {
             Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-                return Self::NotTls { reach };
+                return Self::NotTls { endpoint };
             }
             Error::InvalidCertificate(CertificateError::Other(other)) => {
                 let name = format!("{:?}", other.0);
                 match name.as_str() {
                     "CaUsedAsEndEntity" => {
-                        "its certificate is that of an authority, not of a server; it may have signed it itself".to_owned()
+                        "its certificate is a CA certificate, not a server's; it may be self-signed"
+                            .to_owned()
                     }
                     _ => format!("its certificate is not valid ({})", short(&name)),
                 }
             }
             error => short(&error.to_string()),
         };
-        Self::NotSecure { reach, reason }
+        Self::NotSecure { endpoint, reason }
     }
 
-    pub(super) fn from_library(error: &reqwest::Error, reach: Reach, begun: bool) -> Self {
-        // A connection that did not come about carried nothing.
-        let begun = begun && !error.is_connect();
+    pub(super) fn from_library(error: &reqwest::Error, endpoint: Endpoint, was_sent: bool) -> Self {
+        // Nothing was sent if the connection failed.
+        let was_sent = was_sent && !error.is_connect();
         let mut source = error.source();
         let mut last = None;
         while let Some(cause) = source {
-            if let Some(NotDialled { kind }) = cause.downcast_ref() {
+            if let Some(NoAllowedAddress { kind }) = cause.downcast_ref() {
                 return match kind {
-                    Some(kind) => Self::Forbidden { reach, kind },
-                    None => Self::UnknownHost { reach },
+                    Some(kind) => Self::Forbidden { endpoint, kind },
+                    None => Self::UnknownHost { endpoint },
                 };
             }
             if let Some(error) = cause.downcast_ref::<io::Error>() {
                 if let Some(tls) = tls_error(error) {
-                    return Self::from_tls(tls, reach);
+                    return Self::from_tls(tls, endpoint);
                 }
-                if !begun && error.kind() == io::ErrorKind::ConnectionRefused {
-                    return Self::Refused { reach };
+                if !was_sent && error.kind() == io::ErrorKind::ConnectionRefused {
+                    return Self::Refused { endpoint };
                 }
             }
             last = Some(cause);
             source = cause.source();
         }
-        // The deepest cause is a system's or a protocol's error: it knows
-        // nothing of addresses. The library's own is not shown, for it does.
+        // The innermost cause comes from the system or the protocol and contains no URL.
+        // reqwest's own error does, so it is not shown.
         let reason = if error.is_timeout() && error.is_connect() {
-            format!("timed out after {}", words(super::CONNECT_TIMEOUT))
+            format!("timed out after {}", format_seconds(super::CONNECT_TIMEOUT))
         } else {
-            last.map_or_else(|| "no answer".to_owned(), |cause| short(&cause.to_string()))
+            last.map_or_else(
+                || "no response".to_owned(),
+                |cause| short(&cause.to_string()),
+            )
         };
         if error.is_connect() {
-            Self::NotConnected { reach, reason }
+            Self::NotConnected { endpoint, reason }
         } else {
             Self::Broken {
-                reach,
+                endpoint,
                 reason,
-                begun,
+                was_sent,
             }
         }
     }
 }
 
-/// The error of TLS that an error of the system wraps, however often. It is
-/// not among the sources: an error that holds another shows as that one.
+/// Returns the TLS error inside an I/O error, however deeply nested. Walking `source()` does not
+/// find it: an I/O error returns the source of its inner error.
 pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     let inner = error.get_ref()?;
     inner
@@ -237,7 +241,7 @@ pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
         .or_else(|| tls_error(inner.downcast_ref::<io::Error>()?))
 }
 
-/// One clause: no `(os error 104)`, and no end of it where there is none.
+/// Shortens an error to one lower-case clause without `(os error 104)`.
 fn short(text: &str) -> String {
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();

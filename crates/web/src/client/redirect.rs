@@ -1,63 +1,62 @@
-//! Where a redirect leads, and what may go there.
+//! Decides where a redirect leads and what may be sent there.
 
-use super::{HttpError, Method, Reach};
+use super::{Endpoint, HttpError, Method};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, LOCATION, PROXY_AUTHORIZATION};
 use url::Url;
 
-/// The next request of a chain.
+/// The request that follows a redirect.
 pub(super) struct Next {
-    /// Where it goes.
     pub(super) url: Url,
-    /// Whether that is another origin.
-    pub(super) leaves: bool,
-    /// Whether it asks, whatever the request before it did.
-    pub(super) forget_body: bool,
+    /// Whether the target has another origin.
+    pub(super) leaves_origin: bool,
+    /// Whether to send a `GET` without a body, as browsers do.
+    pub(super) drops_body: bool,
 }
 
-/// The next request, if an answer is a redirect.
+/// Returns the next request if the response is a redirect.
 pub(super) fn next(
-    answer: &reqwest::Response,
+    response: &reqwest::Response,
     from: &Url,
     method: Method,
     headers: &HeaderMap,
     has_body: bool,
 ) -> Result<Option<Next>, HttpError> {
-    let keeps_method = match answer.status().as_u16() {
+    let keeps_method = match response.status().as_u16() {
         301..=303 => false,
         307 | 308 => true,
         _ => return Ok(None),
     };
-    let Some(location) = answer.headers().get(LOCATION) else {
+    let Some(location) = response.headers().get(LOCATION) else {
         return Ok(None);
     };
     let refused = |reason| HttpError::Redirect {
-        reach: Reach::of(from),
+        endpoint: Endpoint::of(from),
         reason,
     };
-    // Many servers write what is not ASCII as it is.
+    // Many servers send non-ASCII characters unencoded.
     let url = std::str::from_utf8(location.as_bytes())
         .ok()
         .and_then(|location| from.join(location).ok())
-        .ok_or_else(|| refused("it leads to no address"))?;
+        .ok_or_else(|| refused("the target is not a valid URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(refused("it leads to something that is not http or https"));
+        return Err(refused("the target is not an http or https URL"));
     }
-    let leaves = url.origin() != from.origin();
+    let leaves_origin = url.origin() != from.origin();
     if from.scheme() == "https" && url.scheme() == "http" && has_credentials(headers) {
-        return Err(refused("it leads away from encryption"));
+        return Err(refused("it would send credentials without encryption"));
     }
-    if keeps_method && leaves && has_body {
-        // The body was meant for the host that was asked, like a credential.
-        return Err(refused("it would hand what was sent to another host"));
+    if keeps_method && leaves_origin && has_body {
+        // Like a credential, the body is only for the host of the request.
+        return Err(refused("it would send the request body to another host"));
     }
     Ok(Some(Next {
         url,
-        leaves,
-        forget_body: !keeps_method && method == Method::Post,
+        leaves_origin,
+        drops_body: !keeps_method && method == Method::Post,
     }))
 }
 
-/// Forgets what only the first host may see.
+/// Removes the headers that only the original host may see.
 pub(super) fn drop_credentials(headers: &mut HeaderMap) {
     let secret: Vec<_> = headers
         .iter()

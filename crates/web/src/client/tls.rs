@@ -1,4 +1,4 @@
-//! TLS: rustls with ring, the system's certificates and those of a file.
+//! TLS settings: rustls with ring, the system's certificates and those in a file.
 
 use super::SetupError;
 use rustls::ClientConfig;
@@ -9,20 +9,20 @@ use rustls_platform_verifier::Verifier;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Certificates of a file that are trusted beside the system's.
+/// Certificates from a file, trusted in addition to the system's.
 #[derive(Default)]
 pub(crate) struct Authorities {
-    /// As the file has them.
+    /// Contents of the file.
     pub(crate) pem: Vec<u8>,
     certificates: Vec<CertificateDer<'static>>,
 }
 
 impl Authorities {
-    /// Reads them.
+    /// Reads and parses a PEM file.
     pub(super) fn read(path: &Path) -> Result<Self, SetupError> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "the configuration names the file; no tool can"
+            reason = "the path comes from the configuration, never from a tool"
         )]
         let pem = std::fs::read(path)
             .map_err(|error| SetupError(format!("cannot read {}: {error}", path.display())))?;
@@ -30,13 +30,13 @@ impl Authorities {
             .collect::<Result<Vec<_>, _>>()
             .ok()
             .filter(|certificates| !certificates.is_empty())
-            .ok_or_else(|| SetupError(format!("{} holds no certificates", path.display())))?;
+            .ok_or_else(|| SetupError(format!("no certificates found in {}", path.display())))?;
         Ok(Self { pem, certificates })
     }
 }
 
-/// What a connection is held to. The provider is named here, so that nothing
-/// depends on which one the process installed.
+/// Builds the TLS configuration. Names the crypto provider explicitly, so that the result does
+/// not depend on the one installed in the process.
 pub(super) fn configuration(authorities: &Authorities) -> Result<ClientConfig, SetupError> {
     let extra = authorities.certificates.iter().cloned();
     let provider = Arc::new(ring::default_provider());

@@ -1,7 +1,7 @@
-//! Pages that were fetched, on the disk, for their owner alone. It is small, and what
-//! is old goes first: it saves a second request, it is no archive.
+//! A small on-disk cache of fetched pages, readable only by the user. It saves repeated requests
+//! and drops the oldest pages first.
 
-use super::page::Raw;
+use super::page::RawPage;
 use crate::client::Settings;
 use haft_ops::private;
 use serde_json::{Value, json};
@@ -14,53 +14,54 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use url::Url;
 
-/// All pages together.
-const MOST_BYTES: u64 = 64 << 20;
-/// How many there are.
-const MOST_PAGES: usize = 500;
-/// A page that nobody asked for in that time goes.
-const OLDEST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// A page that is read on is the one that was begun for as long as that; and what a
-/// server says of how long its pages last is believed up to it.
-const FRESH: Duration = Duration::from_secs(15 * 60);
-/// More than that no file of ours has.
-const MOST_FILE: u64 = 8 << 20;
+/// Maximum size of all pages together.
+const MAX_BYTES: u64 = 64 << 20;
+/// Maximum number of pages.
+const MAX_PAGES: usize = 500;
+/// Pages that were not stored again for this long are deleted.
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Upper limit for a server's `max-age`. A model that continues at an offset gets the cached
+/// page for this long, whatever the server says.
+const MAX_FRESHNESS: Duration = Duration::from_secs(15 * 60);
+/// Cache files are never larger than this.
+const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// The pages in a folder.
+/// Pages in a folder.
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
-    /// What may be reached: with other settings these are other pages.
+    /// The allowed and denied hosts. Part of the key: with other settings, a URL may lead to
+    /// another page.
     settings: String,
 }
 
-/// A page as it is kept.
+/// A page in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kept {
-    pub(super) raw: Raw,
+pub(super) struct CachedPage {
+    pub(super) raw: RawPage,
     pub(super) hops: usize,
     pub(super) etag: Option<String>,
     pub(super) modified: Option<String>,
     stored: SystemTime,
-    lasts: Duration,
+    max_age: Duration,
 }
 
-/// What an answer says of keeping it.
-pub(super) struct Terms {
+/// The caching headers of a response.
+pub(super) struct CacheHeaders {
     pub(super) etag: Option<String>,
     pub(super) modified: Option<String>,
     pub(super) control: String,
 }
 
-impl Terms {
-    fn has(&self, wanted: &str) -> bool {
+impl CacheHeaders {
+    fn has(&self, directive: &str) -> bool {
         self.control
             .split(',')
-            .any(|word| word.trim().eq_ignore_ascii_case(wanted))
+            .any(|word| word.trim().eq_ignore_ascii_case(directive))
     }
 
-    /// How long the page may be used without asking.
-    fn lasts(&self) -> Duration {
+    /// Returns how long the page may be used without asking the server.
+    fn max_age(&self) -> Duration {
         if self.has("no-cache") {
             return Duration::ZERO;
         }
@@ -69,27 +70,28 @@ impl Terms {
             let is_age = name.trim().eq_ignore_ascii_case("max-age");
             is_age.then(|| value.trim().parse::<u64>().ok())?
         });
-        Duration::from_secs(seconds.unwrap_or_default()).min(FRESH)
+        Duration::from_secs(seconds.unwrap_or_default()).min(MAX_FRESHNESS)
     }
 }
 
-impl Kept {
+impl CachedPage {
     fn age(&self) -> Duration {
-        // A clock that was set back makes nothing young.
+        // If the clock was set back, treat the page as old.
         SystemTime::now()
             .duration_since(self.stored)
             .unwrap_or(Duration::MAX)
     }
 
-    /// Whether it can be used without asking: the server said so, or somebody reads on.
-    pub(super) fn is_fresh(&self, reads_on: bool) -> bool {
+    /// Whether it can be used without asking the server: the server allows it, or a model continues
+    /// reading the page.
+    pub(super) fn is_fresh(&self, continues: bool) -> bool {
         let age = self.age();
-        age < self.lasts || (reads_on && age < FRESH)
+        age < self.max_age || (continues && age < MAX_FRESHNESS)
     }
 }
 
 impl Cache {
-    /// Pages in this folder, which is made when there is one to keep.
+    /// Uses this folder, creating it when the first page is stored.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self {
@@ -98,8 +100,8 @@ impl Cache {
         }
     }
 
-    /// For whoever reaches what these settings say: what was kept under others may be
-    /// out of reach now.
+    /// Keys pages by these settings, because a page stored under other settings may not be
+    /// reachable any more.
     pub(super) fn under(mut self, settings: &Settings) -> Self {
         let Settings { allow, deny, .. } = settings;
         self.settings = format!("{allow:?} {deny:?}");
@@ -116,17 +118,23 @@ impl Cache {
         self.folder.join(name)
     }
 
-    /// The page of an address. One that cannot be read is not there.
-    pub(super) async fn get(&self, url: &Url) -> Option<Kept> {
+    /// Returns the page for a URL. An unreadable one counts as missing.
+    pub(super) async fn get(&self, url: &Url) -> Option<CachedPage> {
         let (path, url) = (self.file(url), url.clone());
         let read = move || read(&path, &url);
         tokio::task::spawn_blocking(read).await.ok().flatten()
     }
 
-    /// Keeps a page, unless its server says not to. What cannot be kept is not: that
-    /// is nobody's error.
-    pub(super) async fn put(&self, url: &Url, raw: &Raw, hops: usize, terms: &Terms) {
-        if terms.has("no-store") || raw.cut {
+    /// Stores a page unless the server forbids it. A failure is only logged: the page was fetched
+    /// all the same.
+    pub(super) async fn put(
+        &self,
+        url: &Url,
+        raw: &RawPage,
+        hops: usize,
+        cache_headers: &CacheHeaders,
+    ) {
+        if cache_headers.has("no-store") || raw.is_truncated {
             return;
         }
         let head = json!({
@@ -135,21 +143,21 @@ impl Cache {
             "hops": hops,
             "status": raw.status,
             "content_type": raw.content_type,
-            "etag": terms.etag,
-            "modified": terms.modified,
+            "etag": cache_headers.etag,
+            "modified": cache_headers.modified,
             "stored": seconds(SystemTime::now()),
-            "lasts": terms.lasts().as_secs(),
+            "lasts": cache_headers.max_age().as_secs(),
         });
         let (cache, path, bytes) = (self.clone(), self.file(url), raw.bytes.clone());
         let write = move || cache.write(&path, &head, &bytes);
         if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
-            tracing::debug!(%error, "a page is not kept");
+            tracing::debug!(%error, "cannot cache a page");
         }
     }
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "a folder of haft's own, which no tool can name"
+        reason = "the cache folder is private to haft; no tool can name it"
     )]
     fn write(&self, path: &PathBuf, head: &Value, bytes: &[u8]) -> io::Result<()> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -171,10 +179,10 @@ impl Cache {
         written
     }
 
-    /// Makes room: for one page more, and for so many bytes.
+    /// Makes room for one more page of `room` bytes.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a folder of haft's own, which no tool can name"
+        reason = "the cache folder is private to haft; no tool can name it"
     )]
     fn sweep(&self, room: u64) -> io::Result<()> {
         let mut files = Vec::new();
@@ -191,8 +199,8 @@ impl Cache {
         let now = SystemTime::now();
         let mut left = files.len();
         for (touched, length, path) in files {
-            let is_old = now.duration_since(touched).is_ok_and(|age| age > OLDEST);
-            if !is_old && bytes <= MOST_BYTES && left < MOST_PAGES {
+            let is_old = now.duration_since(touched).is_ok_and(|age| age > MAX_AGE);
+            if !is_old && bytes <= MAX_BYTES && left < MAX_PAGES {
                 break;
             }
             let _ = std::fs::remove_file(path);
@@ -205,40 +213,40 @@ impl Cache {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a folder of haft's own, which no tool can name"
+    reason = "the cache folder is private to haft; no tool can name it"
 )]
-fn read(path: &PathBuf, url: &Url) -> Option<Kept> {
+fn read(path: &PathBuf, url: &Url) -> Option<CachedPage> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(rustix_nofollow())
         .open(path)
         .ok()?;
     let mut all = Vec::new();
-    file.take(MOST_FILE).read_to_end(&mut all).ok()?;
+    file.take(MAX_FILE_BYTES).read_to_end(&mut all).ok()?;
     let end = all.iter().position(|byte| *byte == b'\n')?;
     let head: Value = serde_json::from_slice(all.get(..end)?).ok()?;
     let text = |name: &str| head.get(name).and_then(Value::as_str).map(str::to_owned);
-    let whole = |name: &str| head.get(name).and_then(Value::as_u64);
+    let number = |name: &str| head.get(name).and_then(Value::as_u64);
     if text("url")? != url.as_str() {
         return None;
     }
-    Some(Kept {
-        raw: Raw {
+    Some(CachedPage {
+        raw: RawPage {
             url: Url::parse(&text("from")?).ok()?,
-            status: u16::try_from(whole("status")?).ok()?,
+            status: u16::try_from(number("status")?).ok()?,
             content_type: text("content_type")?,
             bytes: all.get(end + 1..)?.to_vec(),
-            cut: false,
+            is_truncated: false,
         },
-        hops: usize::try_from(whole("hops")?).ok()?,
+        hops: usize::try_from(number("hops")?).ok()?,
         etag: text("etag"),
         modified: text("modified"),
-        stored: UNIX_EPOCH.checked_add(Duration::from_secs(whole("stored")?))?,
-        lasts: Duration::from_secs(whole("lasts")?),
+        stored: UNIX_EPOCH.checked_add(Duration::from_secs(number("stored")?))?,
+        max_age: Duration::from_secs(number("lasts")?),
     })
 }
 
-/// No link is followed: the folder is ours, and nothing in it is one.
+/// Does not follow links: haft creates none in this folder.
 fn rustix_nofollow() -> i32 {
     i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
 }

@@ -1,20 +1,20 @@
-//! Bytes as text, by whatever says how they are encoded.
+//! Decodes bytes to text.
 
-use crate::html::{Name, Tag, Tree};
+use crate::html::{Attribute, Tag, Tree};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use haft_ops::text::decode::lf;
 
-/// How much of the beginning of a page is searched for what it says of itself.
-const LOOKED_AT: usize = 4 << 10;
+/// Number of bytes at the start of a page that are searched for its declared encoding.
+const SNIFF_BYTES: usize = 4 << 10;
 
-/// Decodes a body: by its byte order mark, what the server says, what the page says,
-/// or, where nobody says anything, as UTF-8 if it is that.
+/// Decodes a body by its byte order mark, otherwise by the server's header, otherwise by the
+/// page's own declaration. Without any of these it guesses, preferring UTF-8.
 pub(super) fn decode(bytes: &[u8], content_type: &str) -> String {
     let (encoding, skip) = match Encoding::for_bom(bytes) {
         Some((encoding, length)) => (encoding, length),
         None => (
-            named(content_type)
-                .or_else(|| in_page(bytes))
+            declared_in_header(content_type)
+                .or_else(|| declared_in_page(bytes))
                 .unwrap_or_else(|| guess(bytes)),
             0,
         ),
@@ -24,14 +24,14 @@ pub(super) fn decode(bytes: &[u8], content_type: &str) -> String {
     lf(&text).into_owned()
 }
 
-/// Whether a server says that each character has two bytes or more, so that there are
-/// zeros in what is text all the same.
-pub(super) fn is_said_wide(content_type: &str) -> bool {
-    named(content_type).is_some_and(|encoding| encoding == UTF_16LE || encoding == UTF_16BE)
+/// Whether the server declares UTF-16, so that zero bytes do not mean binary data.
+pub(super) fn declares_utf16(content_type: &str) -> bool {
+    declared_in_header(content_type)
+        .is_some_and(|encoding| encoding == UTF_16LE || encoding == UTF_16BE)
 }
 
-/// The encoding that a `content-type` names.
-fn named(content_type: &str) -> Option<&'static Encoding> {
+/// Returns the encoding declared in a `content-type`.
+fn declared_in_header(content_type: &str) -> Option<&'static Encoding> {
     content_type
         .split(';')
         .skip(1)
@@ -42,45 +42,46 @@ fn named(content_type: &str) -> Option<&'static Encoding> {
         })
 }
 
-/// The encoding that the beginning of a page names: `<meta charset=…>`, `<?xml
+/// Returns the encoding declared at the beginning of a page: `<meta charset=…>` or `<?xml
 /// encoding=…?>`.
-fn in_page(bytes: &[u8]) -> Option<&'static Encoding> {
-    let start = bytes.get(..LOOKED_AT).unwrap_or(bytes);
+fn declared_in_page(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start = bytes.get(..SNIFF_BYTES).unwrap_or(bytes);
     let start = String::from_utf8_lossy(start);
     let is_marked_up = start.trim_start().starts_with('<');
     if !is_marked_up {
         return None;
     }
-    let of_xml = start
+    let declared_in_xml = start
         .split_once("?>")
         .filter(|(front, _)| front.trim_start().starts_with("<?xml"))
-        .and_then(|(front, _)| after(front, "encoding"));
-    let encoding = of_xml.or_else(|| of_meta(&Tree::parse(&start)))?;
-    // It was read byte by byte, so it is not what it says.
+        .and_then(|(front, _)| encoding_after(front, "encoding"));
+    let encoding = declared_in_xml.or_else(|| declared_in_meta(&Tree::parse(&start)))?;
+    // The declaration was readable as ASCII, so the page cannot be UTF-16.
     if encoding == UTF_16LE || encoding == UTF_16BE {
         return Some(UTF_8);
     }
     Some(encoding)
 }
 
-/// What the first `<meta>` says that says anything of it. Scripts have an attribute of
-/// that name too, and words of a page may look like one.
-fn of_meta(tree: &Tree) -> Option<&'static Encoding> {
+/// Returns the encoding of the first `<meta>` that declares one. Scripts also have a `charset`
+/// attribute, and the text of a page may look like a declaration.
+fn declared_in_meta(tree: &Tree) -> Option<&'static Encoding> {
     tree.elements(Tag::Meta).find_map(|node| {
-        if let Some(label) = tree.attribute(node, Name::Charset) {
+        if let Some(label) = tree.attribute(node, Attribute::Charset) {
             return Encoding::for_label(label.as_bytes());
         }
-        let kind = tree.attribute(node, Name::HttpEquiv)?.trim();
+        let kind = tree.attribute(node, Attribute::HttpEquiv)?.trim();
         let is_type = kind.eq_ignore_ascii_case("content-type");
-        after(
-            tree.attribute(node, Name::Content).filter(|_| is_type)?,
+        encoding_after(
+            tree.attribute(node, Attribute::Content)
+                .filter(|_| is_type)?,
             "charset",
         )
     })
 }
 
-/// The encoding that is named behind a key and a sign of equality.
-fn after(text: &str, key: &str) -> Option<&'static Encoding> {
+/// Returns the encoding named after a key and an equals sign.
+fn encoding_after(text: &str, key: &str) -> Option<&'static Encoding> {
     let text = text.to_ascii_lowercase();
     let (_, rest) = text.split_once(key)?;
     let label = rest.trim_start().strip_prefix('=')?.trim_start();
@@ -89,18 +90,19 @@ fn after(text: &str, key: &str) -> Option<&'static Encoding> {
     Encoding::for_label(label.get(..end.unwrap_or(label.len()))?.as_bytes())
 }
 
-/// UTF-8, unless there is more that it cannot be than what it must be: a page may have a
-/// bad byte, and in another encoding hardly two letters look like one of UTF-8.
+/// Guesses UTF-8 unless it is invalid more often than it is used: a page may contain a bad byte,
+/// but text in another encoding rarely contains valid UTF-8 sequences.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let (mut good, mut bad) = (0usize, 0usize);
     let mut chunks = bytes.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
         good += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
         let invalid = chunk.invalid();
-        // A body that was cut may end within a character.
-        let is_begun = std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
-        let is_cut = chunks.peek().is_none() && is_begun;
-        bad += usize::from(!invalid.is_empty() && !is_cut);
+        // A truncated body may end inside a character.
+        let is_incomplete =
+            std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+        let is_truncated = chunks.peek().is_none() && is_incomplete;
+        bad += usize::from(!invalid.is_empty() && !is_truncated);
     }
     if good >= bad { UTF_8 } else { WINDOWS_1252 }
 }
@@ -110,7 +112,7 @@ mod tests {
     use super::decode;
 
     #[test]
-    fn whoever_knows_best_is_believed() {
+    fn encoding_is_taken_from_the_most_reliable_source() {
         for (bytes, content_type, text) in [
             (&b"gr\xc3\xbcn"[..], "text/plain", "grün"),
             (b"gr\xfcn", "text/plain", "grün"),

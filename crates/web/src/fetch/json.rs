@@ -1,15 +1,15 @@
-//! JSON with a line for each value. The document is not read and written again:
-//! numbers keep their digits, keys their order and repetitions.
+//! Formats JSON with one value per line. Works on the text without parsing it into values, so
+//! that numbers keep their digits and keys their order and duplicates.
 
 use serde::de::IgnoredAny;
 
 const INDENT: &str = "  ";
 
-/// More does not come out: a short document that nests deeply has a lot of indentation.
-const MOST_BYTES: usize = 8 << 20;
+/// Maximum output size: in a deeply nested document, indentation can outgrow the content.
+const MAX_BYTES: usize = 8 << 20;
 
-/// The document with line breaks and indentation; nothing if it is none, or one that
-/// would grow too much.
+/// Returns the document with line breaks and indentation, or `None` if it is not valid JSON or
+/// the result would be too large.
 pub(super) fn pretty(text: &str) -> Option<String> {
     let text = text.trim();
     serde_json::from_str::<IgnoredAny>(text).ok()?;
@@ -17,7 +17,7 @@ pub(super) fn pretty(text: &str) -> Option<String> {
     let mut depth = 0usize;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        if out.len() > MOST_BYTES {
+        if out.len() > MAX_BYTES {
             return None;
         }
         match c {
@@ -73,15 +73,15 @@ mod tests {
     use super::pretty;
 
     #[test]
-    fn values_stay_as_they_are_written() {
+    fn values_keep_their_spelling() {
         let document = r#" {"b":12345678901234567890123,"a":[1.50,[],{ },"x\"]\\"],"b":null}"#;
-        let wanted = "{\n  \"b\": 12345678901234567890123,\n  \"a\": [\n    1.50,\n    [],\n    {},\n    \"x\\\"]\\\\\"\n  ],\n  \"b\": null\n}";
-        assert_eq!(pretty(document).as_deref(), Some(wanted));
+        let expected = "{\n  \"b\": 12345678901234567890123,\n  \"a\": [\n    1.50,\n    [],\n    {},\n    \"x\\\"]\\\\\"\n  ],\n  \"b\": null\n}";
+        assert_eq!(pretty(document).as_deref(), Some(expected));
         assert_eq!(pretty("\"a\"").as_deref(), Some("\"a\""));
         for wrong in ["", "{", "{\"a\":}", "{} {}", "nope"] {
             assert_eq!(pretty(wrong), None, "{wrong}");
         }
-        // Deeper than the reader goes: it is passed on as it is.
+        // Nested deeper than serde_json's limit: passed on unformatted.
         assert_eq!(pretty(&"[".repeat(100_000)), None);
         let wide = "[".repeat(100) + &"1,".repeat(100_000) + "1" + &"]".repeat(100);
         assert_eq!(pretty(&wide), None);

@@ -1,26 +1,26 @@
-//! What bytes are: by themselves first, and then by what the server says.
+//! Detects the kind of a body, from its bytes first and the server's header second.
 
-use super::charset::is_said_wide;
+use super::charset::declares_utf16;
 use haft_ops::text::sniff::{Encoding, encoding, is_binary};
 
-/// How a body is read.
+/// How to read a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Media {
     Html,
     Json,
     Text,
-    /// Not at all; what it is.
+    /// Not text; with a description.
     Binary(String),
 }
 
-/// The type itself, without its parameters.
+/// Returns a content type without its parameters.
 pub(super) fn essence(content_type: &str) -> String {
     let essence = content_type.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
 }
 
-/// Whether a server says that a body is not for reading.
-pub(super) fn is_said_binary(content_type: &str) -> bool {
+/// Whether the server declares a body that is not text.
+pub(super) fn declares_binary(content_type: &str) -> bool {
     let essence = essence(content_type);
     match essence.split_once('/') {
         Some(("image", kind)) => kind != "svg+xml",
@@ -35,19 +35,18 @@ pub(super) fn is_said_binary(content_type: &str) -> bool {
     }
 }
 
-/// Tells what a body is. Servers are wrong about it often enough that what is there
-/// counts for more.
-pub(super) fn of(bytes: &[u8], content_type: &str) -> Media {
+/// Detects the kind of a body. Servers are often wrong about it, so the bytes take precedence.
+pub(super) fn detect(bytes: &[u8], content_type: &str) -> Media {
     let essence = essence(content_type);
     if let Some(kind) = infer::get(bytes)
         && kind.matcher_type() != infer::MatcherType::Text
     {
-        return Media::Binary(named(kind.mime_type()));
+        return Media::Binary(describe(kind.mime_type()));
     }
     let is_wide = matches!(encoding(bytes), Encoding::Utf16Le | Encoding::Utf16Be)
-        || is_said_wide(content_type);
+        || declares_utf16(content_type);
     if !is_wide && is_binary(bytes) {
-        return Media::Binary(named(&essence));
+        return Media::Binary(describe(&essence));
     }
     if essence == "application/json"
         || essence == "text/json"
@@ -58,7 +57,7 @@ pub(super) fn of(bytes: &[u8], content_type: &str) -> Media {
     }
     match essence.as_str() {
         "text/html" | "application/xhtml+xml" => Media::Html,
-        // What claims to be text is shown as it is, whatever it looks like.
+        // Text stays text if it is declared as such, even if it looks like HTML.
         essence if essence.starts_with("text/") => Media::Text,
         _ if looks_like_html(bytes) => Media::Html,
         _ => Media::Text,
@@ -72,8 +71,8 @@ fn looks_like_html(bytes: &[u8]) -> bool {
     start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
-/// A type in words.
-fn named(essence: &str) -> String {
+/// Describes a media type.
+fn describe(essence: &str) -> String {
     let shown: String = essence
         .chars()
         .filter(|c| c.is_ascii_graphic())
@@ -81,8 +80,8 @@ fn named(essence: &str) -> String {
         .collect();
     let kind = match essence.split_once('/') {
         Some(("application", "pdf")) => return "a PDF document".to_owned(),
-        Some(("image", _)) => "a picture",
-        Some(("audio", _)) => "a sound",
+        Some(("image", _)) => "an image",
+        Some(("audio", _)) => "an audio file",
         Some(("video", _)) => "a video",
         Some(("font", _)) => "a font",
         Some((
@@ -100,10 +99,10 @@ fn named(essence: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Media, of};
+    use super::{Media, detect};
 
     #[test]
-    fn what_is_there_counts_for_more_than_what_is_said() {
+    fn the_bytes_take_precedence_over_the_content_type() {
         let binary = |what: &str| Media::Binary(what.to_owned());
         for (bytes, content_type, media) in [
             (&b"<p>x"[..], "text/html; charset=utf-8", Media::Html),
@@ -120,7 +119,7 @@ mod tests {
             (
                 b"\x89PNG\r\n\x1a\n\0\0",
                 "text/plain",
-                binary("a picture, image/png"),
+                binary("an image, image/png"),
             ),
             (
                 b"PK\x03\x04....",
@@ -134,7 +133,7 @@ mod tests {
             ),
             (b"\0\x01\x02", "", binary("binary data")),
         ] {
-            assert_eq!(of(bytes, content_type), media, "{content_type}");
+            assert_eq!(detect(bytes, content_type), media, "{content_type}");
         }
     }
 }

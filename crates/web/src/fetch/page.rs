@@ -1,60 +1,62 @@
-//! From a body to what a model reads of it; and whether it is the page that was asked
-//! for at all.
+//! Turns a body into text for a model, and recognises pages that are not the requested content.
 
-use super::address::shown;
+use super::address::display_url;
 use super::media::{self, Media};
-use super::{Trouble, charset, json};
-use crate::html::{self, Name, Page, Tag};
+use super::{FetchError, charset, json};
+use crate::html::{self, Attribute, Page, Tag};
 use haft_ops::text::decode::prefix;
 use std::sync::atomic::AtomicBool;
 use url::Url;
 
-/// A page with more text than that is a page, whatever else is in it.
-const A_PAGE: usize = 1500;
+/// A page with at least this much text is never treated as blocked.
+const MIN_PAGE_BYTES: usize = 1500;
 
-/// A page that keeps programs out has less text than that.
-const A_CHALLENGE: usize = 500;
+/// Unmistakable bot challenges have less text than this.
+const MAX_CHALLENGE_BYTES: usize = 500;
 
-/// A page with less text than that may be one that its scripts have yet to make.
-const A_SHELL: usize = 150;
+/// A page with less text than this may depend on its scripts.
+const MAX_SHELL_BYTES: usize = 150;
 
-/// A page with less text than that says nothing: `Loading…`, `Are you a robot?`.
-const A_WORD: usize = 40;
+/// A page with less text than this has no content: `Loading…`, `Are you a robot?`.
+const MAX_PLACEHOLDER_BYTES: usize = 40;
 
-/// How much of the page of an error is repeated.
-const EXCERPT: usize = 600;
+/// Number of bytes of an error page that are shown.
+const EXCERPT_BYTES: usize = 600;
 
-/// A body as it came.
+/// A response body before it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Raw {
+pub(super) struct RawPage {
     pub(super) url: Url,
     pub(super) status: u16,
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
-    /// Whether it is only the beginning.
-    pub(super) cut: bool,
+    /// Whether only the beginning was received.
+    pub(super) is_truncated: bool,
 }
 
-/// What is read of it.
+/// The text of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct PageText {
     pub(super) title: Option<String>,
-    /// All of it: what the page is about, and then what stands around that.
+    /// The main part of the page, then everything around it.
     pub(super) text: String,
-    /// Where the first of these ends.
+    /// Byte offset in `text` at which the main part ends.
     pub(super) main: usize,
-    /// Whether it is only the beginning.
-    pub(super) is_cut: bool,
+    /// Whether only the beginning of the page was read.
+    pub(super) is_truncated: bool,
 }
 
-/// Words that only pages have which keep programs out, and what those are.
-const SIGNS: [(&str, &str); 16] = [
+/// Text that appears on pages that block bots, and what such a page shows.
+const BLOCK_SIGNS: [(&str, &str); 16] = [
     ("challenges.cloudflare.com", "a captcha"),
     ("cf-challenge", "a captcha"),
     ("cf_chl_", "a captcha"),
     ("/cdn-cgi/challenge-platform", "a captcha"),
     ("<title>just a moment...", "a captcha"),
-    ("attention required! | cloudflare", "a refusal of programs"),
+    (
+        "attention required! | cloudflare",
+        "a notice that bots are blocked",
+    ),
     ("g-recaptcha", "a captcha"),
     ("h-captcha", "a captcha"),
     ("px-captcha", "a captcha"),
@@ -64,11 +66,11 @@ const SIGNS: [(&str, &str); 16] = [
     ("unusual traffic from your computer", "a captcha"),
     ("verify you are human", "a captcha"),
     ("are you a robot", "a captcha"),
-    ("access denied</title>", "a refusal of programs"),
+    ("access denied</title>", "a notice that bots are blocked"),
 ];
 
-/// Those of them that stand in forms of pages that keep nobody out.
-const IN_FORMS: [&str; 6] = [
+/// Those that also appear in forms on ordinary pages.
+const ALSO_IN_FORMS: [&str; 6] = [
     "challenges.cloudflare.com",
     "/cdn-cgi/challenge-platform",
     "g-recaptcha",
@@ -77,82 +79,82 @@ const IN_FORMS: [&str; 6] = [
     "are you a robot",
 ];
 
-/// Whether nothing can be meant by a page but to keep programs out.
+/// Whether a page can only be a bot challenge.
 fn is_challenge(html: &str) -> bool {
     let html = html.to_ascii_lowercase();
-    let mut signs = SIGNS.iter().map(|(sign, _)| *sign);
-    signs.any(|sign| !IN_FORMS.contains(&sign) && html.contains(sign))
+    let mut signs = BLOCK_SIGNS.iter().map(|(sign, _)| *sign);
+    signs.any(|sign| !ALSO_IN_FORMS.contains(&sign) && html.contains(sign))
 }
 
-/// Whether a page keeps programs out, and how.
-pub(super) fn keeps_out(html: &str) -> Option<&'static str> {
+/// Returns how a page blocks bots, if it does.
+pub(super) fn bot_protection(html: &str) -> Option<&'static str> {
     let html = html.to_ascii_lowercase();
-    SIGNS
+    BLOCK_SIGNS
         .iter()
         .find(|(sign, _)| html.contains(sign))
         .map(|(_, what)| *what)
 }
 
-/// Reads a body, until `stop` is set: then nobody waits for it.
+/// Reads a body, stopping early once `stop` is set because the caller is gone.
 ///
 /// # Errors
-/// When it is not what was asked for, or nothing to read.
-pub(super) fn read(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
+/// Fails if the body is not the requested page or contains no text.
+pub(super) fn read(raw: &RawPage, stop: &AtomicBool) -> Result<PageText, FetchError> {
     if raw.bytes.is_empty() {
-        return Err(Trouble::Empty {
-            place: shown(&raw.url),
+        return Err(FetchError::Empty {
+            url: display_url(&raw.url),
             status: raw.status,
         });
     }
-    match media::of(&raw.bytes, &raw.content_type) {
-        Media::Binary(what) => Err(Trouble::NotText {
-            place: shown(&raw.url),
+    match media::detect(&raw.bytes, &raw.content_type) {
+        Media::Binary(what) => Err(FetchError::NotText {
+            url: display_url(&raw.url),
             what,
             bytes: raw.bytes.len() as u64,
         }),
-        Media::Html => of_html(raw, stop),
+        Media::Html => read_html(raw, stop),
         Media::Json => {
             let text = charset::decode(&raw.bytes, &raw.content_type);
-            Ok(whole(json::pretty(&text).unwrap_or(text)))
+            Ok(unstructured(json::pretty(&text).unwrap_or(text)))
         }
-        Media::Text => Ok(whole(charset::decode(&raw.bytes, &raw.content_type))),
+        Media::Text => Ok(unstructured(charset::decode(&raw.bytes, &raw.content_type))),
     }
 }
 
-fn whole(text: String) -> Read {
-    Read {
+fn unstructured(text: String) -> PageText {
+    PageText {
         title: None,
         main: text.len(),
         text,
-        is_cut: false,
+        is_truncated: false,
     }
 }
 
-fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
+fn read_html(raw: &RawPage, stop: &AtomicBool) -> Result<PageText, FetchError> {
     let html = charset::decode(&raw.bytes, &raw.content_type);
     let page = Page::parse(&html, &raw.url);
     let html::Text {
         title,
         main,
         rest,
-        is_cut,
+        is_truncated,
     } = page.text(stop);
-    // The title alone is nothing to read.
+    // Do not count the title: by itself it is not content.
     let heading = title.as_ref().map(|title| format!("# {title}\n\n"));
     let heading = heading.filter(|heading| main.starts_with(heading.as_str()));
     let all = main.len() + rest.len() - heading.map_or(0, |heading| heading.len());
     let mut note = None;
-    if all < A_PAGE
-        && let Some(what) = keeps_out(&html)
+    if all < MIN_PAGE_BYTES
+        && let Some(what) = bot_protection(&html)
     {
-        let most = if is_challenge(&html) {
-            A_CHALLENGE
+        let max = if is_challenge(&html) {
+            MAX_CHALLENGE_BYTES
         } else {
-            A_WORD
+            MAX_PLACEHOLDER_BYTES
         };
-        if all < most {
-            return Err(Trouble::Blocked {
-                place: shown(&raw.url),
+        if all < max {
+            return Err(FetchError::Blocked {
+                url: display_url(&raw.url),
                 status: raw.status,
                 what,
             });
@@ -161,32 +163,30 @@ fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
             "[The page shows {what}: parts of it may be missing]"
         ));
     }
-    if all < A_SHELL {
-        if let Some(to) = page.forwards_to().filter(|to| *to != raw.url) {
-            return Err(Trouble::Elsewhere {
-                place: shown(&raw.url),
+    if all < MAX_SHELL_BYTES {
+        if let Some(to) = page.meta_redirect().filter(|to| *to != raw.url) {
+            return Err(FetchError::Elsewhere {
+                url: display_url(&raw.url),
                 to: Box::new(to),
             });
         }
         if needs_scripts(&page, all == 0) {
             let asks = |text: &str| text.to_ascii_lowercase().contains("javascript");
-            if says_nothing(&main, &rest, all) || asks(&main) || asks(&rest) {
-                return Err(Trouble::NeedsJavaScript {
-                    place: shown(&raw.url),
+            if is_placeholder(&main, &rest, all) || asks(&main) || asks(&rest) {
+                return Err(FetchError::NeedsJavaScript {
+                    url: display_url(&raw.url),
                 });
             }
-            note = Some(
-                "[The page may need JavaScript: this is all there is to read without it]"
-                    .to_owned(),
-            );
+            note =
+                Some("[The page may need JavaScript: this is all the text without it]".to_owned());
         }
     }
     let title = title.filter(|title| !title.is_empty());
-    let mut read = Read {
+    let mut read = PageText {
         main: main.len(),
         text: main,
         title,
-        is_cut,
+        is_truncated,
     };
     if read.text.is_empty() && rest.is_empty() {
         read.text = match &read.title {
@@ -195,7 +195,7 @@ fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
         };
         read.main = read.text.len();
     } else if read.text.is_empty() {
-        read = Read {
+        read = PageText {
             main: rest.len(),
             text: rest,
             ..read
@@ -213,39 +213,39 @@ fn of_html(raw: &Raw, stop: &AtomicBool) -> Result<Read, Trouble> {
     Ok(read)
 }
 
-/// Whether a text is only what stands there while a page is made.
-fn says_nothing(main: &str, rest: &str, length: usize) -> bool {
+/// Whether a text is only a placeholder shown while scripts load the page.
+fn is_placeholder(main: &str, rest: &str, length: usize) -> bool {
     let waits = |text: &str| {
         let text = text.to_ascii_lowercase();
         ["loading", "please wait", "one moment"]
             .iter()
             .any(|sign| text.contains(sign))
     };
-    length == 0 || (length < A_WORD && (waits(main) || waits(rest)))
+    length == 0 || (length < MAX_PLACEHOLDER_BYTES && (waits(main) || waits(rest)))
 }
 
-/// Whether a page with next to no text is one that its scripts would fill.
+/// Whether a page with hardly any text depends on its scripts.
 fn needs_scripts(page: &Page, is_empty: bool) -> bool {
     let tree = page.tree();
     let has_scripts = tree.elements(Tag::Script).next().is_some();
-    let says_so = tree.elements(Tag::Noscript).any(|node| {
+    let declares_it = tree.elements(Tag::Noscript).any(|node| {
         tree.all_text(node)
             .to_ascii_lowercase()
             .contains("javascript")
     });
     let has_root = tree.elements(Tag::Div).any(|node| {
-        let id = tree.attribute(node, Name::Id).unwrap_or_default();
+        let id = tree.attribute(node, Attribute::Id).unwrap_or_default();
         matches!(
             id,
             "root" | "app" | "__next" | "__nuxt" | "___gatsby" | "svelte" | "app-root" | "main-app"
         )
     });
-    says_so || (has_scripts && (has_root || is_empty))
+    declares_it || (has_scripts && (has_root || is_empty))
 }
 
-/// How the page begins that came with an error.
-pub(super) fn excerpt(raw: &Raw, stop: &AtomicBool) -> String {
-    let text = match media::of(&raw.bytes, &raw.content_type) {
+/// Returns the beginning of an error page.
+pub(super) fn excerpt(raw: &RawPage, stop: &AtomicBool) -> String {
+    let text = match media::detect(&raw.bytes, &raw.content_type) {
         Media::Binary(_) => return String::new(),
         Media::Html => {
             let html = charset::decode(&raw.bytes, &raw.content_type);
@@ -254,7 +254,7 @@ pub(super) fn excerpt(raw: &Raw, stop: &AtomicBool) -> String {
         Media::Json | Media::Text => charset::decode(&raw.bytes, &raw.content_type),
     };
     let text = text.trim();
-    let start = prefix(text, EXCERPT);
+    let start = prefix(text, EXCERPT_BYTES);
     match start.len() < text.len() {
         true => format!("{start} …"),
         false => start.to_owned(),

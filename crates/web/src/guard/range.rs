@@ -1,20 +1,20 @@
-//! The ranges that are not the open internet, after the registries of
-//! special-purpose addresses (RFC 6890 and what followed it).
+//! Address ranges outside the public internet, from the IANA registries of special-purpose
+//! addresses (RFC 6890 and its successors).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of special address this is; `None` for an ordinary one.
-pub(super) fn kind(address: IpAddr) -> Option<&'static str> {
+/// Returns what a special-purpose address is for, or `None` for an ordinary one.
+pub(super) fn special_purpose(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => kind_v4(address),
-        IpAddr::V6(address) => kind_v6(address),
+        IpAddr::V4(address) => special_v4(address),
+        IpAddr::V6(address) => special_v6(address),
     }
 }
 
-fn kind_v4(address: Ipv4Addr) -> Option<&'static str> {
+fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
     Some(match address.octets() {
-        // The services of clouds whose addresses look like any other. The
-        // usual 169.254.169.254 is link-local.
+        // Metadata services of clouds. The usual 169.254.169.254 would otherwise be reported as
+        // link-local.
         [168, 63, 129, 16] => "a metadata service",
         [169, 254, 169, 254] | [100, 100, 100, 200] | [192, 0, 0, 192] => "a metadata service",
         [0, 0, 0, 0] => "the unspecified address",
@@ -26,7 +26,7 @@ fn kind_v4(address: Ipv4Addr) -> Option<&'static str> {
         [198, 18..=19, ..] => "an address for benchmarks",
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "an address for documentation",
         [192, 0, 0, _] => "an address of a protocol",
-        // Anycast that was once 6to4's relay: whoever is nearest answers.
+        // Anycast for the former 6to4 relays: the nearest one answers.
         [192, 88, 99, _] => "an address of a protocol",
         [224..=239, ..] => "a multicast address",
         [255, 255, 255, 255] => "the broadcast address",
@@ -35,12 +35,12 @@ fn kind_v4(address: Ipv4Addr) -> Option<&'static str> {
     })
 }
 
-fn kind_v6(address: Ipv6Addr) -> Option<&'static str> {
+fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     let segments = address.segments();
     match segments {
         [0, 0, 0, 0, 0, 0, 0, 0] => return Some("the unspecified address"),
         [0, 0, 0, 0, 0, 0, 0, 1] => return Some("a loopback address"),
-        // Where clouds answer over this protocol.
+        // Metadata service of AWS over IPv6.
         [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] => return Some("a metadata service"),
         [0xfe80..=0xfebf, ..] => return Some("a link-local address"),
         [0xfec0..=0xfeff, ..] => return Some("a site-local address"),
@@ -51,20 +51,20 @@ fn kind_v6(address: Ipv6Addr) -> Option<&'static str> {
             return Some("an address for documentation");
         }
         [0x2001, 0x0002, 0, ..] => return Some("an address for benchmarks"),
-        // Overlay identifiers, not places in a network.
+        // Overlay identifiers (ORCHID), which are not routable.
         [0x2001, 0x0010..=0x002f, ..] => return Some("a reserved address"),
         [0x5f00, ..] => return Some("a reserved address"),
         _ => {}
     }
     if let Some(inside) = embedded(&segments) {
-        // What a translator makes of it is judged like the address itself.
-        return inside.into_iter().find_map(kind_v4);
+        // A translator would forward to the embedded IPv4 address, so judge that one.
+        return inside.into_iter().find_map(special_v4);
     }
-    // What is left of the block all these forms live in is not given out.
+    // The rest of `::/16`, which contains the embedded forms above, is unassigned.
     matches!(segments, [0, ..]).then_some("a reserved address")
 }
 
-/// The addresses of the older protocol that an address carries.
+/// Returns the IPv4 addresses embedded in an IPv6 address.
 fn embedded(segments: &[u16; 8]) -> Option<Vec<Ipv4Addr>> {
     let from = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     let &[_, second, third, fourth, .., seventh, eighth] = segments;
@@ -75,14 +75,14 @@ fn embedded(segments: &[u16; 8]) -> Option<Vec<Ipv4Addr>> {
         [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0, 0, 0, 0, 0, 0, ..] => {
             vec![last]
         }
-        // NAT64: the well-known prefix, and the one for use inside a network,
-        // where the address may sit at any of the places of RFC 6052.
+        // NAT64: the well-known prefix, and the prefix for local use, where RFC 6052 allows the
+        // address at several positions.
         [0x0064, 0xff9b, 0, 0, 0, 0, ..] => vec![last],
         [0x0064, 0xff9b, 1, ..] => {
             let [_, _, _, a, b, c, ..] = *segments;
             vec![
                 last,
-                // After 48 bits, around the octet that stays zero.
+                // After 48 bits, skipping the octet that is always zero.
                 from(a, ((b & 0xff) << 8) | (c >> 8)),
                 // After 56 bits.
                 from(((a & 0xff) << 8) | (b & 0xff), c),
@@ -93,11 +93,11 @@ fn embedded(segments: &[u16; 8]) -> Option<Vec<Ipv4Addr>> {
                 ),
             ]
         }
-        // 6to4.
+        // 6to4: the address follows the prefix.
         [0x2002, ..] => vec![from(second, third)],
-        // Teredo: its server, and the client with all bits turned.
+        // Teredo: the server, and the client with all bits inverted.
         [0x2001, 0, ..] => vec![from(third, fourth), from(!seventh, !eighth)],
-        // ISATAP: `…:0:5efe:a.b.c.d` below any prefix.
+        // ISATAP: `…:0:5efe:a.b.c.d` under any prefix.
         [_, _, _, _, 0 | 0x0200, 0x5efe, ..] => vec![last],
         _ => return None,
     })

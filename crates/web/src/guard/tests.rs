@@ -1,4 +1,4 @@
-use super::{Entries, Entry, is_private_name, range, refusal, refusal_of_name};
+use super::{HostPattern, HostPatterns, is_private_name, range, refusal, refusal_of_name};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
@@ -7,7 +7,7 @@ fn address(text: &str) -> IpAddr {
 }
 
 #[test]
-fn what_is_not_the_open_internet() {
+fn special_addresses_are_refused() {
     for (text, kind) in [
         ("127.0.0.1", "a loopback address"),
         ("127.255.255.254", "a loopback address"),
@@ -68,7 +68,7 @@ fn what_is_not_the_open_internet() {
 }
 
 #[test]
-fn what_is() {
+fn public_addresses_are_not_special() {
     for text in [
         "1.1.1.1",
         "9.255.255.255",
@@ -89,11 +89,11 @@ fn what_is() {
         "::ffff:1.1.1.1",
         "2002:101:101::1",
     ] {
-        assert_eq!(range::kind(address(text)), None, "{text}");
+        assert_eq!(range::special_purpose(address(text)), None, "{text}");
     }
 }
 
-/// Addresses of the older protocol, most of them in a range that is refused.
+/// Generates IPv4 addresses, most of them in a refused range.
 fn some_address() -> impl Strategy<Value = u32> {
     let ranges = [
         (0x0000_0000, 8),
@@ -113,18 +113,17 @@ fn some_address() -> impl Strategy<Value = u32> {
 }
 
 proptest! {
-    /// However an address of the older protocol is written into one of the
-    /// newer, it is judged like the address itself.
+    /// An IPv4 address embedded in an IPv6 address in any form is judged like the address itself.
     #[test]
-    fn no_form_hides_an_address(bits in some_address(), noise in any::<u128>()) {
+    fn no_ipv6_form_hides_an_ipv4_address(bits in some_address(), noise in any::<u128>()) {
         let inside = Ipv4Addr::from(bits);
-        let blocked = range::kind(IpAddr::V4(inside)).is_some();
+        let blocked = range::special_purpose(IpAddr::V4(inside)).is_some();
         let low = u128::from(bits);
         let forms: Vec<(u128, u128)> = vec![
             (0x0000_0000_0000_0000_0000_ffff_0000_0000 | low, 0),
             (0x0000_0000_0000_0000_ffff_0000_0000_0000 | low, 0),
             ((0x0064_ff9b << 96) | low, 0),
-            // Of the others, all that says nothing about the address is noise.
+            // In the remaining forms, every bit that does not encode the address is noise.
             ((0x0064_ff9b_0001 << 80) | low, 0x0000_0000_0000_ffff_ffff_ffff_0000_0000),
             ((0x2002 << 112) | (low << 80), (1 << 80) - 1),
             ((0x2001_0000 << 96) | (low << 64), (1 << 64) - 1),
@@ -133,32 +132,31 @@ proptest! {
         for (form, free) in forms {
             let address = Ipv6Addr::from(form | (noise & free));
             if blocked {
-                prop_assert!(range::kind(IpAddr::V6(address)).is_some(), "{address}");
+                prop_assert!(range::special_purpose(IpAddr::V6(address)).is_some(), "{address}");
             }
         }
-        // The compatible form of ordinary addresses is left alone as well,
-        // but for the two that have a meaning of their own.
+        // The compatible form (`::a.b.c.d`) is refused like the address itself.
         if blocked {
-            prop_assert!(range::kind(IpAddr::V6(Ipv6Addr::from(low))).is_some());
+            prop_assert!(range::special_purpose(IpAddr::V6(Ipv6Addr::from(low))).is_some());
         }
     }
 }
 
 #[test]
-fn what_this_machine_has_is_its_own() {
-    // The address a socket gets for a way out is on an interface, if any is.
+fn addresses_of_this_machine_are_local() {
+    // The source address of an outgoing packet is on one of the interfaces.
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
     if socket.connect("1.1.1.1:9").is_ok() {
         let own = socket.local_addr().expect("an address").ip();
-        assert!(super::own::is(own), "{own}");
+        assert!(super::local::is_local(own), "{own}");
     }
-    assert!(super::own::is(address("127.0.0.1")));
-    assert!(!super::own::is(address("1.1.1.1")));
-    assert!(!super::own::is(address("2606:4700::1111")));
+    assert!(super::local::is_local(address("127.0.0.1")));
+    assert!(!super::local::is_local(address("1.1.1.1")));
+    assert!(!super::local::is_local(address("2606:4700::1111")));
 }
 
 #[test]
-fn names_that_need_no_asking() {
+fn some_names_are_refused_without_a_lookup() {
     for name in [
         "localhost",
         "LOCALHOST.",
@@ -197,15 +195,15 @@ fn names_of_private_networks() {
 }
 
 #[test]
-fn entries_match_exactly() {
-    let entries = Entries::parse([
+fn patterns_match_exactly() {
+    let patterns = HostPatterns::parse([
         "example.com",
         "Example.org:8080",
         "10.1.0.0/16",
         "[::1]:99",
         "bücher.example",
     ])
-    .expect("entries");
+    .expect("valid patterns");
     for (host, port) in [
         ("example.com", 1),
         ("EXAMPLE.com.", 443),
@@ -214,7 +212,7 @@ fn entries_match_exactly() {
         ("[::1]", 99),
         ("xn--bcher-kva.example", 443),
     ] {
-        assert!(entries.names(host, port), "{host}:{port}");
+        assert!(patterns.matches(host, port), "{host}:{port}");
     }
     for (host, port) in [
         ("example.com.evil.org", 443),
@@ -225,17 +223,17 @@ fn entries_match_exactly() {
         ("[::1]", 98),
         ("10.1.evil.org", 80),
     ] {
-        assert!(!entries.names(host, port), "{host}:{port}");
+        assert!(!patterns.matches(host, port), "{host}:{port}");
     }
-    assert!(entries.hold(address("10.1.2.3")) && !entries.hold(address("10.2.2.3")));
-    assert!(entries.hold(address("::ffff:10.1.2.3")));
-    assert!(!entries.strike(address("10.2.2.3")));
+    assert!(patterns.contains(address("10.1.2.3")) && !patterns.contains(address("10.2.2.3")));
+    assert!(patterns.contains(address("::ffff:10.1.2.3")));
+    assert!(!patterns.denies(address("10.2.2.3")));
 }
 
 #[test]
-fn no_form_of_an_address_walks_around_an_entry() {
-    let entries = Entries::parse(["1.2.3.4", "5.6.0.0/16", "9.9.9.9:80", "::ffff:8.8.8.8"]);
-    let entries = entries.expect("entries");
+fn no_form_of_an_address_evades_a_pattern() {
+    let patterns = HostPatterns::parse(["1.2.3.4", "5.6.0.0/16", "9.9.9.9:80", "::ffff:8.8.8.8"]);
+    let patterns = patterns.expect("valid patterns");
     for host in [
         "1.2.3.4",
         "[::ffff:1.2.3.4]",
@@ -246,10 +244,10 @@ fn no_form_of_an_address_walks_around_an_entry() {
         "[::ffff:9.9.9.9]",
         "8.8.8.8",
     ] {
-        assert!(entries.names(host, 80), "{host}");
+        assert!(patterns.matches(host, 80), "{host}");
         let literal = address(host.trim_matches(['[', ']']));
         let has_port = host.contains("9.9");
-        assert_eq!(entries.strike(literal), !has_port, "{host}");
+        assert_eq!(patterns.denies(literal), !has_port, "{host}");
     }
     for host in [
         "1.2.3.5",
@@ -257,23 +255,27 @@ fn no_form_of_an_address_walks_around_an_entry() {
         "[::1.2.3.4]",
         "[2001::102:304]",
     ] {
-        assert!(!entries.names(host, 80), "{host}");
+        assert!(!patterns.matches(host, 80), "{host}");
     }
-    // A range of the forms themselves is one.
-    let entries = Entries::parse(["64:ff9b::/96", "::ffff:0:0/96"]).expect("entries");
-    assert!(entries.hold(address("64:ff9b::1.2.3.4")) && entries.hold(address("::ffff:1.2.3.4")));
-    assert!(entries.names("[64:ff9b::1.2.3.4]", 80) && !entries.names("1.2.3.4", 80));
+    // A range may also cover the IPv6 forms themselves.
+    let patterns = HostPatterns::parse(["64:ff9b::/96", "::ffff:0:0/96"]).expect("valid patterns");
+    assert!(
+        patterns.contains(address("64:ff9b::1.2.3.4"))
+            && patterns.contains(address("::ffff:1.2.3.4"))
+    );
+    assert!(patterns.matches("[64:ff9b::1.2.3.4]", 80) && !patterns.matches("1.2.3.4", 80));
 }
 
 #[test]
-fn a_star_stands_for_all_below_a_name() {
-    let entries = Entries::parse(["*.Evil.example", "*.b.example:8080"]).expect("entries");
+fn a_star_matches_all_subdomains() {
+    let patterns =
+        HostPatterns::parse(["*.Evil.example", "*.b.example:8080"]).expect("valid patterns");
     for (host, port) in [
         ("a.evil.example", 1),
         ("a.B.evil.example.", 443),
         ("a.b.example", 8080),
     ] {
-        assert!(entries.names(host, port), "{host}:{port}");
+        assert!(patterns.matches(host, port), "{host}:{port}");
     }
     for (host, port) in [
         ("evil.example", 443),
@@ -281,12 +283,12 @@ fn a_star_stands_for_all_below_a_name() {
         ("a.evil.example.org", 443),
         ("a.b.example", 80),
     ] {
-        assert!(!entries.names(host, port), "{host}:{port}");
+        assert!(!patterns.matches(host, port), "{host}:{port}");
     }
 }
 
 #[test]
-fn entries_read_back_as_they_are_shown() {
+fn patterns_display_as_they_were_parsed() {
     for text in [
         "example.com",
         "example.com:80",
@@ -298,7 +300,7 @@ fn entries_read_back_as_they_are_shown() {
         "*.example.com",
         "*.example.com:80",
     ] {
-        assert_eq!(text.parse::<Entry>().expect(text).to_string(), text);
+        assert_eq!(text.parse::<HostPattern>().expect(text).to_string(), text);
     }
     for text in [
         "",
@@ -316,6 +318,6 @@ fn entries_read_back_as_they_are_shown() {
         "*.*.example",
         "*.1.2.3.4",
     ] {
-        assert!(text.parse::<Entry>().is_err(), "{text:?}");
+        assert!(text.parse::<HostPattern>().is_err(), "{text:?}");
     }
 }

@@ -1,16 +1,15 @@
-//! What is told of code by what stands around it.
+//! Finds out about code from the markup around it.
 
 use super::tag::Tag;
 use super::tree::Tree;
 
-/// The longest language of a block of code that is named.
-const LONGEST_LANGUAGE: usize = 20;
+/// Longest name accepted as a language.
+const MAX_LANGUAGE: usize = 20;
 
-/// The language that a class of the block, of what it is in or of what is in it
-/// names.
+/// Returns the language that a class of the block, its ancestors or its `<code>` element names.
 pub(super) fn language(tree: &Tree, node: usize) -> Option<String> {
     let inner = tree
-        .within(node)
+        .descendants(node)
         .find(|inner| tree.tag(*inner) == Some(Tag::Code));
     let parent = tree.parent(node);
     let above = tree.parent(parent);
@@ -32,7 +31,7 @@ pub(super) fn language(tree: &Tree, node: usize) -> Option<String> {
     }
     let name = name.trim_end_matches(';');
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '-' | '_');
-    let is_name = name.len() <= LONGEST_LANGUAGE
+    let is_name = name.len() <= MAX_LANGUAGE
         && name.chars().all(fits)
         && !matches!(name, "" | "default" | "none" | "plaintext");
     is_name.then(|| name.to_owned())
@@ -51,7 +50,7 @@ pub(super) fn is_line_number(class: &str) -> bool {
     )
 }
 
-pub(super) fn longest_run(code: &str) -> usize {
+pub(super) fn longest_backtick_run(code: &str) -> usize {
     let mut longest = 0;
     let mut run = 0;
     for c in code.chars() {

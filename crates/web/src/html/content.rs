@@ -1,13 +1,13 @@
-//! Which part of a page is what it is about, and which is the frame around it.
+//! Separates the main content of a page from the boilerplate around it.
 
 use super::tag::Tag;
-use super::tree::{Name, Tree};
+use super::tree::{Attribute, Tree};
 
-/// A part with less text than that is not what a page is about.
-const LEAST: usize = 140;
+/// The main content has at least this many bytes of text.
+const MIN_CONTENT: usize = 140;
 
-/// Words of classes and ids that name a part of the frame.
-const FRAME: [&str; 26] = [
+/// Classes and ids that mark boilerplate.
+const BOILERPLATE: [&str; 26] = [
     "sidebar",
     "side-bar",
     "sidenav",
@@ -36,20 +36,20 @@ const FRAME: [&str; 26] = [
     "promo",
 ];
 
-/// What was found.
-pub(super) struct Found {
-    /// The element that is read first.
+/// The result of the analysis.
+pub(super) struct Content {
+    /// Element with the main content.
     pub(super) main: usize,
-    /// Which nodes are hidden from whoever looks at the page.
+    /// For each node, whether it is hidden from a reader of the page.
     pub(super) hidden: Vec<bool>,
-    /// The parts of the frame within the main part, and all that is hidden.
+    /// For each node, whether it is left out of the main content: hidden, or boilerplate.
     pub(super) left_out: Vec<bool>,
-    /// Where the parts of the frame within the main part are.
-    pub(super) frames: Vec<usize>,
+    /// Boilerplate elements inside the main content.
+    pub(super) boilerplate: Vec<usize>,
 }
 
-/// Weighs a page.
-pub(super) fn find(tree: &Tree) -> Found {
+/// Finds the main content of a page.
+pub(super) fn find(tree: &Tree) -> Content {
     let hidden: Vec<bool> = (0..tree.count())
         .map(|node| is_hidden(tree, node))
         .collect();
@@ -57,41 +57,41 @@ pub(super) fn find(tree: &Tree) -> Found {
     let body = tree.elements(Tag::Body).next().unwrap_or(0);
     let main = weights.main(tree, body);
     let mut left_out = hidden.clone();
-    let mut frames = Vec::new();
+    let mut boilerplate = Vec::new();
     let mut at = main + 1;
-    while at < tree.within(main).end {
-        // What is written as one piece has no frame in it.
+    while at < tree.descendants(main).end {
+        // Preformatted text and code contain no boilerplate.
         let is_one = matches!(
             tree.tag(at),
             Some(Tag::Pre | Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt | Tag::Rt)
         );
         if is_one || left_out.get(at).copied().unwrap_or_default() {
-            at = tree.within(at).end;
-        } else if is_frame(tree, at) && !weights.is_content(at, main) {
-            frames.push(at);
+            at = tree.descendants(at).end;
+        } else if is_boilerplate(tree, at) && !weights.is_content(at, main) {
+            boilerplate.push(at);
             if let Some(left_out) = left_out.get_mut(at) {
                 *left_out = true;
             }
-            at = tree.within(at).end;
+            at = tree.descendants(at).end;
         } else {
             at += 1;
         }
     }
-    Found {
+    Content {
         main,
         hidden,
         left_out,
-        frames,
+        boilerplate,
     }
 }
 
-/// How much there is to read in each element.
+/// Amount of text in each element.
 struct Weights {
     /// Bytes of text.
     text: Vec<u32>,
-    /// Those of them that are links.
+    /// Bytes of text inside links.
     linked: Vec<u32>,
-    /// How many headings of the first order.
+    /// Number of first-level headings.
     titles: Vec<u32>,
 }
 
@@ -104,17 +104,16 @@ impl Weights {
             titles: vec![0; count],
         };
         let mut at = 0;
-        // Down, for what counts; then up, for the sums: who is within another comes
-        // after it.
+        // Count forwards, then sum backwards: descendants come after their ancestors.
         let mut links_until = 0;
         while at < count {
-            let is_silent = tree.tag(at).is_some_and(Tag::is_silent);
-            if is_silent || hidden.get(at).copied().unwrap_or_default() {
-                at = tree.within(at).end.max(at + 1);
+            let has_no_text = tree.tag(at).is_some_and(Tag::has_no_text);
+            if has_no_text || hidden.get(at).copied().unwrap_or_default() {
+                at = tree.descendants(at).end.max(at + 1);
                 continue;
             }
             match tree.tag(at) {
-                Some(Tag::A) => links_until = tree.within(at).end,
+                Some(Tag::A) => links_until = tree.descendants(at).end,
                 Some(Tag::H1) => add(&mut weights.titles, at, 1),
                 _ => {}
             }
@@ -141,7 +140,7 @@ impl Weights {
         self.text.get(node).copied().unwrap_or_default() as usize
     }
 
-    /// Text that leads nowhere else.
+    /// Bytes of text outside links.
     fn prose(&self, node: usize) -> usize {
         self.text(node)
             .saturating_sub(self.linked.get(node).copied().unwrap_or_default() as usize)
@@ -151,7 +150,7 @@ impl Weights {
         self.titles.get(node).copied().unwrap_or_default()
     }
 
-    /// What is named like a part of the frame may be the page all the same.
+    /// An element that is named like boilerplate may still be the content.
     fn is_content(&self, node: usize, main: usize) -> bool {
         self.titles(node) > 0 || self.prose(node) * 2 > self.prose(main)
     }
@@ -160,48 +159,49 @@ impl Weights {
         let named = (0..tree.count())
             .filter(|node| {
                 tree.tag(*node) == Some(Tag::Main)
-                    || tree.attribute(*node, Name::Role) == Some("main")
+                    || tree.attribute(*node, Attribute::Role) == Some("main")
             })
-            .filter(|node| self.text(*node) >= LEAST)
+            .filter(|node| self.text(*node) >= MIN_CONTENT)
             .max_by_key(|node| self.text(*node));
         let start = named
             .or_else(|| self.only_article(tree, body))
             .unwrap_or(body);
-        self.narrowed(tree, start)
+        self.narrow(tree, start)
     }
 
-    /// The one article of a page that has one.
+    /// Returns the article if the page has exactly one.
     fn only_article(&self, tree: &Tree, body: usize) -> Option<usize> {
         let mut outermost = Vec::new();
         let mut at = body;
-        while at < tree.within(body).end {
+        while at < tree.descendants(body).end {
             if tree.tag(at) == Some(Tag::Article) {
                 outermost.push(at);
-                at = tree.within(at).end;
+                at = tree.descendants(at).end;
             } else {
                 at += 1;
             }
         }
         match outermost.as_slice() {
-            [only] if self.text(*only) >= LEAST && self.prose(*only) * 2 > self.prose(body) => {
+            [only]
+                if self.text(*only) >= MIN_CONTENT && self.prose(*only) * 2 > self.prose(body) =>
+            {
                 Some(*only)
             }
             _ => None,
         }
     }
 
-    /// Goes inward for as long as one element has nearly all that is to be read, and
-    /// the title with it.
-    fn narrowed(&self, tree: &Tree, start: usize) -> usize {
+    /// Descends as long as one child contains nearly all the text, and all the top headings.
+    fn narrow(&self, tree: &Tree, start: usize) -> usize {
         let mut main = start;
         loop {
-            let whole = self.prose(main);
-            if whole < LEAST {
+            let total = self.prose(main);
+            if total < MIN_CONTENT {
                 return main;
             }
             let mut next = None;
             let mut at = main + 1;
-            let end = tree.within(main).end;
+            let end = tree.descendants(main).end;
             while at < end {
                 let holds = matches!(
                     tree.tag(at),
@@ -219,15 +219,15 @@ impl Weights {
                             | Tag::Other
                     )
                 );
-                if holds && self.prose(at) * 10 >= whole * 8 {
+                if holds && self.prose(at) * 10 >= total * 8 {
                     next = Some(at);
                     break;
                 }
-                at = tree.within(at).end.max(at + 1);
+                at = tree.descendants(at).end.max(at + 1);
             }
             match next {
                 Some(next) if self.titles(next) == self.titles(main) => {
-                    // A table of data is not a frame to look into.
+                    // A data table is content, not layout.
                     if tree.tag(next) == Some(Tag::Table) && super::table::is_data(tree, next) {
                         return main;
                     }
@@ -245,22 +245,22 @@ fn add(all: &mut [u32], at: usize, more: u32) {
     }
 }
 
-/// Whether nobody who looks at the page sees it.
+/// Whether a reader of the page does not see an element.
 fn is_hidden(tree: &Tree, node: usize) -> bool {
     let Some(tag) = tree.tag(node) else {
         return false;
     };
     if matches!(tag, Tag::Html | Tag::Body | Tag::Main) {
-        // Pages hide themselves until their scripts have run.
+        // Some pages hide the whole body until their scripts have run.
         return false;
     }
-    if tree.attribute(node, Name::AriaHidden) == Some("true") {
+    if tree.attribute(node, Attribute::AriaHidden) == Some("true") {
         return true;
     }
-    if let Some(hidden) = tree.attribute(node, Name::Hidden) {
+    if let Some(hidden) = tree.attribute(node, Attribute::Hidden) {
         return !hidden.eq_ignore_ascii_case("until-found");
     }
-    tree.attribute(node, Name::Style).is_some_and(|style| {
+    tree.attribute(node, Attribute::Style).is_some_and(|style| {
         let style: String = style
             .chars()
             .filter(|c| !c.is_whitespace())
@@ -270,7 +270,7 @@ fn is_hidden(tree: &Tree, node: usize) -> bool {
     })
 }
 
-fn is_frame(tree: &Tree, node: usize) -> bool {
+fn is_boilerplate(tree: &Tree, node: usize) -> bool {
     let Some(tag) = tree.tag(node) else {
         return false;
     };
@@ -280,8 +280,8 @@ fn is_frame(tree: &Tree, node: usize) -> bool {
     ) {
         return true;
     }
-    if let Some(role) = tree.attribute(node, Name::Role) {
-        let of_frame = [
+    if let Some(role) = tree.attribute(node, Attribute::Role) {
+        let roles = [
             "navigation",
             "banner",
             "contentinfo",
@@ -289,14 +289,18 @@ fn is_frame(tree: &Tree, node: usize) -> bool {
             "search",
             "dialog",
         ];
-        if of_frame.contains(&role) {
+        if roles.contains(&role) {
             return true;
         }
     }
     if !tag.is_block() {
         return false;
     }
-    let id = tree.attribute(node, Name::Id).unwrap_or_default();
-    let named = |name: &str| FRAME.iter().any(|frame| name.eq_ignore_ascii_case(frame));
+    let id = tree.attribute(node, Attribute::Id).unwrap_or_default();
+    let named = |name: &str| {
+        BOILERPLATE
+            .iter()
+            .any(|word| name.eq_ignore_ascii_case(word))
+    };
     named(id) || tree.classes(node).any(named)
 }

@@ -1,17 +1,17 @@
-//! Directories as servers list them: a block of lines that keeps its blanks, and each
-//! line begins with a link whose text may be cut.
+//! Directory listings of web servers: a preformatted block in which each line starts with a link
+//! whose text may be truncated.
 
 use super::tag::Tag;
 use super::tree::Tree;
 
-/// Whether most lines of a block begin with what is a link. In code hardly any do.
-pub(super) fn is(tree: &Tree, block: usize, is_link: impl Fn(usize) -> bool) -> bool {
+/// Whether most lines of a block start with a link. In code, hardly any do.
+pub(super) fn is_listing(tree: &Tree, block: usize, is_link: impl Fn(usize) -> bool) -> bool {
     let (mut lines, mut linked) = (0usize, 0usize);
     let mut is_start = true;
     let mut links_until = 0;
-    for node in tree.within(block) {
+    for node in tree.descendants(block) {
         match tree.tag(node) {
-            Some(Tag::A) if is_link(node) => links_until = tree.within(node).end,
+            Some(Tag::A) if is_link(node) => links_until = tree.descendants(node).end,
             Some(Tag::Br | Tag::Hr) => is_start = true,
             _ => {}
         }

@@ -1,55 +1,55 @@
-//! From elements to text, in the order of the document.
+//! Renders elements as text, in document order.
 
-use super::code::{self, is_line_number, longest_run};
+use super::code::{self, is_line_number, longest_backtick_run};
 use super::listing;
 use super::table::{self, Table};
 use super::tag::Tag;
-use super::tree::{Name, Tree};
-use super::writer::{MOST, Mark, Writer, is_unseen};
+use super::tree::{Attribute, Tree};
+use super::writer::{MAX_BYTES, OpenSpan, Writer, is_invisible};
 use std::sync::atomic::{AtomicBool, Ordering};
 use url::Url;
 
-/// Addresses longer than that are left out; their text stays.
-pub(super) const LONGEST_LINK: usize = 2000;
+/// Longer URLs are left out; the text of the link stays.
+pub(super) const MAX_URL_BYTES: usize = 2000;
 
-/// The longest sign by which one links to a heading.
-const LONGEST_SIGN: usize = 9;
+/// Longest text of a heading's permalink.
+const MAX_PERMALINK_TEXT: usize = 9;
 
-/// Puts parts of a page into words.
+/// Renders parts of a page as text.
 pub(super) struct Renderer<'a> {
     tree: &'a Tree,
-    /// What links are read against; nothing where only whole addresses count.
+    /// URL that links are resolved against. `None` if only absolute links can be used.
     base: Option<&'a Url>,
-    /// Which nodes are left out.
+    /// For each node, whether it is left out.
     skip: &'a [bool],
-    /// Where text goes: the page, and within it the cell that is being read.
+    /// The text of the page, then the texts of the table cells that are open.
     writers: Vec<Writer>,
-    /// The elements that are open, and what to do at their ends.
+    /// Open elements: where each ends, and what to do then.
     open: Vec<(usize, End)>,
-    /// Of these the tables and the cells, and whether each is a table: a cell may hold
-    /// what looks like a row, and it would be nobody's.
+    /// Open tables (`true`) and cells (`false`). A row counts only directly inside a table: one
+    /// inside a cell belongs to no table.
     grids: Vec<bool>,
     lists: Vec<Option<u64>>,
     tables: Vec<Table>,
-    /// How many cells tables may still add.
+    /// Number of cells that spans may still add.
     spare: usize,
-    /// Set when nobody waits for the text any more.
+    /// Set when the caller is gone and rendering should stop.
     stop: &'a AtomicBool,
 }
 
-/// What the end of an element means.
+/// What to do at the end of an element.
 enum End {
     Nothing,
     Line,
     Block,
-    /// A block whose lines began with something.
+    /// Ends a block whose lines have a prefix.
     Prefixed,
-    /// An item of a list, or a term.
+    /// Ends a list item or a definition.
     Item,
     List,
-    Around(Mark, &'static str),
-    Before(Mark, &'static str),
-    Link(Mark, usize),
+    Around(OpenSpan, &'static str),
+    Before(OpenSpan, &'static str),
+    Link(OpenSpan, usize),
     Table,
     Row,
     Cell(usize),
@@ -72,15 +72,15 @@ impl<'a> Renderer<'a> {
             grids: Vec::new(),
             lists: Vec::new(),
             tables: Vec::new(),
-            spare: table::MOST_ADDED,
+            spare: table::MAX_ADDED_CELLS,
             stop,
         }
     }
 
-    /// Adds a node with all that is in it.
+    /// Renders a node with everything inside it.
     pub(super) fn node(&mut self, node: usize) {
         self.writer().block();
-        let end = self.tree.within(node).end;
+        let end = self.tree.descendants(node).end;
         let mut at = node;
         while at < end {
             self.close_before(at);
@@ -117,9 +117,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Begins a node, and says where to go on.
+    /// Starts a node and returns where to continue.
     fn enter(&mut self, node: usize) -> usize {
-        let end = self.tree.within(node).end;
+        let end = self.tree.descendants(node).end;
         let Some(tag) = self.tree.tag(node) else {
             if let Some(text) = self.tree.text_of(node) {
                 self.writer().text(text);
@@ -127,7 +127,7 @@ impl<'a> Renderer<'a> {
             return end;
         };
         let is_skipped = self.skip.get(node).copied().unwrap_or_default();
-        if is_skipped || tag.is_silent() || self.tree.classes(node).any(is_line_number) {
+        if is_skipped || tag.has_no_text() || self.tree.classes(node).any(is_line_number) {
             return end;
         }
         let what = match tag {
@@ -137,7 +137,7 @@ impl<'a> Renderer<'a> {
             }
             Tag::Hr => {
                 self.writer().block();
-                self.writer().exact("---");
+                self.writer().verbatim("---");
                 self.writer().block();
                 return end;
             }
@@ -145,7 +145,7 @@ impl<'a> Renderer<'a> {
                 self.image(node);
                 return end;
             }
-            Tag::Math => match self.tree.attribute(node, Name::Alttext) {
+            Tag::Math => match self.tree.attribute(node, Attribute::Alttext) {
                 Some(text) => {
                     self.writer().text(text);
                     return end;
@@ -161,14 +161,14 @@ impl<'a> Renderer<'a> {
                 return end;
             }
             Tag::A => self.link(node),
-            Tag::Strong | Tag::B => End::Around(self.writer().mark(), "**"),
-            Tag::Em | Tag::I => End::Around(self.writer().mark(), "*"),
-            Tag::Del | Tag::S | Tag::Strike => End::Around(self.writer().mark(), "~~"),
-            Tag::Q => End::Around(self.writer().mark(), "\""),
+            Tag::Strong | Tag::B => End::Around(self.writer().open_span(), "**"),
+            Tag::Em | Tag::I => End::Around(self.writer().open_span(), "*"),
+            Tag::Del | Tag::S | Tag::Strike => End::Around(self.writer().open_span(), "~~"),
+            Tag::Q => End::Around(self.writer().open_span(), "\""),
             Tag::Rt => {
-                let text = self.seen_words(node);
-                let text: String = text.chars().filter(|c| !is_unseen(*c)).collect();
-                self.writer().exact(&format!("({text})"));
+                let text = self.visible_line(node);
+                let text: String = text.chars().filter(|c| !is_invisible(*c)).collect();
+                self.writer().verbatim(&format!("({text})"));
                 return end;
             }
             Tag::Sup => {
@@ -177,7 +177,7 @@ impl<'a> Renderer<'a> {
                     true => "^",
                     false => "",
                 };
-                End::Before(self.writer().mark(), mark)
+                End::Before(self.writer().open_span(), mark)
             }
             Tag::Ul | Tag::Ol | Tag::Menu => self.list(node, tag),
             Tag::Li => self.item(),
@@ -207,9 +207,9 @@ impl<'a> Renderer<'a> {
                 End::Cell(node)
             }
             _ if tag.heading().is_some() => {
-                let marks = "#".repeat(tag.heading().unwrap_or(1)) + " ";
+                let marker = "#".repeat(tag.heading().unwrap_or(1)) + " ";
                 self.writer().block();
-                self.writer().push(Some(marks), "", 0);
+                self.writer().push(Some(marker), "", 0);
                 End::Prefixed
             }
             Tag::Tr | Tag::Summary | Tag::Figcaption | Tag::Caption => {
@@ -256,19 +256,19 @@ impl<'a> Renderer<'a> {
                     self.writer().line();
                 }
             }
-            End::Around(mark, around) => {
-                if let Some(marked) = self.writer().marked(mark)
-                    && !marked.text().contains('\n')
+            End::Around(span, around) => {
+                if let Some(span) = self.writer().close_span(span)
+                    && !span.text().contains('\n')
                 {
-                    marked.surround(around, around);
+                    span.surround(around, around);
                 }
             }
-            End::Before(mark, before) => {
-                if let Some(marked) = self.writer().marked(mark) {
-                    marked.surround(before, "");
+            End::Before(span, before) => {
+                if let Some(span) = self.writer().close_span(span) {
+                    span.surround(before, "");
                 }
             }
-            End::Link(mark, node) => self.end_of_link(mark, node),
+            End::Link(span, node) => self.end_of_link(span, node),
             End::Row => {
                 if let Some(table) = self.tables.last_mut() {
                     table.end_row();
@@ -286,9 +286,15 @@ impl<'a> Renderer<'a> {
     }
 
     fn image(&mut self, node: usize) {
-        let alt = self.tree.attribute(node, Name::Alt).unwrap_or_default();
+        let alt = self
+            .tree
+            .attribute(node, Attribute::Alt)
+            .unwrap_or_default();
         let alt = match alt.trim() {
-            "" => self.tree.attribute(node, Name::Title).unwrap_or_default(),
+            "" => self
+                .tree
+                .attribute(node, Attribute::Title)
+                .unwrap_or_default(),
             alt => alt,
         };
         let alt: Vec<&str> = alt.split_whitespace().collect();
@@ -304,7 +310,7 @@ impl<'a> Renderer<'a> {
         } else {
             self.writer().line();
         }
-        let first = self.tree.attribute(node, Name::Start);
+        let first = self.tree.attribute(node, Attribute::Start);
         let first = first.and_then(|start| start.trim().parse().ok());
         self.lists
             .push((tag == Tag::Ol).then(|| first.unwrap_or(1)));
@@ -326,107 +332,111 @@ impl<'a> Renderer<'a> {
         End::Item
     }
 
-    /// The text within a node as it is written, but for what is left out.
-    fn seen_text(&self, node: usize) -> String {
-        self.seen_text_and(node, |_| None)
+    /// Returns the text inside a node unchanged, without the parts that are left out.
+    fn visible_text(&self, node: usize) -> String {
+        self.visible_text_with(node, |_| None)
     }
 
-    /// The same with something beside each link.
-    fn seen_text_and(&self, node: usize, beside: impl Fn(usize) -> Option<String>) -> String {
+    /// Like `visible_text`, with some text added after each link.
+    fn visible_text_with(
+        &self,
+        node: usize,
+        after_link: impl Fn(usize) -> Option<String>,
+    ) -> String {
         let mut text = String::new();
         let mut pending: Option<(usize, String)> = None;
         let mut at = node + 1;
-        let end = self.tree.within(node).end;
+        let end = self.tree.descendants(node).end;
         while at < end {
-            if let Some((_, words)) = pending.take_if(|(end, _)| *end <= at) {
-                text.push_str(&words);
+            if let Some((_, suffix)) = pending.take_if(|(end, _)| *end <= at) {
+                text.push_str(&suffix);
             }
             let tag = self.tree.tag(at);
             let is_left_out = self.skip.get(at).copied().unwrap_or_default()
-                || tag.is_some_and(Tag::is_silent)
+                || tag.is_some_and(Tag::has_no_text)
                 || self.tree.classes(at).any(is_line_number);
             if is_left_out {
-                at = self.tree.within(at).end;
+                at = self.tree.descendants(at).end;
                 continue;
             }
             match tag {
                 Some(Tag::Br | Tag::Hr) => text.push('\n'),
                 Some(Tag::A) => {
-                    let inner_end = self.tree.within(at).end;
-                    pending = beside(at).map(|words| (inner_end, words)).or(pending);
+                    let inner_end = self.tree.descendants(at).end;
+                    pending = after_link(at).map(|suffix| (inner_end, suffix)).or(pending);
                 }
                 _ => {}
             }
             text.push_str(self.tree.text_of(at).unwrap_or_default());
             at += 1;
         }
-        text.push_str(&pending.map(|(_, words)| words).unwrap_or_default());
+        text.push_str(&pending.map(|(_, suffix)| suffix).unwrap_or_default());
         text
     }
 
-    /// The same on one line.
-    fn seen_words(&self, node: usize) -> String {
-        let text = self.seen_text(node);
+    /// Like `visible_text`, on one line.
+    fn visible_line(&self, node: usize) -> String {
+        let text = self.visible_text(node);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Lines of code, as they are.
+    /// Renders a code block.
     fn code_block(&mut self, node: usize) {
-        let code = match listing::is(self.tree, node, |link| self.address(link).is_some()) {
-            true => self.seen_text_and(node, |link| {
+        let code = match listing::is_listing(self.tree, node, |link| self.address(link).is_some()) {
+            true => self.visible_text_with(node, |link| {
                 let address = self.address(link)?;
-                // Links that only sort the list lead nowhere else.
-                let is_order = self.tree.attribute(link, Name::Href)?.starts_with('?');
+                // Skip links that only sort the listing.
+                let is_order = self.tree.attribute(link, Attribute::Href)?.starts_with('?');
                 (!is_order).then(|| format!(" ({address})"))
             }),
-            false => self.seen_text(node),
+            false => self.visible_text(node),
         };
         let code: String = code
             .replace("\r\n", "\n")
             .chars()
-            .filter(|c| !is_unseen(*c))
+            .filter(|c| !is_invisible(*c))
             .map(|c| if c == '\u{a0}' { ' ' } else { c })
             .collect();
         let code = code.trim_end().trim_start_matches('\n');
         if code.is_empty() {
             return;
         }
-        let fence = "`".repeat(longest_run(code).max(2) + 1);
+        let fence = "`".repeat(longest_backtick_run(code).max(2) + 1);
         let language = code::language(self.tree, node).unwrap_or_default();
         let writer = self.writer();
         writer.block();
-        writer.exact(&format!("{fence}{language}"));
+        writer.verbatim(&format!("{fence}{language}"));
         writer.lines(code);
         writer.lines(&fence);
         writer.block();
     }
 
-    /// Code within a line.
+    /// Renders inline code.
     fn code(&mut self, node: usize) {
-        let code = self.seen_words(node);
-        let code: String = code.chars().filter(|c| !is_unseen(*c)).collect();
+        let code = self.visible_line(node);
+        let code: String = code.chars().filter(|c| !is_invisible(*c)).collect();
         if code.trim().is_empty() {
             return;
         }
-        let text = match longest_run(&code) {
+        let text = match longest_backtick_run(&code) {
             0 => format!("`{code}`"),
             run => {
                 let fence = "`".repeat(run + 1);
                 format!("{fence} {code} {fence}")
             }
         };
-        // Blanks at its ends are blanks between words.
-        let all = self.seen_text(node);
+        // Keep whitespace at the ends: it separates words.
+        let all = self.visible_text(node);
         if all.starts_with(char::is_whitespace) {
             self.writer().text(" ");
         }
-        // What all of it leads to is kept.
-        let link = self.tree.within(node).find(|inner| {
+        // Keep a link if it covers all of the code.
+        let link = self.tree.descendants(node).find(|inner| {
             self.tree.tag(*inner) == Some(Tag::A) && self.tree.plain_text(*inner) == code
         });
         match link.and_then(|link| self.address(link)) {
-            Some(address) => self.writer().exact(&format!("[{text}]({address})")),
-            None => self.writer().exact(&text),
+            Some(address) => self.writer().verbatim(&format!("[{text}]({address})")),
+            None => self.writer().verbatim(&text),
         }
         if all.ends_with(char::is_whitespace) {
             self.writer().text(" ");
@@ -434,55 +444,54 @@ impl<'a> Renderer<'a> {
     }
 
     fn link(&mut self, node: usize) -> End {
-        // The sign beside a heading by which one links to it.
+        // The permalink beside a heading.
         let is_sign = self
             .tree
-            .attribute(node, Name::Href)
+            .attribute(node, Attribute::Href)
             .is_some_and(|href| href.contains('#'))
             && matches!(
-                self.tree.short_text(node, LONGEST_SIGN).as_deref(),
+                self.tree.short_text(node, MAX_PERMALINK_TEXT).as_deref(),
                 Some("¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "Anchor" | "Permalink")
             );
         if is_sign {
-            // Its text is written in a place that nobody reads.
+            // Render its text into a writer that is thrown away.
             self.writers.push(Writer::new());
             return End::Cell(usize::MAX);
         }
         match self.address(node) {
-            Some(_) => End::Link(self.writer().mark(), node),
+            Some(_) => End::Link(self.writer().open_span(), node),
             None => End::Nothing,
         }
     }
 
-    /// Where a link leads; nothing for places on the same page and for what is no
-    /// address of the web.
+    /// Returns the target of a link, unless it is on the same page or not a web or mail address.
     fn address(&self, node: usize) -> Option<Url> {
-        let href = self.tree.attribute(node, Name::Href)?.trim();
-        if href.is_empty() || href.starts_with('#') || href.len() > LONGEST_LINK {
+        let href = self.tree.attribute(node, Attribute::Href)?.trim();
+        if href.is_empty() || href.starts_with('#') || href.len() > MAX_URL_BYTES {
             return None;
         }
         let url = match self.base {
             Some(base) => base.join(href),
             None => Url::parse(href),
         };
-        let url = url.ok().filter(|url| url.as_str().len() <= LONGEST_LINK)?;
+        let url = url.ok().filter(|url| url.as_str().len() <= MAX_URL_BYTES)?;
         matches!(url.scheme(), "http" | "https" | "mailto").then_some(url)
     }
 
-    fn end_of_link(&mut self, mark: Mark, node: usize) {
+    fn end_of_link(&mut self, span: OpenSpan, node: usize) {
         let Some(address) = self.address(node) else {
             return;
         };
-        let Some(marked) = self.writer().marked(mark) else {
+        let Some(span) = self.writer().close_span(span) else {
             return;
         };
-        let text = marked.text();
-        if is_same(text, &address) {
-            marked.replace(address.as_str());
+        let text = span.text();
+        if is_redundant(text, &address) {
+            span.replace(address.as_str());
         } else if text.contains('\n') {
-            marked.surround("", &format!(" ({address})"));
+            span.surround("", &format!(" ({address})"));
         } else {
-            marked.surround("[", &format!("]({})", in_brackets(&address)));
+            span.surround("[", &format!("]({})", escape_parentheses(&address)));
         }
     }
 
@@ -508,10 +517,10 @@ impl<'a> Renderer<'a> {
             return;
         }
         let span = |name| {
-            let given = self.tree.attribute(node, name)?;
-            given.trim().parse::<usize>().ok()
+            let span = self.tree.attribute(node, name)?;
+            span.trim().parse::<usize>().ok()
         };
-        let (columns, rows) = (span(Name::Colspan), span(Name::Rowspan));
+        let (columns, rows) = (span(Attribute::Colspan), span(Attribute::Rowspan));
         if let Some(table) = self.tables.last_mut() {
             table.cell(&text, columns.unwrap_or(1), rows.unwrap_or(1));
         }
@@ -523,7 +532,7 @@ impl<'a> Renderer<'a> {
         };
         self.spare = table.spare();
         self.writer().block();
-        let (lines, below) = table.lines(MOST);
+        let (lines, below) = table.lines(MAX_BYTES);
         for line in lines {
             self.writer().lines(&line);
         }
@@ -535,8 +544,8 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Whether a text says nothing that the address does not.
-fn is_same(text: &str, address: &Url) -> bool {
+/// Whether a link's text is just its URL.
+fn is_redundant(text: &str, address: &Url) -> bool {
     let bare = |text: &str| {
         let text = text.trim().trim_end_matches('/');
         let text = text.strip_prefix("mailto:").unwrap_or(text);
@@ -546,7 +555,7 @@ fn is_same(text: &str, address: &Url) -> bool {
     bare(text) == bare(address.as_str())
 }
 
-/// An address within round brackets.
-fn in_brackets(address: &Url) -> String {
+/// Escapes a URL for use in parentheses.
+fn escape_parentheses(address: &Url) -> String {
     address.as_str().replace('(', "%28").replace(')', "%29")
 }

@@ -1,20 +1,20 @@
-//! The elements that mean something here, and what they mean.
+//! The HTML elements that are treated specially, and their properties.
 
 macro_rules! tags {
     ($($name:ident $text:literal),* $(,)?) => {
-        /// An element by its name.
+        /// An element name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Tag {
             $($name,)*
-            /// Any other.
+            /// Any other element.
             Other,
         }
 
         impl Tag {
-            /// How many there are.
+            /// Number of variants.
             pub(crate) const COUNT: usize = Self::Other as usize + 1;
 
-            /// The element of this name, which is in lower case.
+            /// Looks up a lower-case element name.
             pub(crate) fn of(name: &[u8]) -> Self {
                 $(if name == $text.as_bytes() { return Self::$name; })*
                 Self::Other
@@ -23,7 +23,7 @@ macro_rules! tags {
     };
 }
 
-// The frequent ones first: the list is searched from its beginning.
+// Frequent ones first, because the lookup is linear.
 tags! {
     Div "div", Span "span", A "a", P "p", Li "li", Td "td", Tr "tr", Br "br", Code "code",
     Ul "ul", Img "img", I "i", B "b", Strong "strong", Em "em", H2 "h2", H3 "h3", H1 "h1",
@@ -46,7 +46,7 @@ tags! {
 }
 
 impl Tag {
-    /// Whether it has no content and no end.
+    /// Whether it has neither content nor an end tag.
     pub(crate) fn is_void(self) -> bool {
         use Tag::{
             Area, Base, Br, Col, Embed, Hr, Img, Input, Link, Meta, Param, Source, Track, Wbr,
@@ -69,7 +69,7 @@ impl Tag {
         )
     }
 
-    /// Whether it stands on lines of its own.
+    /// Whether it starts on a new line.
     pub(crate) fn is_block(self) -> bool {
         use Tag::{
             Address, Article, Aside, Blockquote, Body, Caption, Center, Dd, Details, Dialog, Div,
@@ -133,7 +133,7 @@ impl Tag {
         )
     }
 
-    /// Which heading it is.
+    /// Returns the level of a heading.
     pub(crate) fn heading(self) -> Option<usize> {
         Some(match self {
             Self::H1 => 1,
@@ -146,8 +146,8 @@ impl Tag {
         })
     }
 
-    /// Whether nothing in it is for reading.
-    pub(crate) fn is_silent(self) -> bool {
+    /// Whether none of its content is text to read.
+    pub(crate) fn has_no_text(self) -> bool {
         use Tag::{
             Audio, Base, Button, Canvas, Colgroup, Embed, Head, Iframe, Input, Link, Meta, Noembed,
             Noframes, Noscript, Object, Optgroup, Option, Param, Rp, Script, Select, Source, Style,

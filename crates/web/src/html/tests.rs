@@ -1,4 +1,4 @@
-//! What pages of all shapes become; whole pages are in `tests/fixtures`.
+//! Tests of single elements; whole pages are in `tests/fixtures`.
 
 use super::text;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn main(html: &str) -> String {
 }
 
 #[test]
-fn blanks_and_breaks() {
+fn whitespace_and_line_breaks() {
     for (html, wanted) in [
         ("", ""),
         ("a", "a"),
@@ -37,7 +37,7 @@ fn blanks_and_breaks() {
 }
 
 #[test]
-fn links_are_whole_and_worth_it() {
+fn links_are_absolute_and_not_redundant() {
     for (html, wanted) in [
         ("<a href=c>x</a>", "[x](https://example.org/a/c)"),
         (
@@ -86,7 +86,7 @@ fn links_are_whole_and_worth_it() {
 }
 
 #[test]
-fn code_keeps_its_shape() {
+fn code_keeps_its_layout() {
     for (html, wanted) in [
         ("<pre>\n  a\n\n    b  \n</pre>", "```\n  a\n\n    b\n```"),
         ("<pre>a<br>b</pre>", "```\na\nb\n```"),
@@ -110,7 +110,7 @@ fn code_keeps_its_shape() {
 }
 
 #[test]
-fn listings_of_directories_keep_their_addresses() {
+fn directory_listings_keep_their_links() {
     for (html, wanted) in [
         (
             "<pre><a href='../'>../</a>\n<a href=long-name.deb>long-na..&gt;</a>  01-Feb  70M\n</pre>",
@@ -120,7 +120,7 @@ fn listings_of_directories_keep_their_addresses() {
             "<pre><img alt=Icon> <a href='?C=N'>Name</a> <a href='?C=M'>Date</a><hr><img> <a href='/'>Up</a>\n<img> <a href=x>x</a>  9K</pre>",
             "```\n Name Date\n Up (https://example.org/)\n x (https://example.org/a/x)  9K\n```",
         ),
-        // In code it is words that are links.
+        // In code, links are single words.
         (
             "<pre>fn <a href=a>a</a>()\nfn <a href=b>b</a>()\n<a href=c>c</a></pre>",
             "```\nfn a()\nfn b()\nc\n```",
@@ -152,7 +152,7 @@ fn lists_and_quotations_nest() {
 }
 
 #[test]
-fn tables_of_data_stay_tables() {
+fn data_tables_stay_tables() {
     for (html, wanted) in [
         (
             "<table><tr><th>a<th>b<tr><td>1|2<td>3</table>x",
@@ -182,7 +182,7 @@ fn tables_of_data_stay_tables() {
 }
 
 #[test]
-fn a_long_cell_leaves_a_table_a_table() {
+fn a_long_cell_is_moved_below_the_table() {
     let long = "word ".repeat(1000);
     let rows = "<tr><td>a<td>b".repeat(4);
     let read = main(&format!(
@@ -195,14 +195,14 @@ fn a_long_cell_leaves_a_table_a_table() {
     );
     assert!(read.ends_with("word\n\nf"), "{read}");
     assert_eq!(read.matches("word").count(), 1000);
-    // A page that is arranged by a table is none.
+    // A table used for layout is not a data table.
     let page = format!("<table><tr><td>a<td>b<tr><td>c<td>{long}</table>");
     let read = text(&page, &"https://example.org/".parse().expect("an address"));
     assert!(!read.main.contains('|') && !read.rest.contains('|'));
 }
 
 #[test]
-fn what_nobody_sees_is_not_read() {
+fn hidden_content_is_not_rendered() {
     for html in [
         "a<p hidden>b</p>",
         "a<p style='Display : None'>b</p>",
@@ -219,7 +219,7 @@ fn what_nobody_sees_is_not_read() {
 }
 
 #[test]
-fn pages_that_are_wrong_are_read_all_the_same() {
+fn malformed_pages_are_rendered() {
     for (html, wanted) in [
         ("<p>a</div></b></table>b", "ab"),
         ("<b>a<p>b</b>c</p>", "a\n\nb\n\nc"),
@@ -236,8 +236,8 @@ fn pages_that_are_wrong_are_read_all_the_same() {
     }
 }
 
-/// However deep, and however much it could become: bounded in time and in size, on a
-/// small stack.
+/// However deeply a page nests and however much it could expand, rendering is bounded in time and
+/// size, on a small stack.
 #[test]
 fn bombs_are_bounded() {
     let many = 20_000;
@@ -264,11 +264,11 @@ fn bombs_are_bounded() {
     ];
     let read = move || {
         for bomb in bombs {
-            let begun = Instant::now();
+            let start = Instant::now();
             let url = "https://example.org/".parse().expect("an address");
             let read = text(&bomb, &url);
-            let took = begun.elapsed();
-            // This is a build without optimisation; the real one is measured in bench/.
+            let took = start.elapsed();
+            // A debug build; release builds are measured in bench/.
             assert!(took < Duration::from_secs(10), "{took:?}");
             assert!(read.main.len() + read.rest.len() < 20 << 20);
             if bomb.ends_with("end") {
@@ -284,16 +284,16 @@ fn bombs_are_bounded() {
         .expect("an end");
 }
 
-/// Cells that count for many rows and columns are added to a bound, over all tables of
-/// a page; after that they stand once, and no word is lost.
+/// The number of cells added by spans is bounded over all tables of a page. Beyond that, cells
+/// appear once, and no text is lost.
 #[test]
-fn cells_do_not_multiply_without_end() {
+fn cells_added_by_spans_are_bounded() {
     let wide = "<td colspan=100 rowspan=1000>".to_owned();
     let once = format!("<tr>{wide}x{wide}y{}", "<tr>".repeat(999));
     for page in [
         format!("<table>{}<tr><td>end<td>z</table>", once.repeat(40)),
         format!("<table>{once}</table>").repeat(40) + "end",
-        // Rows that come to nothing are not shown, and cost the same.
+        // Empty rows are not shown but cost the same.
         format!(
             "<table>{}</table>",
             once.replace(">x", &format!(">{}", "x".repeat(90)))
@@ -303,23 +303,25 @@ fn cells_do_not_multiply_without_end() {
     ] {
         let read = main(&page);
         assert!(read.contains("end"), "{}", read.len());
-        assert!(read.contains("count for several rows or columns"));
-        // Each cell is three bytes, and a line has one more and its end.
-        assert!(read.len() < 6 * super::table::MOST_ADDED, "{}", read.len());
+        assert!(read.contains("span several rows or columns"));
+        // Each cell is three bytes; a line has one more and a line break.
+        assert!(
+            read.len() < 6 * super::table::MAX_ADDED_CELLS,
+            "{}",
+            read.len()
+        );
     }
     let page = format!(
         "<table>{}</table>",
         "<tr>".to_owned() + &"<td>x".repeat(201)
     )
     .replace("</table>", "<tr><td>y</table>");
-    assert!(
-        main(&page).ends_with("[The table has more than 200 columns: the others are left out]")
-    );
+    assert!(main(&page).ends_with("[The table has more than 200 columns: the rest is left out]"));
 }
 
-/// Who no longer waits for a page does not keep a thread busy with it.
+/// A page that no caller waits for must not keep a thread busy.
 #[test]
-fn a_walk_stops_when_it_is_told_to() {
+fn rendering_stops_when_asked_to() {
     let address = "https://example.org/".parse().expect("an address");
     let page = super::Page::parse(&"<p>x".repeat(1000), &address);
     let text = |stop| {
@@ -331,10 +333,9 @@ fn a_walk_stops_when_it_is_told_to() {
     assert!(text(true) < 10);
 }
 
-/// What an address becomes counts, not what is written of it; and a base that is too
-/// long to repeat is none.
+/// The resolved URL counts, not the written one; and a base that is too long is ignored.
 #[test]
-fn addresses_without_end_are_left_out() {
+fn very_long_urls_are_left_out() {
     let long = "x".repeat(1500);
     let base = format!("<base href='/{long}/'>");
     let link = |href: &str| format!("{base}<a href='{href}'>z</a>");
@@ -347,10 +348,10 @@ fn addresses_without_end_are_left_out() {
 }
 
 proptest! {
-    /// Whatever tags come in whatever order: there is a text, every word of the page that
-    /// is for reading is in it once, and none is in it twice.
+    /// However the tags are mixed, every visible word of the page appears in the text exactly
+    /// once.
     #[test]
-    fn no_soup_loses_a_word(soup in proptest::collection::vec(0usize..40, 0..60)) {
+    fn no_tag_soup_loses_a_word(soup in proptest::collection::vec(0usize..40, 0..60)) {
         let tags = [
             "<p>", "</p>", "<div>", "</div>", "<ul>", "</ul>", "<li>", "</li>", "<ol>", "<table>",
             "</table>", "<tr>", "</tr>", "<td>", "</td>", "<th rowspan=3>", "<a href=x>", "</a>",
@@ -369,7 +370,7 @@ proptest! {
         let all = format!("{}\n{}", read.main, read.rest);
         for word in words {
             let count = all.matches(&word).count();
-            // A cell that counts for several rows stands in each of them.
+            // A cell that spans several rows appears in each of them.
             prop_assert!(count == 1 || (count > 1 && page.contains("rowspan")), "{count} × {word} in {all:?} of {page:?}");
         }
     }

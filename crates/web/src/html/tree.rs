@@ -1,6 +1,5 @@
-//! A page as a flat list of nodes in the order of the document. What is in an
-//! element follows it without a gap, so walking is counting, and however deep
-//! elements nest, nothing calls itself.
+//! A page as a flat list of nodes in document order. The descendants of an element follow it
+//! directly, so walking the tree is a loop without recursion, however deep elements nest.
 
 use super::tag::Tag;
 use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
@@ -8,19 +7,18 @@ use html5gum::{Span, Tokenizer};
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Elements within elements beyond that are taken for neighbours, as browsers do.
-const DEEPEST: usize = 400;
+/// Maximum nesting depth. Deeper elements become siblings, as in browsers.
+const MAX_DEPTH: usize = 400;
 
-/// A page of the size that is fetched has less than that. One that is all tags could
-/// have many more.
-const MOST_NODES: usize = 500_000;
+/// Maximum number of nodes. Only a page made up of tags reaches it within the size limit.
+const MAX_NODES: usize = 500_000;
 
-/// Attributes of one element beyond that are not kept.
-const MOST_ATTRIBUTES: usize = 64;
+/// Maximum number of attributes kept per element.
+const MAX_ATTRIBUTES: usize = 64;
 
 /// The attributes that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Name {
+pub(crate) enum Attribute {
     Href,
     Alt,
     Title,
@@ -41,7 +39,7 @@ pub(crate) enum Name {
     DataYanked,
 }
 
-impl Name {
+impl Attribute {
     fn of(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"href" => Self::Href,
@@ -67,43 +65,43 @@ impl Name {
     }
 }
 
-/// A piece of the tree's text.
+/// A range of the tree's text.
 type Piece = Range<u32>;
 
-/// One node.
+/// An element or a piece of text.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// The element it is in; itself for the first.
+    /// Index of the containing element; the root contains itself.
     parent: u32,
-    /// The number of the first node that is not in it.
+    /// Index of the first node after its descendants.
     end: u32,
-    kind: Kind,
+    kind: NodeKind,
 }
 
 #[derive(Debug)]
-enum Kind {
-    /// An element, and which attributes are its own.
+enum NodeKind {
+    /// An element, and the range of its attributes.
     Element(Tag, Range<u32>),
     Text(Piece),
 }
 
-/// A page.
+/// A parsed page.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
-    attributes: Vec<(Name, Piece)>,
-    /// All text and all values of attributes.
+    attributes: Vec<(Attribute, Piece)>,
+    /// All text and attribute values.
     text: String,
-    /// Whether there was more than is kept of a page.
-    is_cut: bool,
+    /// Whether the page has more nodes than are kept.
+    is_truncated: bool,
 }
 
 impl Tree {
-    /// Reads a page. Every text is one, whatever is wrong with it.
+    /// Parses a page. Never fails, however malformed the HTML is.
     pub(crate) fn parse(html: &str) -> Self {
         let mut builder = Builder::default();
         builder.open(Tag::Other);
-        let mut emitter = CallbackEmitter::new(builder_of(&mut builder));
+        let mut emitter = CallbackEmitter::new(events(&mut builder));
         emitter.naively_switch_states(true);
         for _ in Tokenizer::new_with_emitter(html, emitter) {}
         builder.finish()
@@ -111,43 +109,43 @@ impl Tree {
 
     pub(crate) fn tag(&self, node: usize) -> Option<Tag> {
         match self.nodes.get(node)?.kind {
-            Kind::Element(tag, _) => Some(tag),
-            Kind::Text(_) => None,
+            NodeKind::Element(tag, _) => Some(tag),
+            NodeKind::Text(_) => None,
         }
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(crate) fn count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether it is only the beginning of the page.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut
+    /// Whether only the beginning of the page was read.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 
-    /// The element that a node is in.
+    /// Returns the element that contains a node.
     pub(crate) fn parent(&self, node: usize) -> usize {
         self.nodes.get(node).map_or(0, |node| node.parent as usize)
     }
 
-    /// The nodes within one, itself not among them.
-    pub(crate) fn within(&self, node: usize) -> Range<usize> {
+    /// Returns the descendants of a node.
+    pub(crate) fn descendants(&self, node: usize) -> Range<usize> {
         let end = self.nodes.get(node).map_or(node, |node| node.end as usize);
         (node + 1)..end.max(node + 1)
     }
 
-    /// The text of a node that is text.
+    /// Returns the text if the node is text.
     pub(crate) fn text_of(&self, node: usize) -> Option<&str> {
         match &self.nodes.get(node)?.kind {
-            Kind::Text(piece) => self.piece(piece),
-            Kind::Element(..) => None,
+            NodeKind::Text(piece) => self.piece(piece),
+            NodeKind::Element(..) => None,
         }
     }
 
-    /// An attribute of an element.
-    pub(crate) fn attribute(&self, node: usize, name: Name) -> Option<&str> {
-        let Kind::Element(_, own) = &self.nodes.get(node)?.kind else {
+    /// Returns an attribute of an element.
+    pub(crate) fn attribute(&self, node: usize, name: Attribute) -> Option<&str> {
+        let NodeKind::Element(_, own) = &self.nodes.get(node)?.kind else {
             return None;
         };
         let own = self.attributes.get(own.start as usize..own.end as usize)?;
@@ -155,9 +153,9 @@ impl Tree {
         self.piece(piece)
     }
 
-    /// The words of its class.
+    /// Returns the classes of an element.
     pub(crate) fn classes(&self, node: usize) -> impl Iterator<Item = &str> {
-        let class = self.attribute(node, Name::Class).unwrap_or_default();
+        let class = self.attribute(node, Attribute::Class).unwrap_or_default();
         class.split_ascii_whitespace()
     }
 
@@ -165,82 +163,83 @@ impl Tree {
         self.classes(node).any(|class| class == name)
     }
 
-    /// Everything that is text within a node, as it is written.
+    /// Returns all text inside a node, unchanged.
     pub(crate) fn all_text(&self, node: usize) -> String {
-        self.within(node)
+        self.descendants(node)
             .filter_map(|inner| self.text_of(inner))
             .collect()
     }
 
-    /// The same with all blanks as one.
+    /// Returns all text inside a node with whitespace collapsed.
     pub(crate) fn plain_text(&self, node: usize) -> String {
         let all = self.all_text(node);
         all.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The same of a node that has no more text than that, in bytes; nothing of others,
-    /// which are not read to their end.
-    pub(crate) fn short_text(&self, node: usize, most: usize) -> Option<String> {
+    /// Like `plain_text`, but returns `None` as soon as there are more than `max` bytes.
+    pub(crate) fn short_text(&self, node: usize, max: usize) -> Option<String> {
         let mut all = String::new();
-        let mut is_apart = false;
-        for text in self.within(node).filter_map(|inner| self.text_of(inner)) {
-            is_apart |= text.starts_with(char::is_whitespace);
+        let mut needs_space = false;
+        for text in self
+            .descendants(node)
+            .filter_map(|inner| self.text_of(inner))
+        {
+            needs_space |= text.starts_with(char::is_whitespace);
             for word in text.split_whitespace() {
-                if is_apart && !all.is_empty() {
+                if needs_space && !all.is_empty() {
                     all.push(' ');
                 }
-                if all.len() + word.len() > most {
+                if all.len() + word.len() > max {
                     return None;
                 }
                 all.push_str(word);
-                is_apart = true;
+                needs_space = true;
             }
             let is_blank = text.trim_start().is_empty();
-            is_apart = is_apart && is_blank || text.ends_with(char::is_whitespace);
+            needs_space = needs_space && is_blank || text.ends_with(char::is_whitespace);
         }
         Some(all)
     }
 
-    /// The first character within a node that is not blank.
+    /// Returns the first character inside a node that is not whitespace.
     pub(crate) fn first_character(&self, node: usize) -> Option<char> {
-        self.within(node)
+        self.descendants(node)
             .filter_map(|inner| self.text_of(inner))
             .find_map(|text| text.trim_start().chars().next())
     }
 
-    /// The elements of a kind, in order.
-    pub(crate) fn elements(&self, wanted: Tag) -> impl Iterator<Item = usize> {
-        (0..self.count()).filter(move |node| self.tag(*node) == Some(wanted))
+    /// Returns the elements with a tag, in document order.
+    pub(crate) fn elements(&self, tag: Tag) -> impl Iterator<Item = usize> {
+        (0..self.count()).filter(move |node| self.tag(*node) == Some(tag))
     }
 
     fn piece(&self, piece: &Piece) -> Option<&str> {
         self.text.get(piece.start as usize..piece.end as usize)
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Piece {
-        // The reader hands on what it got, which was text, in whole characters.
+    fn store(&mut self, bytes: &[u8]) -> Piece {
+        // The tokenizer passes on the input, which was valid UTF-8, in whole characters.
         let start = self.text.len();
         self.text.push_str(&String::from_utf8_lossy(bytes));
         number(start)..number(self.text.len())
     }
 }
 
-/// Pages are a few megabytes at most.
+/// Converts an index. Pages are a few megabytes, so it always fits.
 fn number(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 struct Builder {
     tree: Tree,
-    /// The elements that are open, the outermost first.
+    /// Open elements, outermost first.
     open: Vec<(usize, Tag)>,
-    /// How many of each kind are open, so that an end without a beginning costs
-    /// nothing.
+    /// Number of open elements per tag, so that a stray end tag costs nothing.
     counts: [u32; Tag::COUNT],
-    /// The attribute whose value comes next.
-    awaited: Option<Name>,
-    /// The attributes of the tag that is being read.
-    own: Vec<(Name, Piece)>,
+    /// Attribute whose value comes next.
+    pending_attribute: Option<Attribute>,
+    /// Attributes of the tag that is being read.
+    own: Vec<(Attribute, Piece)>,
     tag: Tag,
 }
 
@@ -250,7 +249,7 @@ impl Default for Builder {
             tree: Tree::default(),
             open: Vec::new(),
             counts: [0; Tag::COUNT],
-            awaited: None,
+            pending_attribute: None,
             own: Vec::new(),
             tag: Tag::Other,
         }
@@ -259,7 +258,7 @@ impl Default for Builder {
 
 struct Events<'a>(&'a mut Builder);
 
-fn builder_of(builder: &mut Builder) -> Events<'_> {
+fn events(builder: &mut Builder) -> Events<'_> {
     Events(builder)
 }
 
@@ -270,26 +269,26 @@ impl Callback<Infallible, ()> for Events<'_> {
             CallbackEvent::OpenStartTag { name } => {
                 builder.tag = Tag::of(name);
                 builder.own.clear();
-                builder.awaited = None;
+                builder.pending_attribute = None;
             }
             CallbackEvent::AttributeName { name } => {
-                builder.awaited = Name::of(name);
-                if let Some(name) = builder.awaited
-                    && builder.own.len() < MOST_ATTRIBUTES
+                builder.pending_attribute = Attribute::of(name);
+                if let Some(name) = builder.pending_attribute
+                    && builder.own.len() < MAX_ATTRIBUTES
                     && !builder.own.iter().any(|(known, _)| *known == name)
                 {
                     builder.own.push((name, 0..0));
                 } else {
-                    builder.awaited = None;
+                    builder.pending_attribute = None;
                 }
             }
             CallbackEvent::AttributeValue { value } => {
-                if let Some(awaited) = builder.awaited
+                if let Some(pending_attribute) = builder.pending_attribute
                     && let Some((name, piece)) = builder.own.last_mut()
-                    && *name == awaited
+                    && *name == pending_attribute
                 {
-                    let value = builder.tree.keep(value);
-                    // A value may come in several pieces.
+                    let value = builder.tree.store(value);
+                    // A value may arrive in several chunks.
                     *piece = if piece.end == value.start && piece.start < piece.end {
                         piece.start..value.end
                     } else {
@@ -300,14 +299,15 @@ impl Callback<Infallible, ()> for Events<'_> {
             CallbackEvent::CloseStartTag { self_closing } => {
                 let tag = builder.tag;
                 builder.begin(tag);
-                // Only drawings and what nobody knows end so.
+                // HTML ignores `/>` except in SVG and MathML; unknown elements may belong to
+                // those.
                 if self_closing && matches!(tag, Tag::Svg | Tag::Path | Tag::Math | Tag::Other) {
                     builder.close();
                 }
             }
             CallbackEvent::EndTag { name } => {
                 builder.own.clear();
-                builder.awaited = None;
+                builder.pending_attribute = None;
                 builder.end(Tag::of(name));
             }
             CallbackEvent::String { value } => builder.text(value),
@@ -322,18 +322,18 @@ impl Callback<Infallible, ()> for Events<'_> {
 impl Builder {
     fn text(&mut self, value: &[u8]) {
         if self.has_room() {
-            let piece = self.tree.keep(value);
-            self.node(Kind::Text(piece));
+            let piece = self.tree.store(value);
+            self.node(NodeKind::Text(piece));
         }
     }
 
     fn has_room(&mut self) -> bool {
-        let has_room = self.tree.nodes.len() < MOST_NODES;
-        self.tree.is_cut |= !has_room;
+        let has_room = self.tree.nodes.len() < MAX_NODES;
+        self.tree.is_truncated |= !has_room;
         has_room
     }
 
-    fn node(&mut self, kind: Kind) -> usize {
+    fn node(&mut self, kind: NodeKind) -> usize {
         let at = self.tree.nodes.len();
         self.tree.nodes.push(Node {
             parent: self.open.last().map_or(0, |(parent, _)| number(*parent)),
@@ -347,7 +347,7 @@ impl Builder {
         let start = number(self.tree.attributes.len());
         self.tree.attributes.append(&mut self.own);
         let own = start..number(self.tree.attributes.len());
-        let node = self.node(Kind::Element(tag, own));
+        let node = self.node(NodeKind::Element(tag, own));
         if !tag.is_void() {
             self.open.push((node, tag));
             if let Some(count) = self.counts.get_mut(tag as usize) {
@@ -377,7 +377,7 @@ impl Builder {
             Body, Caption, Colgroup, Dd, Dl, Dt, Head, Html, Li, Menu, Ol, Optgroup, Option, P,
             Select, Table, Tbody, Td, Tfoot, Th, Thead, Tr, Ul,
         };
-        // A page may hold pages: their frame says nothing.
+        // A page inside a page: ignore its html and body elements.
         if matches!(tag, Html | Body) && self.is_open(tag) || !self.has_room() {
             return;
         }
@@ -392,14 +392,14 @@ impl Builder {
             Option => self.close_if_open(&[Option], &[Select, Optgroup]),
             Tag::A => self.close_if_open(&[Tag::A], &[Td, Th, Table]),
             Body => self.close_if_open(&[Head], &[]),
-            // What is read begins here, whether the head was closed or not.
+            // Visible content starts here, even if the head was not closed.
             _ if tag.is_block() && self.is_open(Head) => self.close_if_open(&[Head], &[]),
             _ => {}
         }
         if tag.is_block() && tag != Li {
             self.close_if_open(&[P], &[Td, Th, Table, Li, Dd, Tag::Blockquote, Tag::Div]);
         }
-        if self.open.len() >= DEEPEST {
+        if self.open.len() >= MAX_DEPTH {
             self.close();
         }
         self.open(tag);
@@ -411,8 +411,8 @@ impl Builder {
             .is_some_and(|count| *count > 0)
     }
 
-    /// Closes the innermost of these elements with all that is in it, unless one of
-    /// the others is between.
+    /// Closes the innermost of these elements with everything inside it, unless one of the
+    /// barriers is in between.
     fn close_if_open(&mut self, tags: &[Tag], barriers: &[Tag]) {
         if !tags.iter().any(|tag| self.is_open(*tag)) {
             return;
@@ -439,17 +439,17 @@ impl Builder {
         if tag == P && !self.is_open(P) {
             return;
         }
-        // What follows the end of a page still belongs to it.
+        // Content after the end of the page still belongs to it.
         if matches!(tag, Html | Body) {
             return;
         }
         let barriers: &[Tag] = match tag {
             Table => &[],
             Li => &[Ul, Ol],
-            // A cell holds its own: a stray end in it does not end the table.
+            // A stray end tag inside a cell does not end the table.
             Tag::Tr | Tag::Tbody | Tag::Thead | Tag::Tfoot => &[Table],
             Td | Th => &[Table],
-            // An end of something inline that was never closed closes no block.
+            // A stray inline end tag does not close a block.
             tag if !tag.is_block() && tag != Tag::Other => &[Td, Th, Table, Div, Li],
             _ => &[Td, Th, Table],
         };

@@ -1,13 +1,13 @@
-//! Text as it is put together: blanks become one, blocks get a line between them,
-//! lists and quotations their marks at the beginning of each line.
+//! Assembles the text of a page: collapses whitespace, separates blocks with blank lines, and
+//! starts each line with the markers of its lists and quotations.
 
-/// Marks at the beginning of lines beyond that are left out: nobody reads them, and a
-/// page could be all marks.
-const DEEPEST: usize = 12;
+/// Maximum nesting of line prefixes. Deeper ones are left out, because they help no reader and
+/// could make up most of a page.
+const MAX_DEPTH: usize = 12;
 
-/// How much is written at most. A page of some megabytes can be made to grow: by a
-/// cell that counts for a thousand rows, or by marks on each of its lines.
-pub(super) const MOST: usize = 8 << 20;
+/// Maximum size of the text. A page can expand on purpose: with a cell that spans a thousand
+/// rows, or with prefixes on every line.
+pub(super) const MAX_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Break {
@@ -16,35 +16,35 @@ enum Break {
     Blank,
 }
 
-/// What stands at the beginning of lines.
+/// A prefix of lines, for example a list marker.
 #[derive(Debug)]
 struct Prefix {
-    /// Before the first line, until that is written.
+    /// Prefix of the first line, until that line is written.
     first: Option<String>,
-    /// Before the others.
+    /// Prefix of the following lines.
     rest: &'static str,
-    /// How often.
+    /// Number of repetitions of `rest`.
     width: usize,
-    /// Whether nothing was written with it yet: an empty line that comes first
-    /// stands before it.
+    /// Whether nothing was written with this prefix yet; a blank line before the first line does
+    /// not get it.
     is_new: bool,
 }
 
-/// A mark around a piece of a line that was begun.
+/// An open span of text that will be wrapped in something when it ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark(usize);
+pub(super) struct OpenSpan(usize);
 
-/// A text that grows.
+/// A text under construction.
 #[derive(Debug)]
 pub(super) struct Writer {
     out: String,
     pending: Break,
     blank: bool,
     prefixes: Vec<Prefix>,
-    /// Prefixes that are not written, being too deep.
+    /// Number of prefixes left out because they are nested too deeply.
     deeper: usize,
-    /// Where each open mark begins, once something was written in it.
-    marks: Vec<Option<usize>>,
+    /// Start of each open span, once something was written in it.
+    open_spans: Vec<Option<usize>>,
 }
 
 impl Writer {
@@ -55,12 +55,12 @@ impl Writer {
             blank: false,
             prefixes: Vec::new(),
             deeper: 0,
-            marks: Vec::new(),
+            open_spans: Vec::new(),
         }
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.out.len() > MOST
+        self.out.len() > MAX_BYTES
     }
 
     pub(super) fn finish(self) -> String {
@@ -69,19 +69,19 @@ impl Writer {
         out
     }
 
-    /// The next text begins a line.
+    /// Starts the next text on a new line.
     pub(super) fn line(&mut self) {
-        self.want(Break::Line);
+        self.break_line(Break::Line);
     }
 
-    /// The next text begins a line, and an empty one is before it.
+    /// Starts the next text on a new line after a blank one.
     pub(super) fn block(&mut self) {
-        self.want(Break::Blank);
+        self.break_line(Break::Blank);
     }
 
-    fn want(&mut self, wanted: Break) {
+    fn break_line(&mut self, kind: Break) {
         self.blank = false;
-        // After the mark of an item its text follows on the same line.
+        // The text of a list item follows its marker on the same line.
         if self
             .prefixes
             .last()
@@ -89,13 +89,13 @@ impl Writer {
         {
             return;
         }
-        self.pending = self.pending.max(wanted);
+        self.pending = self.pending.max(kind);
     }
 
-    /// From now on lines begin with this: `first` the next one, `width` times `rest`
-    /// those after it.
+    /// Adds a prefix: `first` for the next line, `rest` repeated `width` times for those after
+    /// it.
     pub(super) fn push(&mut self, first: Option<String>, rest: &'static str, width: usize) {
-        if self.prefixes.len() >= DEEPEST {
+        if self.prefixes.len() >= MAX_DEPTH {
             self.deeper += 1;
             return;
         }
@@ -107,7 +107,7 @@ impl Writer {
         });
     }
 
-    /// No longer.
+    /// Removes the innermost prefix.
     pub(super) fn pop(&mut self) {
         if self.deeper > 0 {
             self.deeper -= 1;
@@ -116,7 +116,7 @@ impl Writer {
         }
     }
 
-    /// Text whose blanks mean nothing but an end of a word.
+    /// Writes text in which any whitespace means one space.
     pub(super) fn text(&mut self, text: &str) {
         let mut is_first = true;
         for word in text.split(is_blank) {
@@ -134,14 +134,14 @@ impl Writer {
         if self.is_full() {
             return;
         }
-        // Nearly all words are, and nothing in them is unseen.
+        // Fast path: nearly all words are printable ASCII.
         if word.bytes().all(|byte| byte.is_ascii_graphic()) {
             self.begin();
             self.out.push_str(word);
             return;
         }
         let mut is_begun = false;
-        for c in word.chars().filter(|c| !is_unseen(*c)) {
+        for c in word.chars().filter(|c| !is_invisible(*c)) {
             if !is_begun {
                 self.begin();
                 is_begun = true;
@@ -150,24 +150,24 @@ impl Writer {
         }
     }
 
-    /// Text as it is, on the line that is being written.
-    pub(super) fn exact(&mut self, text: &str) {
+    /// Writes text unchanged on the current line.
+    pub(super) fn verbatim(&mut self, text: &str) {
         if !text.is_empty() && !self.is_full() {
             self.begin();
             self.out.push_str(text);
         }
     }
 
-    /// Whole lines, with all their blanks.
+    /// Writes whole lines with all their whitespace.
     pub(super) fn lines(&mut self, text: &str) {
         for line in text.split('\n') {
             self.pending = self.pending.max(Break::Line);
             if line.is_empty() {
-                // A line that is empty has nothing that would begin it.
+                // An empty line gets no trailing spaces from its prefix.
                 self.begin();
                 self.out.truncate(self.out.trim_end_matches(' ').len());
             } else {
-                self.exact(line);
+                self.verbatim(line);
             }
             if self.is_full() {
                 return;
@@ -175,7 +175,7 @@ impl Writer {
         }
     }
 
-    /// Writes what has to be there before the next character.
+    /// Writes the pending line breaks, prefixes and space before the next character.
     fn begin(&mut self) {
         let breaks = if self.out.is_empty() {
             Break::None
@@ -187,15 +187,15 @@ impl Writer {
             self.out.push('\n');
         }
         if breaks == Break::Blank {
-            // Within a quotation the empty line is one of the quotation.
+            // A blank line inside a quotation keeps the quotation's prefix.
             let start = self.out.len();
             for prefix in self.prefixes.iter().take_while(|prefix| !prefix.is_new) {
                 for _ in 0..prefix.width {
                     self.out.push_str(prefix.rest);
                 }
             }
-            let kept = self.out.trim_end_matches(' ').len().max(start);
-            self.out.truncate(kept);
+            let end = self.out.trim_end_matches(' ').len().max(start);
+            self.out.truncate(end);
             self.out.push('\n');
         }
         let fresh = self.prefixes.iter().any(|prefix| prefix.first.is_some());
@@ -219,63 +219,63 @@ impl Writer {
         self.blank = false;
         self.pending = Break::None;
         let here = self.out.len();
-        for mark in self.marks.iter_mut().rev() {
-            if mark.is_some() {
+        for start in self.open_spans.iter_mut().rev() {
+            if start.is_some() {
                 break;
             }
-            *mark = Some(here);
+            *start = Some(here);
         }
     }
 
-    /// Begins a piece that will get something around it.
-    pub(super) fn mark(&mut self) -> Mark {
-        self.marks.push(None);
-        Mark(self.marks.len())
+    /// Opens a span.
+    pub(super) fn open_span(&mut self) -> OpenSpan {
+        self.open_spans.push(None);
+        OpenSpan(self.open_spans.len())
     }
 
-    /// Ends it, and says what was written in it.
-    pub(super) fn marked(&mut self, mark: Mark) -> Option<Marked<'_>> {
-        self.marks.truncate(mark.0);
-        let start = self.marks.pop()??;
-        Some(Marked {
+    /// Closes a span and returns it, unless it is empty.
+    pub(super) fn close_span(&mut self, span: OpenSpan) -> Option<ClosedSpan<'_>> {
+        self.open_spans.truncate(span.0);
+        let start = self.open_spans.pop()??;
+        Some(ClosedSpan {
             writer: self,
             start,
         })
     }
 }
 
-/// A piece of text that was written.
-pub(super) struct Marked<'a> {
+/// A closed span of text.
+pub(super) struct ClosedSpan<'a> {
     writer: &'a mut Writer,
     start: usize,
 }
 
-impl Marked<'_> {
+impl ClosedSpan<'_> {
     pub(super) fn text(&self) -> &str {
         self.writer.out.get(self.start..).unwrap_or_default()
     }
 
-    /// Puts something before and behind it.
+    /// Inserts text before and after the span.
     pub(super) fn surround(self, before: &str, behind: &str) {
         self.writer.out.insert_str(self.start, before);
         self.writer.out.push_str(behind);
     }
 
-    /// Writes something else in its place.
+    /// Replaces the span.
     pub(super) fn replace(self, text: &str) {
         self.writer.out.truncate(self.start);
         self.writer.out.push_str(text);
     }
 }
 
-/// What separates words.
+/// Whether a character separates words.
 pub(super) fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}' | '\u{a0}')
 }
 
-/// What nobody sees: it breaks words for the eye alone, turns the direction of
-/// writing, or hides text from people that a model would read.
-pub(crate) fn is_unseen(c: char) -> bool {
+/// Whether a character is invisible: soft hyphens and zero-width spaces, characters that change
+/// the writing direction, and those that can hide text from people but not from a model.
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'

@@ -1,17 +1,17 @@
-//! Brave's API.
+//! Brave's search API.
 
-use super::engine::{Answer, Engine, Question};
-use super::{Hit, Why, hit, without_markup};
+use super::engine::{Engine, EngineRequest, EngineResponse};
+use super::{EngineError, Hit, hit, without_markup};
 use crate::Secret;
 use crate::client::{Header, Method};
 use serde_json::Value;
 
-pub(super) fn question(engine: &Engine, query: &str, most: usize) -> Question {
-    let mut url = engine.at(&["res", "v1", "web", "search"]);
+pub(super) fn request(engine: &Engine, query: &str, max: usize) -> EngineRequest {
+    let mut url = engine.url_for(&["res", "v1", "web", "search"]);
     url.query_pairs_mut()
         .append_pair("q", query)
-        .append_pair("count", &most.min(20).to_string());
-    Question {
+        .append_pair("count", &max.min(20).to_string());
+    EngineRequest {
         method: Method::Get,
         url,
         headers: vec![
@@ -22,11 +22,11 @@ pub(super) fn question(engine: &Engine, query: &str, most: usize) -> Question {
     }
 }
 
-pub(super) fn read(answer: &Answer) -> Result<Vec<Hit>, Why> {
-    let document: Value = serde_json::from_str(&answer.text).map_err(|_| Why::Unknown)?;
-    // Without results there is no `web`.
+pub(super) fn read(response: &EngineResponse) -> Result<Vec<Hit>, EngineError> {
+    let document: Value = serde_json::from_str(&response.text).map_err(|_| EngineError::Unknown)?;
+    // A response without results has no `web`.
     if document.get("type").is_none() && document.get("web").is_none() {
-        return Err(Why::Unknown);
+        return Err(EngineError::Unknown);
     }
     let results = document.pointer("/web/results").and_then(Value::as_array);
     let text = |result: &Value, key: &str| -> String {

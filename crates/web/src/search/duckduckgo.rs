@@ -1,12 +1,12 @@
-//! DuckDuckGo's page for small devices: a table, three rows for each result.
+//! DuckDuckGo Lite: an HTML table with three rows per result.
 
-use super::engine::{Answer, Engine, Question};
-use super::{Hit, Why, hit};
+use super::engine::{Engine, EngineRequest, EngineResponse};
+use super::{EngineError, Hit, hit};
 use crate::client::{Header, Method};
-use crate::html::{Name, Tag, Tree};
+use crate::html::{Attribute, Tag, Tree};
 use url::Url;
 
-/// Words that only the page has which keeps programs out.
+/// Text that appears only on the page that blocks bots.
 const SIGNS: [&str; 4] = [
     "anomaly-modal",
     "challenge-form",
@@ -14,13 +14,13 @@ const SIGNS: [&str; 4] = [
     "bots use duckduckgo too",
 ];
 
-pub(super) fn question(engine: &Engine, query: &str) -> Question {
-    let mut url = engine.at(&["lite"]);
+pub(super) fn request(engine: &Engine, query: &str) -> EngineRequest {
+    let mut url = engine.url_for(&["lite"]);
     if let Ok(mut path) = url.path_segments_mut() {
         path.push("");
     }
     url.query_pairs_mut().append_pair("q", query);
-    Question {
+    EngineRequest {
         method: Method::Get,
         url,
         headers: vec![Header::Plain("accept", "text/html".to_owned())],
@@ -28,28 +28,28 @@ pub(super) fn question(engine: &Engine, query: &str) -> Question {
     }
 }
 
-/// Whether a page is the one that keeps programs out.
-pub(super) fn keeps_out(page: &str) -> bool {
+/// Whether a page is the one that blocks bots.
+pub(super) fn is_blocked(page: &str) -> bool {
     let page = page.to_ascii_lowercase();
     SIGNS.iter().any(|sign| page.contains(sign))
 }
 
-pub(super) fn read(answer: &Answer) -> Result<Vec<Hit>, Why> {
-    let tree = Tree::parse(&answer.text);
+pub(super) fn read(response: &EngineResponse) -> Result<Vec<Hit>, EngineError> {
+    let tree = Tree::parse(&response.text);
     let links: Vec<usize> = tree
         .elements(Tag::A)
         .filter(|node| tree.has_class(*node, "result-link"))
         .collect();
     let mut hits = Vec::new();
-    for (at, link) in links.iter().enumerate() {
+    for (index, link) in links.iter().enumerate() {
         if is_sponsored(&tree, *link) {
             continue;
         }
-        let href = tree.attribute(*link, Name::Href).unwrap_or_default();
-        let Some(url) = target(&answer.url, href) else {
+        let href = tree.attribute(*link, Attribute::Href).unwrap_or_default();
+        let Some(url) = target(&response.url, href) else {
             continue;
         };
-        let until = links.get(at + 1).copied().unwrap_or(tree.count());
+        let until = links.get(index + 1).copied().unwrap_or(tree.count());
         let snippet = (*link..until).find(|node| tree.has_class(*node, "result-snippet"));
         let snippet = snippet.map(|node| tree.plain_text(node));
         hits.extend(hit(
@@ -58,19 +58,19 @@ pub(super) fn read(answer: &Answer) -> Result<Vec<Hit>, Why> {
             &snippet.unwrap_or_default(),
         ));
     }
-    let says_none = || answer.text.to_ascii_lowercase().contains("no results");
+    let says_none = || response.text.to_ascii_lowercase().contains("no results");
     match hits.is_empty() {
         false => Ok(hits),
-        // Only ads are nothing too.
+        // A page with nothing but ads also has no results.
         true if !links.is_empty() || says_none() => Ok(hits),
-        true if answer.status == 202 => Err(Why::Blocked {
-            status: answer.status,
+        true if response.status == 202 => Err(EngineError::Blocked {
+            status: response.status,
         }),
-        true => Err(Why::Unknown),
+        true => Err(EngineError::Unknown),
     }
 }
 
-/// Whether a result was paid for: its row says so, or its address does.
+/// Whether a result is an ad, marked by the class of its row.
 fn is_sponsored(tree: &Tree, link: usize) -> bool {
     let mut node = link;
     for _ in 0..8 {
@@ -82,10 +82,10 @@ fn is_sponsored(tree: &Tree, link: usize) -> bool {
     false
 }
 
-/// Where a result leads: the page wraps it into an address of its own.
+/// Returns the URL of a result, unwrapping DuckDuckGo's redirect.
 fn target(page: &Url, href: &str) -> Option<Url> {
     let url = page.join(href.trim()).ok()?;
-    // The reader of the query decodes once, and once is right.
+    // `query_pairs` has already decoded the value.
     if let Some((_, wrapped)) = url.query_pairs().find(|(name, _)| name == "uddg") {
         let wrapped = Url::parse(&wrapped).ok()?;
         return (!is_own(&wrapped)).then_some(wrapped);
@@ -93,7 +93,7 @@ fn target(page: &Url, href: &str) -> Option<Url> {
     (!is_own(&url) && url.origin() != page.origin()).then_some(url)
 }
 
-/// Addresses of the engine itself are ads and more of the same.
+/// Whether a URL belongs to DuckDuckGo itself: an ad or navigation.
 fn is_own(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     host == "duckduckgo.com" || host.ends_with(".duckduckgo.com")

@@ -1,38 +1,38 @@
-//! An engine: where it is, and how it is asked.
+//! A configured search engine, and how it is queried.
 
-use super::{Hit, Why, brave, duckduckgo, searxng, tavily};
+use super::{EngineError, Hit, brave, duckduckgo, searxng, tavily};
 use crate::Secret;
 use crate::client::{
-    ACCEPTED, Client, Header, Method, Origin, Redirects, Request, Response, retry_after,
+    ACCEPT_ENCODING, Client, Header, Method, Origin, Redirects, Request, Response, retry_after,
 };
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// The most that is read of an answer.
-const MOST_BYTES: usize = 2 << 20;
-/// An engine that is busy is asked again after that, unless it says when.
-const AGAIN: Duration = Duration::from_secs(1);
-/// One that wants to be left alone for longer is not.
-const LONGEST_WAIT: Duration = Duration::from_secs(3);
+/// Maximum number of bytes read from a response.
+const MAX_BYTES: usize = 2 << 20;
+/// Wait before retrying a busy engine, unless it sends `Retry-After`.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// If a busy engine asks for a longer wait than this, the query is not retried.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(3);
 
-/// The engines there are.
+/// The supported search engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// DuckDuckGo's page for small devices. It needs no key.
+pub enum EngineKind {
+    /// DuckDuckGo Lite, an HTML page that needs no key.
     DuckDuckGo,
     /// Brave's API.
     Brave,
-    /// An instance of SearXNG that answers in JSON.
+    /// A SearXNG instance with JSON output enabled.
     Searxng,
     /// Tavily's API.
     Tavily,
 }
 
-impl Kind {
-    /// All of them.
+impl EngineKind {
+    /// All supported engines.
     pub const ALL: [Self; 4] = [Self::DuckDuckGo, Self::Brave, Self::Searxng, Self::Tavily];
 
-    /// Its name, as a configuration has it.
+    /// Name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,20 +43,20 @@ impl Kind {
         }
     }
 
-    /// The kind of that name.
+    /// Looks up a name from the configuration.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether it answers nobody without a key.
+    /// Whether the engine requires an API key.
     #[must_use]
     pub fn needs_key(self) -> bool {
         matches!(self, Self::Brave | Self::Tavily)
     }
 
-    /// Where it is, if that is one place.
-    fn usual(self) -> Option<&'static str> {
+    /// Default address; SearXNG has none because every instance has its own.
+    fn default_url(self) -> Option<&'static str> {
         match self {
             Self::DuckDuckGo => Some("https://lite.duckduckgo.com"),
             Self::Brave => Some("https://api.search.brave.com"),
@@ -66,39 +66,43 @@ impl Kind {
     }
 }
 
-/// An engine that can be asked.
+/// A configured search engine.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    kind: Kind,
+    kind: EngineKind,
     base: Url,
     key: Option<Secret>,
 }
 
-/// What an engine is asked by.
-pub(super) struct Question {
+/// The request that queries an engine.
+pub(super) struct EngineRequest {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: Vec<Header>,
     pub(super) body: Option<Vec<u8>>,
 }
 
-/// What it answers.
-pub(super) struct Answer {
+/// A successful response of an engine.
+pub(super) struct EngineResponse {
     pub(super) status: u16,
     pub(super) url: Url,
     pub(super) text: String,
 }
 
 impl Engine {
-    /// An engine as a configuration has it.
+    /// Creates an engine from its configuration.
     ///
     /// # Errors
-    /// What is missing or wrong, in words.
-    pub fn new(kind: Kind, base_url: Option<&str>, key: Option<Secret>) -> Result<Self, String> {
+    /// Returns what is missing or wrong.
+    pub fn new(
+        kind: EngineKind,
+        base_url: Option<&str>,
+        key: Option<Secret>,
+    ) -> Result<Self, String> {
         let name = kind.name();
         let base = base_url
-            .or(kind.usual())
-            .ok_or_else(|| format!("{name} needs a base_url: the address of an instance"))?;
+            .or(kind.default_url())
+            .ok_or_else(|| format!("{name} needs a base_url: the URL of an instance"))?;
         let base = Url::parse(base.trim())
             .ok()
             .filter(|url| {
@@ -109,9 +113,7 @@ impl Engine {
                     && url.query().is_none()
             })
             .ok_or_else(|| {
-                format!(
-                    "the base_url of {name} is not an http or https address without a user name"
-                )
+                format!("the base_url of {name} must be an http or https URL without a user name")
             })?;
         let key = key.filter(|key| !key.expose().is_empty());
         if kind.needs_key() && key.is_none() {
@@ -120,39 +122,43 @@ impl Engine {
         let sendable = |key: &Secret| key.expose().bytes().all(|byte| byte.is_ascii_graphic());
         if !key.as_ref().is_none_or(sendable) {
             return Err(format!(
-                "the key of {name} has a character in it that no key has"
+                "the key of {name} contains a character that is not allowed in a key"
             ));
         }
         Ok(Self { kind, base, key })
     }
 
-    /// Its name.
+    /// Name in the configuration.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.kind.name()
     }
 
-    /// The host that is asked.
+    /// The host that receives the queries.
     #[must_use]
     pub fn host(&self) -> String {
         self.base.host_str().unwrap_or_default().to_owned()
     }
 
-    /// An address of the engine: its base and these parts, unless it ends in them.
-    pub(super) fn at(&self, parts: &[&str]) -> Url {
+    /// Returns the base URL with these path segments appended, unless it already ends in them.
+    pub(super) fn url_for(&self, parts: &[&str]) -> Url {
         let mut url = self.base.clone();
-        let own: Vec<String> = url
+        let segments: Vec<String> = url
             .path_segments()
-            .map(|own| own.map(str::to_owned).collect())
+            .map(|segments| segments.map(str::to_owned).collect())
             .unwrap_or_default();
-        let own: Vec<&str> = own
+        let segments: Vec<&str> = segments
             .iter()
             .map(String::as_str)
             .filter(|part| !part.is_empty())
             .collect();
-        let parts = if own.ends_with(parts) { &[] } else { parts };
+        let parts = if segments.ends_with(parts) {
+            &[]
+        } else {
+            parts
+        };
         if let Ok(mut path) = url.path_segments_mut() {
-            path.clear().extend(own.iter().chain(parts));
+            path.clear().extend(segments.iter().chain(parts));
         }
         url
     }
@@ -165,83 +171,86 @@ impl Engine {
         &self,
         client: &Client,
         query: &str,
-        most: usize,
+        max: usize,
         time: Duration,
-    ) -> Result<Vec<Hit>, Why> {
-        let question = || match self.kind {
-            Kind::DuckDuckGo => duckduckgo::question(self, query),
-            Kind::Brave => brave::question(self, query, most),
-            Kind::Searxng => searxng::question(self, query),
-            Kind::Tavily => tavily::question(self, query, most),
+    ) -> Result<Vec<Hit>, EngineError> {
+        let request = || match self.kind {
+            EngineKind::DuckDuckGo => duckduckgo::request(self, query),
+            EngineKind::Brave => brave::request(self, query, max),
+            EngineKind::Searxng => searxng::request(self, query),
+            EngineKind::Tavily => tavily::request(self, query, max),
         };
         let deadline = Instant::now() + time;
-        let mut response = send(client, question(), time).await?;
-        if let Some(wait) = again_after(&response, deadline) {
+        let mut response = send(client, request(), time).await?;
+        if let Some(wait) = retry_delay(&response, deadline) {
             tokio::time::sleep(wait).await;
             let left = deadline.saturating_duration_since(Instant::now());
-            response = send(client, question(), left).await?;
+            response = send(client, request(), left).await?;
         }
-        let answer = take(response).await?;
+        let response = take(response).await?;
         match self.kind {
-            Kind::DuckDuckGo => duckduckgo::read(&answer),
-            Kind::Brave => brave::read(&answer),
-            Kind::Searxng => searxng::read(&answer),
-            Kind::Tavily => tavily::read(&answer),
+            EngineKind::DuckDuckGo => duckduckgo::read(&response),
+            EngineKind::Brave => brave::read(&response),
+            EngineKind::Searxng => searxng::read(&response),
+            EngineKind::Tavily => tavily::read(&response),
         }
     }
 }
 
-async fn send(client: &Client, question: Question, time: Duration) -> Result<Response, Why> {
-    let mut headers = question.headers;
-    headers.push(Header::Plain("accept-encoding", ACCEPTED.to_owned()));
+async fn send(
+    client: &Client,
+    request: EngineRequest,
+    time: Duration,
+) -> Result<Response, EngineError> {
+    let mut headers = request.headers;
+    headers.push(Header::Plain("accept-encoding", ACCEPT_ENCODING.to_owned()));
     headers.push(Header::Plain("accept-language", "en, *;q=0.5".to_owned()));
     let request = Request {
-        method: question.method,
-        url: question.url,
-        // Engines come from the person's configuration, addresses too.
+        method: request.method,
+        url: request.url,
+        // The user configured the engine and its address.
         origin: Origin::Configuration,
         headers,
-        body: question.body,
+        body: request.body,
         timeout: time,
-        limit: MOST_BYTES,
-        // The rules were asked about this host alone.
+        limit: MAX_BYTES,
+        // The policy allowed only this host.
         redirects: Redirects::SameHost,
     };
-    client.send(request).await.map_err(Why::NoAnswer)
+    client.send(request).await.map_err(EngineError::NoAnswer)
 }
 
-fn again_after(response: &Response, deadline: Instant) -> Option<Duration> {
+fn retry_delay(response: &Response, deadline: Instant) -> Option<Duration> {
     if !matches!(response.status, 429 | 503) {
         return None;
     }
-    let asked = response.header("retry-after").and_then(retry_after);
-    let wait = asked.unwrap_or(AGAIN);
+    let requested = response.header("retry-after").and_then(retry_after);
+    let wait = requested.unwrap_or(RETRY_DELAY);
     let left = deadline.saturating_duration_since(Instant::now());
-    (wait <= LONGEST_WAIT && wait < left / 2).then_some(wait)
+    (wait <= MAX_RETRY_DELAY && wait < left / 2).then_some(wait)
 }
 
-/// Takes what an answer holds. A page for people may be a captcha with any status, so
-/// only what says enough by itself is judged here.
-async fn take(response: Response) -> Result<Answer, Why> {
+/// Reads a response. A captcha can come with any status, so it is checked first.
+async fn take(response: Response) -> Result<EngineResponse, EngineError> {
     let (status, line) = (response.status, response.status_line());
     let wait = response.header("retry-after").and_then(retry_after);
     let url = response.url.clone();
-    let body = response.body().await.map_err(Why::NoAnswer)?;
+    let body = response.body().await.map_err(EngineError::NoAnswer)?;
     let text = String::from_utf8_lossy(&body.bytes).into_owned();
-    if duckduckgo::keeps_out(&text) {
-        return Err(Why::Blocked { status });
+    if duckduckgo::is_blocked(&text) {
+        return Err(EngineError::Blocked { status });
     }
     match status {
-        200..=299 => Ok(Answer { status, url, text }),
-        429 | 503 => Err(Why::Busy { wait }),
-        401 => Err(Why::Key { status }),
-        _ => Err(Why::Status {
+        200..=299 => Ok(EngineResponse { status, url, text }),
+        429 | 503 => Err(EngineError::Busy { wait }),
+        401 => Err(EngineError::Key { status }),
+        _ => Err(EngineError::Status {
             line,
             hint: match status {
                 403 => {
-                    " (an instance of SearXNG may not give JSON; an API may not know the key; others keep programs out)"
+                    " (SearXNG: JSON output may be disabled; an API: the key may be invalid; otherwise it may block bots)"
                 }
-                422 => " (the key may not be one of this service)",
+                422 => " (the key may be invalid)",
                 _ => "",
             },
         }),

@@ -1,16 +1,16 @@
-//! An instance of SearXNG, asked for JSON.
+//! A SearXNG instance with JSON output.
 
-use super::engine::{Answer, Engine, Question};
-use super::{Hit, Why, hit};
+use super::engine::{Engine, EngineRequest, EngineResponse};
+use super::{EngineError, Hit, hit};
 use crate::client::{Header, Method};
 use serde_json::Value;
 
-pub(super) fn question(engine: &Engine, query: &str) -> Question {
-    let mut url = engine.at(&["search"]);
+pub(super) fn request(engine: &Engine, query: &str) -> EngineRequest {
+    let mut url = engine.url_for(&["search"]);
     url.query_pairs_mut()
         .append_pair("q", query)
         .append_pair("format", "json");
-    Question {
+    EngineRequest {
         method: Method::Get,
         url,
         headers: vec![Header::Plain("accept", "application/json".to_owned())],
@@ -18,16 +18,15 @@ pub(super) fn question(engine: &Engine, query: &str) -> Question {
     }
 }
 
-pub(super) fn read(answer: &Answer) -> Result<Vec<Hit>, Why> {
-    results(answer)
+pub(super) fn read(response: &EngineResponse) -> Result<Vec<Hit>, EngineError> {
+    results(response)
 }
 
-/// The results of a document that has a list of them with `title`, `url` and
-/// `content`.
-pub(super) fn results(answer: &Answer) -> Result<Vec<Hit>, Why> {
-    let document: Value = serde_json::from_str(&answer.text).map_err(|_| Why::Unknown)?;
+/// Parses a document with a list `results` of `title`, `url` and `content`.
+pub(super) fn results(response: &EngineResponse) -> Result<Vec<Hit>, EngineError> {
+    let document: Value = serde_json::from_str(&response.text).map_err(|_| EngineError::Unknown)?;
     let results = document.get("results").and_then(Value::as_array);
-    let results = results.ok_or(Why::Unknown)?;
+    let results = results.ok_or(EngineError::Unknown)?;
     let hits = results.iter().filter_map(|result| {
         let text = |key: &str| result.get(key).and_then(Value::as_str).unwrap_or_default();
         hit(text("title"), text("url"), text("content"))

@@ -1,16 +1,16 @@
-//! Tavily's API.
+//! Tavily's search API.
 
-use super::engine::{Answer, Engine, Question};
-use super::{Hit, Why, searxng};
+use super::engine::{Engine, EngineRequest, EngineResponse};
+use super::{EngineError, Hit, searxng};
 use crate::Secret;
 use crate::client::{Header, Method};
 use serde_json::json;
 
-pub(super) fn question(engine: &Engine, query: &str, most: usize) -> Question {
-    let body = json!({ "query": query, "max_results": most.min(20) });
-    Question {
+pub(super) fn request(engine: &Engine, query: &str, max: usize) -> EngineRequest {
+    let body = json!({ "query": query, "max_results": max.min(20) });
+    EngineRequest {
         method: Method::Post,
-        url: engine.at(&["search"]),
+        url: engine.url_for(&["search"]),
         headers: vec![
             Header::Plain("content-type", "application/json".to_owned()),
             Header::Credential(
@@ -22,6 +22,6 @@ pub(super) fn question(engine: &Engine, query: &str, most: usize) -> Question {
     }
 }
 
-pub(super) fn read(answer: &Answer) -> Result<Vec<Hit>, Why> {
-    searxng::results(answer)
+pub(super) fn read(response: &EngineResponse) -> Result<Vec<Hit>, EngineError> {
+    searxng::results(response)
 }

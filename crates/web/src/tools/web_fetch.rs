@@ -1,25 +1,25 @@
-//! `web_fetch`: a page of the web as text.
+//! `web_fetch`: fetches a page as text.
 
-use super::LONGEST_ADDRESS;
-use super::window::{Room, window};
-use crate::fetch::{self, Ask, Fetched, Fetcher, Trouble, brief};
+use super::MAX_URL_CHARS;
+use super::window::{Limits, Window, window};
+use crate::fetch::{self, FetchError, FetchOptions, Fetched, Fetcher, shorten};
 use haft::prelude::*;
 use haft::truncate::{Hit, Keep, Limit, MAX_LINES, format_size};
 use std::time::Duration;
 
 /// Fetch a page and return it as readable text: HTML becomes Markdown-like text
-/// (headings, lists, tables, code, links), JSON is indented, other text is passed on.
-/// What the page is about comes first. At most 2000 lines are returned at a time; a note
-/// says how to read on.
+/// (headings, lists, tables, code, links), JSON is indented, other text is returned
+/// unchanged. The main content comes first. At most 2000 lines are returned at a time; a
+/// note says how to continue.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// Address to fetch, with http:// or https://.
+    /// URL to fetch, with http:// or https://.
     url: String,
     /// Maximum bytes of text to return.
     #[serde(default = "default_bytes")]
     #[schemars(range(min = 1024, max = 102_400))]
     max_bytes: usize,
-    /// Byte of the text to start from, as a note of an earlier call says.
+    /// Byte offset to start from, as given in the note of an earlier call.
     #[serde(default)]
     #[schemars(range(min = 0))]
     offset: usize,
@@ -37,7 +37,7 @@ impl Tool for WebFetch {
     type Args = Args;
 
     fn resources(&self, args: &Args) -> Vec<Resource> {
-        let host = fetch::address(&args.url).ok();
+        let host = fetch::parse_url(&args.url).ok();
         let host = host.and_then(|url| Some(url.host_str()?.to_owned()));
         host.map(Resource::Host).into_iter().collect()
     }
@@ -47,40 +47,38 @@ impl Tool for WebFetch {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let may_reach = |host: &str| cx.allows(Resource::Host(host.to_owned()));
-        let ask = Ask {
+        let may_redirect_to = |host: &str| cx.allows(Resource::Host(host.to_owned()));
+        let options = FetchOptions {
             time: cx.time_left(fetch::TIMEOUT),
-            reads_on: args.offset > 0,
-            may_reach: &may_reach,
+            continues: args.offset > 0,
+            may_redirect_to: &may_redirect_to,
         };
-        let failed = |trouble| failed(&trouble, cx);
-        let url = fetch::address(&args.url).map_err(failed)?;
-        let fetched = self.0.fetch(&url, ask).await.map_err(failed)?;
+        let failed = |error| failed(&error, cx);
+        let url = fetch::parse_url(&args.url).map_err(failed)?;
+        let fetched = self.0.fetch(&url, options).await.map_err(failed)?;
         reply(&fetched, &args, cx)
     }
 }
 
-fn failed(trouble: &Trouble, cx: &Context) -> Error {
-    let error = Error::Failed {
-        text: trouble.to_string(),
-        hint: Some(trouble.advice(&cx.offered())).filter(|advice| !advice.is_empty()),
+fn failed(error: &FetchError, cx: &Context) -> Error {
+    let advice = error.advice(&cx.offered());
+    let failed = Error::Failed {
+        text: error.to_string(),
+        hint: Some(advice).filter(|advice| !advice.is_empty()),
     };
-    error.detail("outcome", trouble.name())
+    failed.detail("outcome", error.name())
 }
 
 fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
-    let whole = fetched.text.as_str();
-    let room = Room {
+    let full_text = fetched.text.as_str();
+    let limits = Limits {
         bytes: args.max_bytes,
         lines: MAX_LINES,
     };
-    let Some(window) = window(whole, fetched.main, args.offset, room) else {
+    let (offset, total) = (args.offset, full_text.len());
+    let Some(Window { start, end, hit }) = window(full_text, fetched.main, offset, limits) else {
         return Err(Error::Failed {
-            text: format!(
-                "offset {} is past the end: the text has {} bytes",
-                args.offset,
-                whole.len()
-            ),
+            text: format!("offset {offset} is past the end: the text has {total} bytes"),
             hint: Some("Use a smaller offset.".to_owned()),
         });
     };
@@ -88,24 +86,20 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
         0 => String::new(),
         _ => format!(
             "[Redirected to: {}]\n\n",
-            brief(&fetched.url, LONGEST_ADDRESS)
+            shorten(&fetched.url, MAX_URL_CHARS)
         ),
     };
-    let part = whole.get(window.start..window.end).unwrap_or_default();
+    let part = full_text.get(start..end).unwrap_or_default();
     text.push_str(part.trim_end());
     let mut notes = Vec::new();
-    if fetched.is_cut {
-        notes.push("[The page is too large: only its beginning was read. Look for a page about a part of it]".to_owned());
+    if fetched.is_truncated {
+        notes.push("[The page is too large: only the beginning was read. Look for a smaller page on the subject]".to_owned());
     }
     let mut path = None;
-    if let Some(hit) = window.hit {
-        path = cx.keep_text(whole);
+    if let Some(hit) = hit {
+        path = cx.keep_text(full_text);
         notes.push(format!(
-            "[Showing bytes {}-{} of {}. Use offset={} to continue.]",
-            window.start,
-            window.end,
-            whole.len(),
-            window.end
+            "[Showing bytes {start}-{end} of {total}. Use offset={end} to continue.]"
         ));
         let limit = match hit {
             Hit::Bytes => format_size(args.max_bytes as u64),
@@ -117,18 +111,21 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
             }
             None => format!("[Output truncated at {limit}. The full output was not kept]"),
         });
-    } else if window.end < whole.len() {
+    } else if end < total {
         notes.push(format!(
-            "[Left out: {} around the page, such as navigation. Use offset={} to read it.]",
-            format_size((whole.len() - window.end) as u64),
-            window.end
+            "[Left out: {} around the page, such as navigation. Use offset={end} to read it.]",
+            format_size((total - end) as u64)
         ));
     }
     if !notes.is_empty() {
         text.push_str("\n\n");
         text.push_str(&notes.join("\n"));
     }
-    let outcome = if fetched.is_cut { "too_large" } else { "ok" };
+    let outcome = if fetched.is_truncated {
+        "too_large"
+    } else {
+        "ok"
+    };
     let limit = Limit {
         bytes: args.max_bytes,
         lines: MAX_LINES,
@@ -145,6 +142,6 @@ fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {
         .detail("title", fetched.title.clone())
         .detail("media_type", fetched.media_type.as_str())
         .detail("fetched_bytes", fetched.bytes)
-        .detail("text_bytes", whole.len())
-        .detail("from", fetched.from.name()))
+        .detail("text_bytes", total)
+        .detail("from", fetched.source.name()))
 }

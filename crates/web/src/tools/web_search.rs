@@ -1,13 +1,13 @@
 //! `web_search`: titles, addresses and snippets from a search engine.
 
-use super::LONGEST_ADDRESS;
-use crate::fetch::brief;
-use crate::search::{self, Failed, Found, Searcher};
+use super::MAX_URL_CHARS;
+use crate::fetch::shorten;
+use crate::search::{self, EngineFailure, SearchResults, Searcher};
 use haft::prelude::*;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Search the web. Returns the title, address and a snippet of each result; use
+/// Search the web. Returns the title, URL and a snippet of each result; use
 /// web_fetch to read a page.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -23,8 +23,8 @@ const fn default_max() -> usize {
     10
 }
 
-/// No engine takes longer ones.
-const LONGEST: usize = 2000;
+/// Maximum length of a query in characters; no engine accepts longer ones.
+const MAX_QUERY: usize = 2000;
 
 pub(super) struct WebSearch(pub(super) Searcher);
 
@@ -53,29 +53,29 @@ impl Tool for WebSearch {
         if query.is_empty() {
             return Err(Error::invalid("parameter \"query\" is empty"));
         }
-        if query.chars().count() > LONGEST {
+        if query.chars().count() > MAX_QUERY {
             return Err(Error::invalid(format!(
-                "parameter \"query\" has more than {LONGEST} characters"
+                "parameter \"query\" has more than {MAX_QUERY} characters"
             )));
         }
         let time = cx.time_left(search::TIMEOUT);
         match self.0.search(query, args.max_results, time).await {
             Ok(found) => Ok(reply(query, &found)),
-            Err(failed) => Err(none_answered(&failed)),
+            Err(failed) => Err(all_failed(&failed)),
         }
     }
 }
 
-fn reply(query: &str, found: &Found) -> Reply {
+fn reply(query: &str, found: &SearchResults) -> Reply {
     let mut text = format!("Search results for: \"{query}\"\n");
-    for (at, hit) in found.hits.iter().enumerate() {
+    for (index, hit) in found.hits.iter().enumerate() {
         // Writing to a String cannot fail.
         let _ = write!(
             text,
             "\n{}. **{}**\n   URL: {}\n",
-            at + 1,
+            index + 1,
             hit.title,
-            brief(&hit.url, LONGEST_ADDRESS)
+            shorten(&hit.url, MAX_URL_CHARS)
         );
         if !hit.snippet.is_empty() {
             let _ = writeln!(text, "   {}", hit.snippet);
@@ -84,22 +84,23 @@ fn reply(query: &str, found: &Found) -> Reply {
     if found.hits.is_empty() {
         text = "No results found.".to_owned();
     }
-    let failed: Vec<String> = found.failed.iter().map(Failed::to_string).collect();
+    let failed: Vec<String> = found.failed.iter().map(EngineFailure::to_string).collect();
     Reply::from(text.trim_end())
         .detail("engine", found.engine)
         .detail("results", found.hits.len())
         .detail("failed", failed)
 }
 
-fn none_answered(failed: &[Failed]) -> Error {
-    let reasons: Vec<String> = failed.iter().map(Failed::to_string).collect();
+fn all_failed(failed: &[EngineFailure]) -> Error {
+    let reasons: Vec<String> = failed.iter().map(EngineFailure::to_string).collect();
     let text = match reasons.is_empty() {
         true => "web search failed: no engine is configured".to_owned(),
         false => format!("web search failed: {}", reasons.join("; ")),
     };
-    let blocked = |failed: &Failed| matches!(failed.why, search::Why::Blocked { .. });
+    let blocked =
+        |failed: &EngineFailure| matches!(failed.error, search::EngineError::Blocked { .. });
     let is_blocked = !failed.is_empty() && failed.iter().all(blocked);
-    let hint = "Try again later, or fetch a page whose address you know. The person can add engines: tools.web.engines in haft.yaml (brave, searxng, tavily).";
+    let hint = "Try again later, or fetch a page whose URL you know. The user can add engines: tools.web.engines in haft.yaml (brave, searxng, tavily).";
     Error::Failed {
         text,
         hint: Some(hint.to_owned()),

@@ -1,19 +1,18 @@
-//! A session with the tools of the web, and servers that stand for hosts of the open
-//! internet.
+//! A session with the web tools, and servers that stand in for hosts on the public internet.
 
 use crate::http_server::{Server, Step, answer};
 use futures::FutureExt as _;
 use haft::{Approve, Draft, Listed, Place, Policy, Reply, Rule, RuleFile, Runtime, Verdict, Whose};
-use haft_web::client::{Client, Names, Settings};
+use haft_web::client::{Client, DnsLookup, Settings};
 use haft_web::fetch::{Cache, Fetcher};
-use haft_web::guard::Entries;
-use haft_web::search::{Engine, Kind, Searcher};
+use haft_web::guard::HostPatterns;
+use haft_web::search::{Engine, EngineKind, Searcher};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// What a session of a test has.
+/// Settings of a test session.
 #[derive(Default)]
 pub(crate) struct Bed {
     pub(crate) settings: Settings,
@@ -24,19 +23,19 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// One in which these hosts may be reached, wherever they are.
+    /// Allows these hosts, wherever they are.
     pub(crate) fn allowing(hosts: &[&str]) -> Self {
         Self {
             settings: Settings {
-                allow: Entries::parse(hosts).expect("entries"),
+                allow: HostPatterns::parse(hosts).expect("entries"),
                 ..Settings::default()
             },
             ..Self::default()
         }
     }
 
-    pub(crate) fn names(mut self, names: Names) -> Self {
-        self.settings.names = names;
+    pub(crate) fn dns(mut self, dns: DnsLookup) -> Self {
+        self.settings.dns = dns;
         self
     }
 
@@ -84,7 +83,7 @@ impl Bed {
     }
 }
 
-/// A session that may reach this server.
+/// A session that may connect to this server.
 pub(crate) fn reaching(server: &Server) -> Runtime {
     Bed::allowing(&[&format!("127.0.0.1:{}", server.port)]).session()
 }
@@ -93,7 +92,7 @@ pub(crate) async fn fetch(runtime: &Runtime, url: &str) -> Reply {
     runtime.call("web_fetch", json!({ "url": url })).await
 }
 
-/// A page as its server sends it.
+/// A page as a server sends it.
 pub(crate) fn page(content_type: &str, body: impl AsRef<[u8]>) -> Step {
     answer("200 OK", &[("content-type", content_type)], body)
 }
@@ -102,13 +101,13 @@ pub(crate) fn html(body: &str) -> Step {
     page("text/html; charset=utf-8", body)
 }
 
-/// The text of a success.
+/// Returns the text of a successful reply.
 pub(crate) fn read(reply: &Reply) -> String {
     assert!(!reply.is_error(), "{}", reply.text());
     reply.text()
 }
 
-/// The text of a failure, and its name for programs.
+/// Returns the text of a failed reply and its outcome.
 pub(crate) fn failure(reply: &Reply) -> (String, String) {
     assert!(reply.is_error(), "{}", reply.text());
     let outcome = reply.details().get("outcome").and_then(Value::as_str);
@@ -116,13 +115,13 @@ pub(crate) fn failure(reply: &Reply) -> (String, String) {
 }
 
 pub(crate) fn duckduckgo(base: &str) -> Engine {
-    Engine::new(Kind::DuckDuckGo, Some(base), None).expect("an engine")
+    Engine::new(EngineKind::DuckDuckGo, Some(base), None).expect("an engine")
 }
 
-/// A name, and what it means each time.
+/// A name, and its addresses for each lookup.
 type Meaning = (String, Vec<Vec<IpAddr>>);
 
-/// Names that mean what a test says: each time the next answer, the last one for ever.
+/// DNS records set by a test: each lookup takes the next answer, the last one is repeated.
 #[derive(Clone, Default)]
 pub(crate) struct Book {
     answers: Arc<Mutex<Vec<Meaning>>>,
@@ -146,9 +145,9 @@ impl Book {
         self
     }
 
-    pub(crate) fn names(&self) -> Names {
+    pub(crate) fn dns(&self) -> DnsLookup {
         let book = self.clone();
-        Names::by(move |name| {
+        DnsLookup::custom(move |name| {
             let found = book.next(&name);
             async move { found }.boxed()
         })

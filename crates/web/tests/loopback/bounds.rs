@@ -1,12 +1,12 @@
-//! How much, how long, and how it is packed.
+//! Limits of size and time, and compressed responses.
 
 use crate::bed::{Bed, failure, fetch, page, reaching, read};
 use crate::http_server::{Server, Step, answer};
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use haft_web::client::{Client, HttpError, Settings};
-use haft_web::fetch::{Ask, Fetcher, Trouble};
-use haft_web::guard::Entries;
+use haft_web::fetch::{FetchError, FetchOptions, Fetcher};
+use haft_web::guard::HostPatterns;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
@@ -28,13 +28,13 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("deflate")
 }
 
-/// A frame that repeats one byte: as small as they get.
+/// A zstd frame that repeats one byte, as small as possible.
 fn zstd(byte: u8, blocks: usize) -> Vec<u8> {
-    // Magic number; a header without a size of the content, with a window of 128 KiB.
+    // Magic number, then a header without a content size and with a window of 128 KiB.
     let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
     for at in 0..blocks {
         let is_last = u32::from(at + 1 == blocks);
-        // A block of the kind that is one byte, 128 KiB times.
+        // An RLE block: one byte, repeated 128 KiB times.
         let header = is_last | (1 << 1) | ((128 << 10) << 3);
         bytes.extend_from_slice(&header.to_le_bytes()[..3]);
         bytes.push(byte);
@@ -42,12 +42,12 @@ fn zstd(byte: u8, blocks: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same for brotli, in the shortest of its forms: nothing but what is not packed.
+/// A brotli stream that contains only uncompressed data.
 fn brotli(text: &[u8]) -> Vec<u8> {
     assert!((1..=1 << 16).contains(&text.len()));
     let length = u32::try_from(text.len() - 1).expect("a length");
-    // A window of 16 bits (one bit 0); not the last block (0); four nibbles of length
-    // (00); the length itself in 16 bits; not packed (1).
+    // A 16-bit window (one bit 0), not the last block (0), four nibbles of length (00), the
+    // length in 16 bits, uncompressed (1).
     let bits: u64 = (u64::from(length) << 4) | (1 << 20);
     let mut bytes = bits.to_le_bytes()[..3].to_vec();
     bytes.extend_from_slice(text);
@@ -56,7 +56,7 @@ fn brotli(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a compressor makes of 64 MiB of the digit 0.
+/// 64 MiB of the digit 0, compressed.
 const BROTLI_BOMB: [u8; 106] = [
     203, 255, 255, 63, 248, 37, 96, 226, 177, 64, 32, 247, 254, 143, 255, 255, 127, 240, 75, 0,
     196, 97, 17, 128, 238, 253, 31, 255, 255, 255, 224, 151, 0, 136, 195, 2, 0, 221, 251, 63, 254,
@@ -65,7 +65,7 @@ const BROTLI_BOMB: [u8; 106] = [
     9, 128, 56, 44, 0, 208, 189, 255, 203, 255, 255, 63, 252, 18, 0, 113, 88, 0, 160, 123, 255, 7,
 ];
 
-/// What it makes of the text below.
+/// The text below, compressed.
 const BROTLI_TEXT: [u8; 44] = [
     27, 1, 8, 248, 29, 7, 185, 153, 229, 62, 78, 111, 37, 97, 161, 158, 75, 115, 163, 91, 97, 111,
     13, 66, 198, 146, 54, 7, 145, 202, 176, 84, 0, 7, 152, 66, 234, 130, 55, 22, 3, 232, 201, 3,
@@ -83,7 +83,7 @@ fn packed(encoding: &str, bytes: impl AsRef<[u8]>) -> Step {
 }
 
 #[tokio::test]
-async fn answers_are_unpacked() {
+async fn responses_are_decompressed() {
     let text = "so it is said, and said, and said again. ".repeat(50);
     let plain = text.trim_end();
     for (encoding, bytes) in [
@@ -108,7 +108,7 @@ async fn answers_are_unpacked() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_unpacked_says_why() {
+async fn decompression_errors_say_why() {
     let mut broken = gzip(&b"some text that is long enough to be packed".repeat(20));
     broken.truncate(broken.len() - 12);
     let mut wide = zstd(b'x', 1);
@@ -124,12 +124,12 @@ async fn what_cannot_be_unpacked_says_why() {
         ),
         ("zstd", b"no zstd".to_vec(), "its zstd data are damaged"),
         ("zstd", wide, "its zstd data are damaged"),
+        ("compress", b"x".to_vec(), "unknown encoding compress"),
         (
-            "compress",
+            "gzip,gzip,gzip,gzip",
             b"x".to_vec(),
-            "packed in a way that is not known: compress",
+            "4 encodings on top of each other",
         ),
-        ("gzip,gzip,gzip,gzip", b"x".to_vec(), "it is packed 4 times"),
     ] {
         let server = Server::new([packed(encoding, bytes)]).await;
         let (text, outcome) = failure(&fetch(&reaching(&server), &server.base()).await);
@@ -138,9 +138,9 @@ async fn what_cannot_be_unpacked_says_why() {
     }
 }
 
-/// A few kilobytes that hold gigabytes.
+/// A few kilobytes that expand to gigabytes.
 #[tokio::test]
-async fn bombs_are_cut_at_the_limit() {
+async fn decompression_bombs_are_truncated_at_the_limit() {
     let zeros = vec![b'0'; 64 << 20];
     let bomb = gzip(&zeros);
     let bombs = [
@@ -167,7 +167,7 @@ async fn bombs_are_cut_at_the_limit() {
 }
 
 #[tokio::test]
-async fn bodies_without_end_are_cut() {
+async fn endless_bodies_are_truncated() {
     let server = Server::new([Step::Endless]).await;
     let reply = fetch(&reaching(&server), &server.base()).await;
     let text = read(&reply);
@@ -177,7 +177,7 @@ async fn bodies_without_end_are_cut() {
 }
 
 #[tokio::test]
-async fn lengths_that_lie() {
+async fn wrong_content_lengths() {
     let long =
         b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nshort".to_vec();
     let server = Server::new([Step::Last(long)]).await;
@@ -193,40 +193,40 @@ async fn lengths_that_lie() {
     );
 }
 
-/// Time is over for whoever does not answer, stops in the middle, or never comes to an
-/// end of it.
+/// The time limit applies to a server that does not respond, stops in the middle, or never
+/// finishes.
 #[tokio::test]
-async fn slow_answers_are_not_waited_for() {
+async fn slow_responses_time_out() {
     for step in [Step::Hang, Step::Stall, Step::Drip] {
         let server = Server::new([step]).await;
         let client = Client::new(Settings {
-            allow: Entries::parse(["127.0.0.1"]).expect("entries"),
+            allow: HostPatterns::parse(["127.0.0.1"]).expect("entries"),
             ..Settings::default()
         });
         let fetcher = Fetcher::new(client.expect("a client"), None);
         let begun = Instant::now();
-        let ask = Ask {
+        let options = FetchOptions {
             time: Duration::from_millis(700),
-            reads_on: false,
-            may_reach: &|_| true,
+            continues: false,
+            may_redirect_to: &|_| true,
         };
         let url = server.base().parse().expect("an address");
-        let trouble = fetcher.fetch(&url, ask).await.expect_err("too slow");
+        let error = fetcher.fetch(&url, options).await.expect_err("too slow");
         assert!(
-            matches!(trouble, Trouble::NoAnswer(HttpError::TimedOut { .. })),
-            "{trouble}"
+            matches!(error, FetchError::NoAnswer(HttpError::TimedOut { .. })),
+            "{error}"
         );
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(4), "{took:?}");
     }
 }
 
-/// The session's own limit is the shorter one, and the reply is the tool's.
+/// The session's limit is shorter, and the reply still comes from the tool.
 #[tokio::test]
-async fn the_session_s_limit_holds() {
+async fn the_session_time_limit_applies() {
     let server = Server::new([Step::Hang]).await;
     let client = Client::new(Settings {
-        allow: Entries::parse(["127.0.0.1"]).expect("entries"),
+        allow: HostPatterns::parse(["127.0.0.1"]).expect("entries"),
         ..Settings::default()
     })
     .expect("a client");
@@ -245,16 +245,16 @@ async fn the_session_s_limit_holds() {
 }
 
 #[tokio::test]
-async fn a_page_of_20_000_nested_tags_is_a_page() {
+async fn a_page_of_20_000_nested_tags_is_rendered() {
     let body = "<div>".repeat(20_000) + "<p>deep</p>";
     let server = Server::new([page("text/html", body)]).await;
     let runtime = Bed::allowing(&["127.0.0.1"]).session();
     assert_eq!(read(&fetch(&runtime, &server.base()).await), "deep");
 }
 
-/// A film is not fetched to find out that it is one.
+/// A video is recognised without downloading all of it.
 #[tokio::test]
-async fn what_is_not_for_reading_is_not_read_to_its_end() {
+async fn binary_files_are_not_downloaded_completely() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: video/mp4\r\ncontent-length: 4000000000\r\n\r\n\0\0\0\x18ftypmp42".to_vec();
     let server = Server::new([Step::Answer(head)]).await;
     let (text, outcome) = failure(&fetch(&reaching(&server), &server.base()).await);
@@ -263,7 +263,7 @@ async fn what_is_not_for_reading_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_all_tags_is_cut_too() {
+async fn a_page_of_only_tags_is_truncated() {
     let body = "<b>".repeat(1_200_000) + "end";
     let server = Server::new([page("text/html", body + &"x".repeat(300))]).await;
     let reply = fetch(&reaching(&server), &server.base()).await;

@@ -1,4 +1,4 @@
-//! Pages that were fetched before.
+//! The page cache.
 
 use crate::bed::{Bed, Book, failure, fetch, read};
 use crate::http_server::{Server, Step, answer, redirect};
@@ -24,7 +24,7 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[tokio::test]
-async fn a_page_that_is_still_the_same_is_not_sent_again() {
+async fn an_unchanged_page_is_not_sent_again() {
     let server = Server::new([
         marked(
             "one",
@@ -45,7 +45,7 @@ async fn a_page_that_is_still_the_same_is_not_sent_again() {
             .session()
     };
     for (text, from) in [("one", "server"), ("one", "unchanged"), ("two", "server")] {
-        // A session of its own each time: it is the disk that remembers.
+        // A new session each time, so that only the disk remembers.
         let reply = fetch(&bed(), &server.base()).await;
         assert_eq!(read(&reply), text);
         assert_eq!(reply.details()["from"], from);
@@ -71,7 +71,7 @@ async fn a_page_that_is_still_the_same_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_keeping_is_heeded() {
+async fn cache_control_is_respected() {
     let fresh = [("cache-control", "public, max-age=600")];
     let server = Server::new([marked("one", &fresh)]).await;
     let folder = folder();
@@ -88,13 +88,13 @@ async fn what_a_server_says_of_keeping_is_heeded() {
         ("one", Some("disk"))
     );
     assert_eq!(server.seen().len(), 1);
-    // What is not to be kept is nowhere.
+    // A page with `no-store` is not on the disk.
     let secret = [("cache-control", "no-store, max-age=600")];
     let server = Server::new([marked("hunter2", &secret), marked("again", &secret)]).await;
     read(&fetch(&runtime, &server.base()).await);
     assert_eq!(read(&fetch(&runtime, &server.base()).await), "again");
     assert_eq!(files(&folder.path().join("c")).len(), 1);
-    // Errors are not kept, and what is too large is not either.
+    // Errors and truncated pages are not cached.
     let server = Server::new([answer("404 Not Found", &fresh, "gone"), Step::Endless]).await;
     failure(&fetch(&runtime, &server.base()).await);
     read(&fetch(&runtime, &server.base()).await);
@@ -102,7 +102,7 @@ async fn what_a_server_says_of_keeping_is_heeded() {
 }
 
 #[tokio::test]
-async fn who_reads_on_reads_the_same_page() {
+async fn continuing_at_an_offset_reads_the_same_page() {
     let long = |word: &str| format!("{word} ").repeat(2000);
     let server = Server::new([marked(&long("one"), &[]), marked(&long("two"), &[])]).await;
     let folder = folder();
@@ -120,9 +120,9 @@ async fn who_reads_on_reads_the_same_page() {
     assert!(ask(0).await.starts_with("two"));
 }
 
-/// What is on the disk is no way around what may be reached.
+/// The cache is not a way around the rules about hosts.
 #[tokio::test]
-async fn a_kept_page_is_judged_like_its_server() {
+async fn a_cached_page_is_checked_like_its_server() {
     let two = Server::new([marked("inside", &[("cache-control", "max-age=600")])]).await;
     let to = format!("http://two.example:{}/", two.port);
     let one = Server::new([
@@ -140,7 +140,7 @@ async fn a_kept_page_is_judged_like_its_server() {
     };
     let bed = |hosts: &[&str]| {
         Bed::allowing(hosts)
-            .names(book().names())
+            .dns(book().dns())
             .cached(folder.path().join("c"))
     };
     let both = ["one.example", "two.example"];
@@ -169,7 +169,7 @@ async fn a_kept_page_is_judged_like_its_server() {
 }
 
 #[tokio::test]
-async fn it_stays_small_and_survives_damage() {
+async fn the_cache_stays_small_and_survives_damage() {
     let body = "x".repeat(4 << 20);
     let server =
         Server::new((0..22).map(|_| marked(&body, &[("cache-control", "max-age=600")]))).await;
@@ -187,7 +187,7 @@ async fn it_stays_small_and_survives_damage() {
         .map(|path| std::fs::metadata(path).expect("a file").len())
         .sum();
     assert!(bytes <= 65 << 20, "{bytes}");
-    // The last one is there; damaged, it is not.
+    // The last page is cached; after damage it is fetched again.
     let last = format!("{}/19", server.base());
     assert_eq!(fetch(&runtime, &last).await.details()["from"], "disk");
     for path in files(&cache) {
@@ -195,7 +195,7 @@ async fn it_stays_small_and_survives_damage() {
         std::fs::write(path, "{\"url\":").expect("a file");
     }
     assert_eq!(fetch(&runtime, &last).await.details()["from"], "server");
-    // Where nothing can be kept, pages are fetched all the same.
+    // If nothing can be stored, pages are still fetched.
     let nowhere = Bed::allowing(&["127.0.0.1"]).cached("/proc/nowhere/web".into());
     assert_eq!(
         fetch(&nowhere.session(), &last).await.details()["from"],

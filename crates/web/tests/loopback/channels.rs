@@ -2,7 +2,7 @@ use crate::client::client;
 use crate::http_server::{Server, Step, answer, json, redirect};
 use haft_ops::Error as OpsError;
 use haft_ops::messenger::{Message, Messenger, Sent};
-use haft_web::channels::{Channel, Channels, MAX_PARTS, Pace, Sink};
+use haft_web::channels::{Channel, Channels, MAX_PARTS, RetryPolicy, Sink};
 use haft_web::{Client, Secret};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use std::time::Duration;
 
 const TOKEN: &str = "123:hunter2-secret";
 
-/// Quick, so that tests are.
-pub(crate) const QUICK: Pace = Pace {
+/// Short waits, to keep the tests fast.
+pub(crate) const QUICK: RetryPolicy = RetryPolicy {
     timeout: Duration::from_secs(10),
-    tries: 3,
-    wait: Duration::from_millis(10),
+    attempts: 3,
+    backoff: Duration::from_millis(10),
 };
 
-/// A console whose lines can be read.
+/// A console whose output can be read.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -35,14 +35,14 @@ impl Write for Paper {
 }
 
 thread_local! {
-    // One for each test: the first request of a client reads the certificates.
+    // One per test: the first request of a client loads the certificates.
     static CLIENT: Client = client(&[]);
 }
 
-fn channels(name: &str, channel: Channel, pace: Pace) -> Channels {
+fn channels(name: &str, channel: Channel, policy: RetryPolicy) -> Channels {
     let all = BTreeMap::from([(name.to_owned(), channel)]);
     let client = CLIENT.with(Client::clone);
-    Channels::new(all, &client, pace, &Sink::new(std::io::sink())).expect("channels")
+    Channels::new(all, &client, policy, &Sink::new(std::io::sink())).expect("channels")
 }
 
 pub(crate) fn message(channel: &str, chat: &str, content: &str) -> Message {
@@ -70,7 +70,7 @@ fn kind(kind: &str, base: &str) -> Channel {
 
 const KINDS: [&str; 4] = ["telegram", "slack", "discord", "webhook"];
 
-/// An answer with which every service says that it took the message.
+/// A response that every service treats as success.
 fn accepted() -> Step {
     json("200 OK", r#"{"ok":true,"id":"1"}"#)
 }
@@ -81,7 +81,7 @@ async fn send(server: &Server, name: &str, content: &str) -> Result<Sent, String
     sent.map_err(|error| {
         let words = error.to_string();
         for text in [&words, &format!("{error:?}")] {
-            assert!(!text.contains("hunter2"), "a secret is out: {text}");
+            assert!(!text.contains("hunter2"), "leaked a secret: {text}");
         }
         words
     })
@@ -97,7 +97,7 @@ async fn failure(steps: impl IntoIterator<Item = Step>, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn telegram_gets_what_it_wants() {
+async fn telegram_request() {
     let server = Server::new([accepted()]).await;
     let sent = send(&server, "telegram", "héllo \"😀\"\n").await;
     assert_eq!(sent, Ok(Sent { parts: 1, tries: 1 }));
@@ -116,7 +116,7 @@ async fn telegram_gets_what_it_wants() {
 }
 
 #[tokio::test]
-async fn slack_gets_what_it_wants() {
+async fn slack_request() {
     let server = Server::new([accepted()]).await;
     send(
         &server,
@@ -138,7 +138,7 @@ async fn slack_gets_what_it_wants() {
 }
 
 #[tokio::test]
-async fn discord_gets_what_it_wants() {
+async fn discord_request() {
     let server = Server::new([accepted()]).await;
     send(&server, "discord", "hi @everyone")
         .await
@@ -156,7 +156,7 @@ async fn discord_gets_what_it_wants() {
 }
 
 #[tokio::test]
-async fn a_webhook_gets_what_it_wants() {
+async fn webhook_request() {
     let server = Server::new([answer("204 No Content", &[], "")]).await;
     send(&server, "webhook", "hi").await.expect("sent");
     let seen = server.only();
@@ -217,7 +217,7 @@ async fn a_chat_cannot_change_where_a_message_goes() {
 }
 
 #[tokio::test]
-async fn a_service_that_asks_to_wait_is_waited_for() {
+async fn retry_after_is_respected() {
     let slow = [
         (
             "telegram",
@@ -264,7 +264,7 @@ async fn a_service_that_asks_to_wait_is_waited_for() {
 }
 
 #[tokio::test]
-async fn but_not_longer_than_there_is_time() {
+async fn retry_after_beyond_the_time_limit_fails() {
     let far = httpdate::fmt_http_date(std::time::SystemTime::now() + Duration::from_secs(7200));
     let step = |wait: &str| answer("429 Too Many Requests", &[("retry-after", wait)], "");
     for name in KINDS {
@@ -291,7 +291,7 @@ async fn but_not_longer_than_there_is_time() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn temporary_failures_are_retried() {
     for name in KINDS {
         let step = || answer("503 Service Unavailable", &[("retry-after", "0")], "");
         let server = Server::new([step(), step(), accepted()]).await;
@@ -308,7 +308,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_may_have_arrived_is_not_sent_again() {
+async fn server_errors_are_not_retried() {
     for name in KINDS {
         for status in [
             "500 Internal Server Error",
@@ -324,7 +324,7 @@ async fn what_may_have_arrived_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_stays_wrong_is_tried_once() {
+async fn permanent_failures_are_not_retried() {
     for (name, step, words) in [
         (
             "telegram",
@@ -366,7 +366,7 @@ async fn what_stays_wrong_is_tried_once() {
         (
             "slack",
             json("200 OK", r#"{"ok":false,"error":"channel_not_found"}"#),
-            "slack answered channel_not_found: no such chat, or none the bot can see",
+            "slack answered channel_not_found: chat not found, or not visible to the bot",
         ),
         (
             "slack",
@@ -423,7 +423,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_tried_three_times() {
+async fn a_refused_connection_is_tried_three_times() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("an address").port();
     drop(free);
@@ -454,7 +454,7 @@ async fn nobody_there_is_tried_three_times() {
 }
 
 #[tokio::test]
-async fn what_may_be_out_is_not_sent_twice() {
+async fn a_broken_connection_is_not_retried() {
     for name in KINDS {
         let words = failure([Step::Cut], name).await;
         assert!(
@@ -463,11 +463,11 @@ async fn what_may_be_out_is_not_sent_twice() {
         );
         assert!(words.ends_with("; it may have been delivered"), "{words}");
         let server = Server::new([Step::Hang]).await;
-        let pace = Pace {
+        let policy = RetryPolicy {
             timeout: Duration::from_millis(500),
             ..QUICK
         };
-        let channels = channels("main", kind(name, &server.base()), pace);
+        let channels = channels("main", kind(name, &server.base()), policy);
         let error = channels
             .send(&message("main", "42", "x"))
             .await
@@ -489,14 +489,14 @@ async fn what_may_be_out_is_not_sent_twice() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none() {
+async fn responses_that_are_not_from_the_service() {
     let big = "x".repeat(10 << 20);
     for name in ["telegram", "slack"] {
         for body in ["", "garbage", "[1]", r#"{"ok":"yes"}"#, &big] {
             assert_eq!(
                 failure([answer("200 OK", &[], body)], name).await,
                 format!(
-                    "{name} answered 200 OK with something that is not its own; it may have been delivered"
+                    "{name} answered 200 OK with a body that is not from its API; it may have been delivered"
                 )
             );
         }
@@ -504,15 +504,15 @@ async fn answers_that_are_none() {
     for name in ["discord", "webhook"] {
         for step in [answer("200 OK", &[], &big), Step::Stall, Step::Endless] {
             let server = Server::new([step]).await;
-            let pace = Pace {
+            let policy = RetryPolicy {
                 timeout: Duration::from_millis(500),
                 ..QUICK
             };
-            let channels = channels("main", kind(name, &server.base()), pace);
+            let channels = channels("main", kind(name, &server.base()), policy);
             channels
                 .send(&message("main", "42", "x"))
                 .await
-                .expect("a status says enough");
+                .expect("the status decides");
         }
     }
     let huge = json(
@@ -533,7 +533,7 @@ async fn answers_that_are_none() {
 }
 
 #[tokio::test]
-async fn an_echoed_token_is_not_repeated() {
+async fn an_echoed_token_is_redacted() {
     let echo = |said: &str| {
         json!({ "ok": false, "error": said, "message": said, "description": said }).to_string()
     };
@@ -544,7 +544,7 @@ async fn an_echoed_token_is_not_repeated() {
             if status == "200 OK" && !matches!(name, "telegram" | "slack") {
                 continue;
             }
-            // The check for secrets is in `failure`.
+            // `failure` checks for secrets.
             let said = if name == "webhook" { &webhook } else { &said };
             let words = failure([json(status, &echo(said))], name).await;
             assert!(words.contains("***"), "{words}");
@@ -553,9 +553,9 @@ async fn an_echoed_token_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn the_most_talkative_log_has_no_token() {
-    // For the whole process: what a log of one thread gets depends on what the
-    // other tests do meanwhile. Their tokens may not be in it either.
+async fn the_most_verbose_log_contains_no_token() {
+    // For the whole process, because the log of one thread depends on what the other tests do.
+    // Their tokens must not be in it either.
     let paper = Paper::default();
     let writer = paper.clone();
     tracing_subscriber::fmt()
@@ -572,7 +572,7 @@ async fn the_most_talkative_log_has_no_token() {
 }
 
 #[tokio::test]
-async fn long_texts_go_in_parts() {
+async fn long_texts_are_sent_in_parts() {
     for (name, key, most) in [
         ("telegram", "text", 4096),
         ("slack", "text", 4000),
@@ -620,7 +620,7 @@ async fn long_texts_go_in_parts() {
     let words = send(&server, "discord", &book).await.expect_err("a book");
     assert_eq!(
         words,
-        "failed to send message: the content is too long: it would be 26 messages, at most 25 are sent"
+        "failed to send message: the content is too long: it needs 26 messages, the limit is 25"
     );
     let server = Server::new([accepted()]).await;
     assert_eq!(
@@ -629,7 +629,7 @@ async fn long_texts_go_in_parts() {
     );
 }
 
-/// Lines until there are enough UTF-16 units.
+/// Takes lines until there are enough UTF-16 units.
 trait Enough {
     fn take_while_inclusive(self, units: usize) -> String;
 }
@@ -648,7 +648,7 @@ impl<I: Iterator<Item = String>> Enough for I {
 }
 
 #[tokio::test]
-async fn a_console_shows_and_does_not_act() {
+async fn the_console_escapes_control_characters() {
     let paper = Paper::default();
     let all = BTreeMap::from([("screen".to_owned(), Channel::Console)]);
     let channels =
@@ -701,7 +701,7 @@ async fn channels_are_known_by_name() {
 }
 
 #[test]
-fn settings_that_cannot_work() {
+fn invalid_settings() {
     let telegram = |token: &str, base: Option<&str>| Channel::Telegram {
         token: Secret::new(token),
         base_url: base.map(str::to_owned),
@@ -714,23 +714,23 @@ fn settings_that_cannot_work() {
         (telegram(" ", None), "channel main: token is empty"),
         (
             telegram("hunter2\n2", None),
-            "channel main: token has a character in it that no token has",
+            "channel main: token contains a character that is not allowed in a token",
         ),
         (
             telegram("t", Some("hunter2")),
-            "channel main: base_url is not an http or https address without a user name",
+            "channel main: base_url must be an http or https URL without a user name",
         ),
         (
             telegram("t", Some("http://a:hunter2@b")),
-            "channel main: base_url is not an http or https address without a user name",
+            "channel main: base_url must be an http or https URL without a user name",
         ),
         (
             hook("ftp://hunter2"),
-            "channel main: url is not an http or https address without a user name",
+            "channel main: url must be an http or https URL without a user name",
         ),
         (
             hook(""),
-            "channel main: url is not an http or https address without a user name",
+            "channel main: url must be an http or https URL without a user name",
         ),
     ] {
         let all = BTreeMap::from([("main".to_owned(), channel)]);

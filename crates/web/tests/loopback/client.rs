@@ -3,12 +3,12 @@ use haft_web::Secret;
 use haft_web::client::{
     Client, Header, HttpError, Method, Origin, Redirects, Request, Response, Settings, Url,
 };
-use haft_web::guard::Entries;
+use haft_web::guard::HostPatterns;
 use std::time::Duration;
 
 pub(crate) fn client(allow: &[&str]) -> Client {
     Client::new(Settings {
-        allow: Entries::parse(allow).expect("entries"),
+        allow: HostPatterns::parse(allow).expect("entries"),
         ..Settings::default()
     })
     .expect("a client")
@@ -18,7 +18,7 @@ pub(crate) fn get(url: &str) -> Request {
     Request {
         method: Method::Get,
         url: Url::parse(url).expect(url),
-        origin: Origin::Anybody,
+        origin: Origin::Untrusted,
         headers: Vec::new(),
         body: None,
         timeout: Duration::from_secs(10),
@@ -29,7 +29,7 @@ pub(crate) fn get(url: &str) -> Request {
 
 async fn text(response: Response) -> String {
     let body = response.body().await.expect("a body");
-    assert!(!body.cut);
+    assert!(!body.is_truncated);
     String::from_utf8(body.bytes).expect("UTF-8")
 }
 
@@ -41,7 +41,7 @@ fn error(result: Result<Response, HttpError>) -> HttpError {
 }
 
 #[tokio::test]
-async fn this_machine_is_not_reached_by_any_of_its_names() {
+async fn no_name_of_this_machine_is_reachable() {
     let server = Server::on("0.0.0.0:0", None, []).await;
     let port = server.port;
     let client = client(&[]);
@@ -81,7 +81,7 @@ async fn this_machine_is_not_reached_by_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_allowed_is_reached() {
+async fn an_allowed_host_is_reachable() {
     let server = Server::new([
         answer("200 OK", &[("x-kind", "test")], "one"),
         answer("404 Not Found", &[], "two"),
@@ -109,7 +109,7 @@ async fn a_host_that_is_allowed_is_reached() {
         Some(concat!("haft/", env!("CARGO_PKG_VERSION")))
     );
     assert_eq!(seen[0].header("content-length"), None);
-    // Another port of the same host is another place.
+    // Another port of the same host is not allowed.
     let other = Server::new([]).await;
     let error = error(client.send(get(&other.base())).await);
     assert_eq!(
@@ -120,7 +120,7 @@ async fn a_host_that_is_allowed_is_reached() {
 }
 
 #[tokio::test]
-async fn a_range_that_is_allowed_is_reached_by_names_too() {
+async fn an_allowed_range_is_reachable_by_name() {
     let server = Server::new([answer("200 OK", &[], "")]).await;
     let client = client(&["127.0.0.0/8"]);
     let response = client.send(get(&server.base())).await.expect("an answer");
@@ -128,11 +128,11 @@ async fn a_range_that_is_allowed_is_reached_by_names_too() {
 }
 
 #[tokio::test]
-async fn what_is_denied_is_denied_whoever_asks() {
+async fn a_denied_host_is_denied_for_every_origin() {
     let server = Server::new([]).await;
     let client = Client::new(Settings {
-        allow: Entries::parse(["127.0.0.1", "localhost"]).expect("entries"),
-        deny: Entries::parse(["127.0.0.0/8"]).expect("entries"),
+        allow: HostPatterns::parse(["127.0.0.1", "localhost"]).expect("entries"),
+        deny: HostPatterns::parse(["127.0.0.0/8"]).expect("entries"),
         ..Settings::default()
     })
     .expect("a client");
@@ -146,7 +146,7 @@ async fn what_is_denied_is_denied_whoever_asks() {
 }
 
 #[tokio::test]
-async fn only_addresses_of_the_web() {
+async fn only_http_urls_without_credentials() {
     let client = client(&[]);
     for url in [
         "file:///etc/passwd",
@@ -201,7 +201,7 @@ async fn every_redirect_is_checked() {
 }
 
 #[tokio::test]
-async fn ten_redirects_and_no_more() {
+async fn at_most_ten_redirects_are_followed() {
     let steps = |count| (0..count).map(|n| redirect("302 Found", &format!("/{n}")));
     let server = Server::new(steps(10).chain([answer("200 OK", &[], "end")])).await;
     let allowing = |server: &Server| client(&[&format!("127.0.0.1:{}", server.port)]);
@@ -244,7 +244,7 @@ async fn credentials_stay_with_their_host() {
 }
 
 #[tokio::test]
-async fn what_is_posted_stays_with_its_host() {
+async fn a_posted_body_stays_with_its_host() {
     let post = |server: &Server| Request {
         method: Method::Post,
         body: Some(b"{}".to_vec()),
@@ -257,7 +257,7 @@ async fn what_is_posted_stays_with_its_host() {
     let refused = error(client.send(post(&server)).await);
     assert!(matches!(refused, HttpError::Redirect { .. }), "{refused}");
     assert_eq!(other.connections(), 0);
-    // Where the answer is elsewhere, it is asked for and nothing is handed over.
+    // A 303 is followed with a GET without the body.
     let server = Server::new([redirect("303 See Other", "/a"), answer("200 OK", &[], "")]).await;
     client.send(post(&server)).await.expect("an answer");
     let seen = server.seen();
@@ -273,7 +273,7 @@ async fn what_is_posted_stays_with_its_host() {
 }
 
 #[tokio::test]
-async fn what_the_person_wrote_is_reached_but_not_where_else_it_redirects_to() {
+async fn a_configured_host_is_trusted_but_not_its_redirects() {
     let other = Server::new([]).await;
     let server = Server::new([
         redirect("302 Found", "/again"),
@@ -296,13 +296,13 @@ async fn what_the_person_wrote_is_reached_but_not_where_else_it_redirects_to() {
     assert_eq!(server.seen().len(), 4);
 }
 
-/// Runs another test of this file in a process whose environment has proxies.
+/// Runs another test of this file in a process with proxies in its environment.
 #[test]
-fn proxies_of_the_environment_are_not_used() {
+fn proxies_from_the_environment_are_not_used() {
     let this = std::env::current_exe().expect("this program");
     #[expect(
         clippy::disallowed_methods,
-        reason = "a variable cannot be set safely in here"
+        reason = "environment variables cannot be set safely in this process"
     )]
     let mut command = std::process::Command::new(this);
     for name in [
@@ -316,7 +316,7 @@ fn proxies_of_the_environment_are_not_used() {
         command.env(name, "http://127.0.0.1:9");
     }
     let output = command
-        .args(["client::a_host_that_is_allowed_is_reached", "--exact"])
+        .args(["client::an_allowed_host_is_reachable", "--exact"])
         .output()
         .expect("output");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -327,7 +327,7 @@ fn proxies_of_the_environment_are_not_used() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_says_so() {
+async fn a_broken_response_is_reported() {
     for step in [
         Step::Cut,
         Step::Answer(b"not HTTP at all\r\n\r\n".to_vec()),
@@ -336,7 +336,7 @@ async fn a_broken_answer_says_so() {
         let server = Server::new([step]).await;
         let error = error(client(&["127.0.0.1"]).send(get(&server.base())).await);
         assert!(
-            matches!(error, HttpError::Broken { begun: true, .. }),
+            matches!(error, HttpError::Broken { was_sent: true, .. }),
             "{error:?}"
         );
         assert!(

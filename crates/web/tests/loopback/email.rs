@@ -4,7 +4,7 @@ use crate::tls::certified;
 use haft_ops::Error as OpsError;
 use haft_ops::messenger::{Messenger, Sent};
 use haft_web::Secret;
-use haft_web::channels::{Channel, Channels, Email, Encryption, Pace, Sink};
+use haft_web::channels::{Channel, Channels, Email, Encryption, RetryPolicy, Sink};
 use haft_web::client::{Client, Settings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,14 +25,14 @@ fn email(port: u16) -> Email {
     }
 }
 
-fn open(email: Email, pace: Pace, ca_file: Option<PathBuf>) -> Channels {
+fn open(email: Email, policy: RetryPolicy, ca_file: Option<PathBuf>) -> Channels {
     let client = Client::new(Settings {
         ca_file,
         ..Settings::default()
     })
     .expect("a client");
     let all = BTreeMap::from([("mail".to_owned(), Channel::Email(email))]);
-    Channels::new(all, &client, pace, &Sink::new(std::io::sink())).expect("channels")
+    Channels::new(all, &client, policy, &Sink::new(std::io::sink())).expect("channels")
 }
 
 async fn send(channels: &Channels, to: &str, content: &str) -> Result<Sent, String> {
@@ -44,7 +44,7 @@ async fn send(channels: &Channels, to: &str, content: &str) -> Result<Sent, Stri
             for text in [&words, &format!("{error:?}")] {
                 assert!(
                     !text.contains(PASSWORD) && !text.contains(PLAIN),
-                    "a secret is out: {text}"
+                    "leaked a secret: {text}"
                 );
             }
             words
@@ -61,13 +61,13 @@ const AUTH: Script = Script {
     odd: Vec::new(),
 };
 
-async fn failure(odd: &[(&'static str, &'static str)], pace: Pace) -> (String, usize) {
+async fn failure(odd: &[(&'static str, &'static str)], policy: RetryPolicy) -> (String, usize) {
     let server = SmtpServer::new(Script {
         odd: odd.to_vec(),
         ..AUTH
     })
     .await;
-    let channels = open(email(server.port), pace, None);
+    let channels = open(email(server.port), policy, None);
     let words = send(&channels, "bob@example.org", "hi")
         .await
         .expect_err("not sent");
@@ -78,7 +78,7 @@ async fn failure(odd: &[(&'static str, &'static str)], pace: Pace) -> (String, u
 }
 
 #[tokio::test]
-async fn a_mail_as_it_goes_out() {
+async fn a_message_on_the_wire() {
     let server = SmtpServer::new(AUTH).await;
     let channels = open(email(server.port), QUICK, None);
     assert_eq!(channels.host("mail").as_deref(), Some("localhost"));
@@ -118,12 +118,12 @@ async fn a_mail_as_it_goes_out() {
         head.contains("Date: ") && head.contains("Message-ID: <"),
         "{head}"
     );
-    // A dot at the beginning of a line is doubled on its way.
+    // A dot at the start of a line is doubled in transit.
     assert_eq!(body, "All green.\r\n\r\n..hidden\r\nFrom here\r\n\r\n.\r\n");
 }
 
 #[tokio::test]
-async fn letters_beyond_ascii() {
+async fn non_ascii_text() {
     let server = SmtpServer::new(AUTH).await;
     let channels = open(email(server.port), QUICK, None);
     let content = format!("Größe 😀\n{}", "ü".repeat(3000));
@@ -148,7 +148,7 @@ async fn a_recipient_is_one_address() {
         "bob@example.org\nRCPT TO:<eve@example.org>",
     ] {
         let words = send(&channels, to, "hi").await.expect_err(to);
-        assert_eq!(words, "the chat id has a control character in it");
+        assert_eq!(words, "the chat id contains a control character");
     }
     assert_eq!(server.connections(), 0);
 }
@@ -174,7 +174,7 @@ async fn a_subject_cannot_become_a_header() {
 }
 
 #[tokio::test]
-async fn what_the_server_refuses() {
+async fn rejections_by_the_server() {
     for (odd, words) in [
         (
             ("AUTH", "535 5.7.8 no hunter2-secret"),
@@ -195,7 +195,7 @@ async fn what_the_server_refuses() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn temporary_failures_are_retried() {
     for command in ["GREETING", "MAIL", "RCPT", "DATA"] {
         let odd = vec![(command, "451 later"); 2];
         let server = SmtpServer::new(Script { odd, ..AUTH }).await;
@@ -209,23 +209,23 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_may_be_out_is_not_sent_twice() {
+async fn a_timeout_after_the_content_is_not_retried() {
     let (words, connections) = failure(&[("DATA", "")], QUICK).await;
     assert!(words.ends_with("; it may have been delivered"), "{words}");
     assert_eq!(connections, 1);
-    let pace = Pace {
+    let policy = RetryPolicy {
         timeout: Duration::from_millis(800),
         ..QUICK
     };
-    let (words, connections) = failure(&[("DATA", "hang")], pace).await;
+    let (words, connections) = failure(&[("DATA", "hang")], policy).await;
     assert_eq!(words, "timed out after 0.8 s; it may have been delivered");
     assert_eq!(connections, 1);
-    let (words, _) = failure(&[("RCPT", "hang")], pace).await;
+    let (words, _) = failure(&[("RCPT", "hang")], policy).await;
     assert_eq!(words, "timed out after 0.8 s");
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn a_refused_connection_is_retried() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("an address").port();
     drop(free);
@@ -240,7 +240,7 @@ async fn nobody_there() {
     let error = channels
         .send(&message("mail", "bob@example.org", "hi"))
         .await
-        .expect_err("nobody");
+        .expect_err("connection refused");
     assert_eq!(
         error.to_string(),
         format!("failed to send message: connection refused by 127.0.0.1:{port} (3 tries)")
@@ -255,13 +255,13 @@ async fn nobody_there() {
 }
 
 #[tokio::test]
-async fn nonsense_is_no_mail_server() {
+async fn a_server_that_does_not_speak_smtp() {
     let (words, _) = failure(&[("GREETING", "HTTP/1.1 400 Bad Request")], QUICK).await;
     assert!(words.starts_with("localhost:PORT"), "{words}");
 }
 
 #[tokio::test]
-async fn a_connection_is_protected_when_that_is_asked_for_or_offered() {
+async fn a_connection_is_encrypted_if_required_or_offered() {
     let certified = certified("localhost");
     let script = |at_once| Script {
         tls: Some(certified.acceptor.clone()),
@@ -288,7 +288,7 @@ async fn a_connection_is_protected_when_that_is_asked_for_or_offered() {
         let auth = lines.iter().position(|line| line.starts_with("AUTH"));
         assert_eq!(starttls.is_some(), !at_once, "{lines:?}");
         assert!(starttls < auth, "{lines:?}");
-        // A certificate nobody vouches for gets nothing.
+        // Nothing is sent to a server with an untrusted certificate.
         let server = SmtpServer::new(script(at_once)).await;
         let channels = open(
             Email {
@@ -311,7 +311,7 @@ async fn a_connection_is_protected_when_that_is_asked_for_or_offered() {
 }
 
 #[tokio::test]
-async fn without_protection_nothing_is_sent_where_it_is_wanted() {
+async fn nothing_is_sent_if_required_encryption_is_missing() {
     let server = SmtpServer::new(AUTH).await;
     let settings = Email {
         encryption: Encryption::StartTls,
@@ -328,7 +328,7 @@ async fn without_protection_nothing_is_sent_where_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn nobody_has_to_sign_in() {
+async fn signing_in_is_optional() {
     let server = SmtpServer::new(Script::default()).await;
     let settings = Email {
         username: None,
@@ -338,7 +338,7 @@ async fn nobody_has_to_sign_in() {
     send(&open(settings, QUICK, None), "bob@example.org", "hi")
         .await
         .expect("sent");
-    // But who wants to can not.
+    // But signing in fails, because the server does not support it.
     let channels = open(email(server.port), QUICK, None);
     send(&channels, "bob@example.org", "hi")
         .await
@@ -347,7 +347,7 @@ async fn nobody_has_to_sign_in() {
 }
 
 #[test]
-fn settings_that_cannot_work() {
+fn invalid_settings() {
     let good = || email(25);
     for (email, words) in [
         (

@@ -1,9 +1,9 @@
-//! Whatever a model, a page or the owner of a name tries: nothing but the open
-//! internet is dialled.
+//! Whatever a model, a page or the owner of a domain tries, only addresses on the public internet
+//! are dialled.
 
 use crate::bed::{Bed, Book, failure, fetch, html, read};
 use crate::http_server::{Server, Step, redirect};
-use haft_web::guard::Entries;
+use haft_web::guard::HostPatterns;
 use std::net::Ipv4Addr;
 
 /// Names and spellings of this machine.
@@ -45,7 +45,7 @@ fn spellings() -> Vec<String> {
     given.iter().map(|host| (*host).to_owned()).collect()
 }
 
-/// Places that are not this machine and not the open internet either.
+/// Addresses that are neither this machine nor the public internet.
 const INSIDE: [&str; 34] = [
     "169.254.169.254",
     "[::ffff:a9fe:a9fe]",
@@ -84,7 +84,7 @@ const INSIDE: [&str; 34] = [
 ];
 
 #[tokio::test]
-async fn no_spelling_reaches_this_machine_or_the_inside() {
+async fn no_spelling_reaches_a_private_address() {
     let server = Server::on("0.0.0.0:0", None, []).await;
     let six = Server::on("[::1]:0", None, []).await;
     let runtime = Bed::default().session();
@@ -101,9 +101,9 @@ async fn no_spelling_reaches_this_machine_or_the_inside() {
     assert_eq!(server.connections() + six.connections(), 0);
 }
 
-/// A name may mean anything, and something else each time.
+/// A name can resolve to anything, and to something else each time.
 #[tokio::test]
-async fn names_lead_nowhere_else() {
+async fn names_that_resolve_to_private_addresses_are_refused() {
     let server = Server::on("0.0.0.0:0", None, []).await;
     for answer in [
         "127.0.0.1",
@@ -117,7 +117,7 @@ async fn names_lead_nowhere_else() {
         "100.64.0.1",
     ] {
         let book = Book::default().with("evil.example", &[&[answer]]);
-        let runtime = Bed::default().names(book.names()).session();
+        let runtime = Bed::default().dns(book.dns()).session();
         let url = format!("http://evil.example:{}/", server.port);
         let (text, outcome) = failure(&fetch(&runtime, &url).await);
         assert_eq!(outcome, "not_allowed", "{answer}: {text}");
@@ -125,36 +125,36 @@ async fn names_lead_nowhere_else() {
     assert_eq!(server.connections(), 0);
 }
 
-/// The first answer is a place that may be dialled, every other one this machine: what
-/// was checked is what is dialled, and nobody asks again in between.
+/// DNS rebinding: the first lookup returns a public address, every later one this machine. The
+/// checked address is the one that is dialled, without a second lookup.
 #[tokio::test]
-async fn a_name_that_changes_its_mind_is_not_followed() {
+async fn dns_rebinding_is_not_possible() {
     let book = Book::default().with("evil.example", &[&["127.0.0.2"], &["127.0.0.1"]]);
     let canary = Server::on("127.0.0.1:0", None, []).await;
     let address = format!("127.0.0.2:{}", canary.port);
     let once = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nfirst";
     let stand_in = Server::on(&address, None, [Step::Last(once.to_vec())]).await;
-    let mut bed = Bed::default().names(book.names());
-    bed.settings.allow = Entries::parse(["127.0.0.2/32"]).expect("entries");
+    let mut bed = Bed::default().dns(book.dns());
+    bed.settings.allow = HostPatterns::parse(["127.0.0.2/32"]).expect("entries");
     let runtime = bed.session();
     let url = format!("http://evil.example:{}/", canary.port);
     assert_eq!(read(&fetch(&runtime, &url).await), "first");
-    assert_eq!(book.asked().len(), 1, "one question for a request");
+    assert_eq!(book.asked().len(), 1, "one lookup per request");
     let (_, outcome) = failure(&fetch(&runtime, &url).await);
     assert_eq!(outcome, "not_allowed");
     assert_eq!(book.asked().len(), 2);
     assert_eq!((canary.connections(), stand_in.connections()), (0, 1));
 }
 
-/// Of several answers only those that may be dialled are.
+/// If a name has several addresses, only the allowed ones are dialled.
 #[tokio::test]
-async fn a_name_with_two_faces_shows_one() {
+async fn only_the_allowed_addresses_of_a_name_are_dialled() {
     let canary = Server::on("127.0.0.1:0", None, []).await;
     let address = format!("127.0.0.2:{}", canary.port);
     let stand_in = Server::on(&address, None, [html("<p>outside")]).await;
     let book = Book::default().with("evil.example", &[&["127.0.0.1", "127.0.0.2", "::1"]]);
-    let mut bed = Bed::default().names(book.names());
-    bed.settings.allow = Entries::parse(["127.0.0.2/32"]).expect("entries");
+    let mut bed = Bed::default().dns(book.dns());
+    bed.settings.allow = HostPatterns::parse(["127.0.0.2/32"]).expect("entries");
     let url = format!("http://evil.example:{}/", canary.port);
     assert_eq!(read(&fetch(&bed.session(), &url).await), "outside");
     assert_eq!((canary.connections(), stand_in.connections()), (0, 1));
@@ -187,13 +187,13 @@ async fn every_hop_is_checked() {
     ];
     for (at, to) in to.iter().enumerate() {
         let status = statuses[at % statuses.len()];
-        // The first hop stays where it is, so that it is not only the first answer.
+        // The second redirect is the forbidden one, so that not only the first is checked.
         let server = Server::new([redirect(status, "/next"), redirect(status, to)]).await;
         let book = Book::default()
             .with("public.example", &[&["127.0.0.1"]])
             .with("evil.example", &[&["127.0.0.1"]]);
         let bed = Bed::allowing(&[&format!("public.example:{}", server.port)]);
-        let runtime = bed.names(book.names()).session();
+        let runtime = bed.dns(book.dns()).session();
         let url = format!("http://public.example:{}/", server.port);
         let (text, outcome) = failure(&fetch(&runtime, &url).await);
         assert!(
@@ -210,7 +210,7 @@ async fn every_hop_is_checked() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_is_exactly_that() {
+async fn only_exactly_the_allowed_host_is_reachable() {
     let server = Server::new([html("<p>x")]).await;
     let port = server.port;
     let book = Book::default()
@@ -220,7 +220,7 @@ async fn what_is_allowed_is_exactly_that() {
         .with("www.example.com", &[&["127.0.0.1"]])
         .with("evil.org", &[&["127.0.0.1"]]);
     let allowed = format!("example.com:{port}");
-    let runtime = Bed::allowing(&[&allowed]).names(book.names()).session();
+    let runtime = Bed::allowing(&[&allowed]).dns(book.dns()).session();
     for url in [
         format!("http://example.com.evil.org:{port}/"),
         format!("http://evilexample.com:{port}/"),
@@ -238,16 +238,16 @@ async fn what_is_allowed_is_exactly_that() {
     assert_eq!(read(&reply), "x");
 }
 
-/// An address of this machine that looks like any other.
+/// An address of this machine that looks like a public one.
 #[tokio::test]
-async fn what_this_machine_has_is_not_outside() {
+async fn addresses_of_this_machine_are_refused() {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
     let own = socket
         .connect("1.1.1.1:9")
         .and_then(|()| socket.local_addr())
         .map(|own| own.ip());
     let server = Server::on("0.0.0.0:0", None, []).await;
-    // Where there is no way out, the loopback stands for it.
+    // Without a network, use the loopback address.
     let own = own.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let url = format!("http://{own}:{}/", server.port);
     let (_, outcome) = failure(&fetch(&Bed::default().session(), &url).await);

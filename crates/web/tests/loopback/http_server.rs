@@ -1,4 +1,4 @@
-//! A server that answers as its script says, one step for each request.
+//! A server that follows a script, one step per request.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,22 +8,22 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 #[derive(Clone)]
 pub(crate) enum Step {
-    /// Answers with these bytes.
+    /// Responds with these bytes.
     Answer(Vec<u8>),
-    /// Answers with these bytes and closes the connection.
+    /// Responds with these bytes and closes the connection.
     Last(Vec<u8>),
-    /// Closes the connection without a word.
+    /// Closes the connection without a response.
     Cut,
-    /// Never answers.
+    /// Never responds, but keeps the connection open.
     Hang,
-    /// Begins a body and goes on until nobody listens.
+    /// Starts a body and continues until the client disconnects.
     Endless,
-    /// Begins a body and sends no more.
+    /// Starts a body and stops.
     Stall,
-    /// Begins a body and sends a byte of it now and then.
+    /// Starts a body and sends a byte now and then.
     Drip,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn redirect(status: &str, location: &str) -> Step {
     answer(status, &[("location", location)], "")
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) line: String,
@@ -172,7 +172,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
                 }
                 true
             }
-            None => panic!("a request that the script does not expect"),
+            None => panic!("unexpected request: the script has ended"),
         };
         if done || stream.flush().await.is_err() {
             return;

@@ -1,4 +1,4 @@
-//! How much and how long.
+//! Size and time limits of the client.
 
 use crate::client::{client, get};
 use crate::http_server::{Server, Step, answer};
@@ -16,13 +16,16 @@ async fn a_body_is_read_up_to_its_limit() {
     let client = client(&["127.0.0.1"]);
     for cut in [false, true, true] {
         let response = client.send(get(&server.base())).await.expect("an answer");
-        let Body { bytes, cut: was } = response.body().await.expect("a body");
+        let Body {
+            bytes,
+            is_truncated: was,
+        } = response.body().await.expect("a body");
         assert_eq!((bytes.len(), was), (1000, cut));
     }
 }
 
 #[tokio::test]
-async fn pieces_have_the_same_limit() {
+async fn chunks_have_the_same_limit() {
     let server = Server::new([Step::Endless]).await;
     let client = client(&["127.0.0.1"]);
     let mut response = client.send(get(&server.base())).await.expect("an answer");
@@ -30,7 +33,7 @@ async fn pieces_have_the_same_limit() {
     let error = loop {
         match response.chunk().await {
             Ok(Some(chunk)) => total += chunk.len(),
-            Ok(None) => panic!("an end"),
+            Ok(None) => panic!("the body ended"),
             Err(error) => break error,
         }
     };
@@ -41,7 +44,7 @@ async fn pieces_have_the_same_limit() {
 }
 
 #[tokio::test]
-async fn a_length_that_lies_is_a_broken_answer() {
+async fn a_wrong_content_length_is_an_error() {
     let long = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort".to_vec();
     let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n".to_vec();
     let short = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nlonger".to_vec();
@@ -57,7 +60,7 @@ async fn a_length_that_lies_is_a_broken_answer() {
 }
 
 #[tokio::test]
-async fn the_time_holds_for_the_answer_and_for_its_body() {
+async fn the_time_limit_covers_the_response_and_its_body() {
     for step in [Step::Hang, Step::Stall] {
         let server = Server::new([step]).await;
         let client = client(&["127.0.0.1"]);

@@ -1,6 +1,5 @@
-//! The client, the tools and the channels against servers on this machine that follow a
-//! script: what they get is recorded to the byte, what they answer is decided
-//! by the test.
+//! The client, the tools and the channels against servers on this machine. Each server follows a
+//! script and records exactly what it receives.
 
 #[cfg(test)]
 mod bed;

@@ -1,5 +1,5 @@
-//! Pages of quite different shape, and what a model gets of them. `UPDATE=1` rewrites
-//! the texts; the difference is to be looked at.
+//! Whole pages of different kinds, and their text. `UPDATE=1` rewrites the expected texts; review
+//! the difference.
 
 use crate::bed::{Bed, Book, page, read};
 use crate::http_server::Server;
@@ -34,7 +34,7 @@ fn current(name: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn pages_become_text_that_a_model_can_use() {
+async fn pages_become_readable_text() {
     for (name, content_type) in [
         ("docs.html", "text/html; charset=utf-8"),
         ("blog.html", "text/html"),
@@ -46,7 +46,7 @@ async fn pages_become_text_that_a_model_can_use() {
         let server = Server::new([page(content_type, &body), page(content_type, &body)]).await;
         let host = "site.example";
         let book = Book::default().with(host, &[&["127.0.0.1"]]);
-        let runtime = Bed::allowing(&[host]).names(book.names()).session();
+        let runtime = Bed::allowing(&[host]).dns(book.dns()).session();
         let url = format!("http://{host}:{}/guide/{name}", server.port);
         let ask = |offset: usize| {
             let runtime = runtime.clone();
@@ -56,7 +56,7 @@ async fn pages_become_text_that_a_model_can_use() {
         let port = format!(":{}", server.port);
         let text = ask(0).await.replace(&port, "");
         current(&format!("{name}.txt"), &(text.clone() + "\n"));
-        // What stands around the page is there for whoever asks.
+        // The text around the main content is available at an offset.
         if let Some((_, rest)) = text.split_once("Use offset=") {
             let offset = rest.split_once(' ').expect("a number").0;
             let offset: usize = offset.parse().expect("a number");

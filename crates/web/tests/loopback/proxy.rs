@@ -1,5 +1,5 @@
-//! A proxy: only the one of the configuration, for everything, and no way around the
-//! guard. And the newer protocol.
+//! Proxies: only the configured one, for every request, and not a way around the guard. Also
+//! HTTP/2.
 
 use crate::bed::{Bed, Book, failure, fetch, html, read};
 use crate::http_server::Server;
@@ -16,17 +16,17 @@ fn through(proxy: &Server, allow: &[&str]) -> Bed {
 }
 
 #[tokio::test]
-async fn every_request_goes_through_it() {
+async fn every_request_uses_the_configured_proxy() {
     let proxy = Server::new([html("<p>by proxy"), html("<p>by proxy")]).await;
     let direct = Server::new([]).await;
     let book = Book::default().with("public.example", &[&["93.184.216.34"]]);
     let allowed = format!("127.0.0.1:{}", direct.port);
-    let runtime = through(&proxy, &[&allowed]).names(book.names()).session();
+    let runtime = through(&proxy, &[&allowed]).dns(book.dns()).session();
     assert_eq!(
         read(&fetch(&runtime, "http://public.example/x").await),
         "by proxy"
     );
-    // A host that is allowed is no reason to go past it.
+    // An allowed host does not bypass it.
     assert_eq!(read(&fetch(&runtime, &direct.base()).await), "by proxy");
     assert_eq!(direct.connections(), 0);
     let seen = proxy.seen();
@@ -38,12 +38,12 @@ async fn every_request_goes_through_it() {
 }
 
 #[tokio::test]
-async fn it_is_no_way_around_the_guard() {
+async fn the_proxy_does_not_bypass_the_guard() {
     let proxy = Server::new([]).await;
     let book = Book::default()
         .with("evil.example", &[&["127.0.0.1"]])
         .with("both.example", &[&["93.184.216.34", "10.0.0.1"]]);
-    let runtime = through(&proxy, &[]).names(book.names()).session();
+    let runtime = through(&proxy, &[]).dns(book.dns()).session();
     for host in [
         "127.0.0.1",
         "localhost",
@@ -57,7 +57,7 @@ async fn it_is_no_way_around_the_guard() {
         assert_eq!(outcome, "not_allowed", "{host}: {text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
-    // What nobody here knows is not asked for, unless the person names it.
+    // A name that does not resolve here is refused, unless the user allows the host.
     let (text, _) = failure(&fetch(&runtime, "http://unknown.example/").await);
     assert!(
         text.starts_with("cannot find the host unknown.example"),
@@ -66,7 +66,7 @@ async fn it_is_no_way_around_the_guard() {
     assert_eq!(proxy.connections(), 0);
     let proxy = Server::new([html("<p>by proxy")]).await;
     let runtime = through(&proxy, &["unknown.example"])
-        .names(book.names())
+        .dns(book.dns())
         .session();
     assert_eq!(
         read(&fetch(&runtime, "http://unknown.example/").await),
@@ -75,7 +75,7 @@ async fn it_is_no_way_around_the_guard() {
 }
 
 #[tokio::test]
-async fn the_newer_protocol_is_spoken() {
+async fn http_2_is_supported() {
     let certified = certified("localhost");
     let mut config = (*certified.config).clone();
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -104,14 +104,14 @@ async fn the_newer_protocol_is_spoken() {
     assert_eq!(read(&reply), "HTTP/2.0 /x");
 }
 
-/// Certificates that are not trusted, of another host, or out of date.
+/// Certificates that are untrusted, for another host, or expired.
 #[tokio::test]
-async fn no_page_over_a_connection_that_is_not_secure() {
+async fn pages_need_a_valid_certificate() {
     for name in ["localhost", "example.org"] {
         let certified = certified(name);
         let server = Server::on("127.0.0.1:0", Some(certified.acceptor.clone()), []).await;
         let mut bed = Bed::allowing(&["localhost"]);
-        // The first is trusted by nobody, the second is another's.
+        // The first certificate is untrusted, the second is for another host.
         bed.settings.ca_file = (name != "localhost").then(|| certified.authority.clone());
         let url = format!("https://localhost:{}/", server.port);
         let (text, outcome) = failure(&fetch(&bed.session(), &url).await);

@@ -1,10 +1,10 @@
-//! Searching, with pages in the shape of the real ones.
+//! Searching, with responses shaped like the real ones.
 
 use crate::bed::{Bed, duckduckgo, failure, page, read};
 use crate::http_server::{Server, Step, answer, json as json_answer};
 use haft::{Reply, Runtime};
 use haft_web::Secret;
-use haft_web::search::{Engine, Kind};
+use haft_web::search::{Engine, EngineKind};
 use serde_json::json;
 
 #[expect(clippy::disallowed_methods, reason = "a test reads its own files")]
@@ -34,7 +34,7 @@ async fn search(runtime: &Runtime, query: &str) -> Reply {
     runtime.call("web_search", json!({ "query": query })).await
 }
 
-fn keyed(kind: Kind, server: &Server) -> Engine {
+fn keyed(kind: EngineKind, server: &Server) -> Engine {
     let key = Some(Secret::new("hunter2"));
     Engine::new(kind, Some(&server.base()), key).expect("an engine")
 }
@@ -90,7 +90,7 @@ async fn a_captcha_is_never_an_empty_result() {
         assert!(text.contains("tools.web.engines"), "{text}");
         assert_eq!(outcome, "blocked");
     }
-    // Nothing found is said by the page, not guessed from its silence.
+    // No results only if the page says so, not because nothing was recognised.
     let none = page("text/html", fixture("duckduckgo-none.html"));
     let server = Server::new([none]).await;
     let reply = search(&session(vec![duckduckgo(&server.base())]), "qwzx").await;
@@ -104,23 +104,23 @@ async fn a_captcha_is_never_an_empty_result() {
         let reply = search(&session(vec![duckduckgo(&server.base())]), "x").await;
         let (text, _) = failure(&reply);
         assert!(
-            text.contains("not known") || text.contains("blocked"),
+            text.contains("unknown format") || text.contains("blocked"),
             "{text}"
         );
     }
 }
 
 #[tokio::test]
-async fn engines_with_a_key_are_asked_as_they_want() {
+async fn requests_to_engines_with_a_key() {
     let server = Server::new([json_answer("200 OK", &fixture("brave.json"))]).await;
-    let text = read(&search(&session(vec![keyed(Kind::Brave, &server)]), "a b").await);
+    let text = read(&search(&session(vec![keyed(EngineKind::Brave, &server)]), "a b").await);
     assert!(text.contains("1. **Spindle oil & grease**\n   URL: https://lathe.example/oil\n   Use ISO 10 for fast spindles.\n\n2. **Wiki**"), "{text}");
     let seen = server.only();
     assert_eq!(seen.line, "GET /res/v1/web/search?q=a+b&count=10 HTTP/1.1");
     assert_eq!(seen.header("x-subscription-token"), Some("hunter2"));
 
     let server = Server::new([json_answer("200 OK", &fixture("tavily.json"))]).await;
-    let text = read(&search(&session(vec![keyed(Kind::Tavily, &server)]), "a b").await);
+    let text = read(&search(&session(vec![keyed(EngineKind::Tavily, &server)]), "a b").await);
     assert!(
         text.contains("1. **Oil**\n   URL: https://lathe.example/oil\n   Use ISO 10."),
         "{text}"
@@ -132,23 +132,23 @@ async fn engines_with_a_key_are_asked_as_they_want() {
 
     let server = Server::new([json_answer("200 OK", &fixture("searxng.json"))]).await;
     let base = format!("{}/search/", server.base());
-    let engine = Engine::new(Kind::Searxng, Some(&base), None).expect("an engine");
+    let engine = Engine::new(EngineKind::Searxng, Some(&base), None).expect("an engine");
     let text = read(&search(&session(vec![engine]), "a b").await);
     assert!(text.ends_with("1. **Vec<Oil> and other oils**\n   URL: https://lathe.example/oil\n   Oil for spindles."), "{text}");
     assert_eq!(server.only().line, "GET /search?q=a+b&format=json HTTP/1.1");
 }
 
 #[tokio::test]
-async fn the_next_engine_is_asked_when_one_fails() {
+async fn the_next_engine_is_tried_if_one_fails() {
     let blocked = Server::new([captcha("202 Accepted")]).await;
     let broken = Server::new([answer("500 Oops", &[], "")]).await;
     let refusing = Server::new([json_answer("401 Unauthorized", "{}")]).await;
     let good = Server::new([json_answer("200 OK", &fixture("brave.json"))]).await;
     let runtime = session(vec![
         duckduckgo(&blocked.base()),
-        Engine::new(Kind::Searxng, Some(&broken.base()), None).expect("an engine"),
-        keyed(Kind::Tavily, &refusing),
-        keyed(Kind::Brave, &good),
+        Engine::new(EngineKind::Searxng, Some(&broken.base()), None).expect("an engine"),
+        keyed(EngineKind::Tavily, &refusing),
+        keyed(EngineKind::Brave, &good),
     ]);
     let reply = search(&runtime, "x").await;
     assert!(read(&reply).contains("Spindle oil"));
@@ -158,22 +158,31 @@ async fn the_next_engine_is_asked_when_one_fails() {
         json!([
             "duckduckgo: blocked: it answered HTTP 202 with a captcha",
             "searxng: it answered HTTP 500 Internal Server Error",
-            "tavily: it refused the key (HTTP 401)"
+            "tavily: it rejected the API key (HTTP 401)"
         ])
     );
-    // One that finds nothing is not the last word either.
+    // An engine without results is not final either.
     let none = Server::new([page("text/html", fixture("duckduckgo-none.html"))]).await;
     let good = Server::new([json_answer("200 OK", &fixture("tavily.json"))]).await;
-    let runtime = session(vec![duckduckgo(&none.base()), keyed(Kind::Tavily, &good)]);
+    let runtime = session(vec![
+        duckduckgo(&none.base()),
+        keyed(EngineKind::Tavily, &good),
+    ]);
     assert_eq!(search(&runtime, "x").await.details()["engine"], "tavily");
 }
 
 #[tokio::test]
-async fn keys_are_in_no_reply() {
+async fn replies_contain_no_keys() {
     for (kind, step) in [
-        (Kind::Brave, json_answer("422 No", "{\"key\":\"hunter2\"}")),
-        (Kind::Tavily, json_answer("200 OK", "hunter2 is no key")),
-        (Kind::Tavily, Step::Cut),
+        (
+            EngineKind::Brave,
+            json_answer("422 No", "{\"key\":\"hunter2\"}"),
+        ),
+        (
+            EngineKind::Tavily,
+            json_answer("200 OK", "hunter2 is no key"),
+        ),
+        (EngineKind::Tavily, Step::Cut),
     ] {
         let server = Server::new([step]).await;
         let reply = search(&session(vec![keyed(kind, &server)]), "x").await;
@@ -185,26 +194,26 @@ async fn keys_are_in_no_reply() {
     let other = Server::new([]).await;
     let to = format!("{}/search", other.base());
     let server = Server::new([answer("307 Same", &[("location", &to)], "")]).await;
-    failure(&search(&session(vec![keyed(Kind::Tavily, &server)]), "x").await);
+    failure(&search(&session(vec![keyed(EngineKind::Tavily, &server)]), "x").await);
     assert_eq!(other.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_busy_engine_is_asked_once_more() {
+async fn a_busy_engine_is_retried_once() {
     let busy = || answer("429 Too Many", &[("retry-after", "0.1")], "");
     let server = Server::new([busy(), results()]).await;
     read(&search(&session(vec![duckduckgo(&server.base())]), "x").await);
     let server = Server::new([busy(), busy()]).await;
     let (text, _) = failure(&search(&session(vec![duckduckgo(&server.base())]), "x").await);
     assert!(
-        text.contains("it has had too many requests and asks to be left alone for 0.1 s"),
+        text.contains("too many requests: it asks to wait 0.1 s"),
         "{text}"
     );
     assert_eq!(server.seen().len(), 2);
 }
 
 #[tokio::test]
-async fn questions_that_are_none() {
+async fn invalid_queries_and_engines() {
     let runtime = session(Vec::new());
     for (query, words) in [
         ("", "validation error: parameter \"query\" is empty"),
@@ -216,17 +225,17 @@ async fn questions_that_are_none() {
     let long = search(&runtime, &"x".repeat(3000)).await.text();
     assert!(long.contains("more than 2000 characters"), "{long}");
     for (kind, base, words) in [
-        (Kind::Brave, None, "brave needs a key"),
-        (Kind::Searxng, None, "searxng needs a base_url"),
+        (EngineKind::Brave, None, "brave needs a key"),
+        (EngineKind::Searxng, None, "searxng needs a base_url"),
         (
-            Kind::DuckDuckGo,
+            EngineKind::DuckDuckGo,
             Some("ftp://x"),
-            "the base_url of duckduckgo is not",
+            "the base_url of duckduckgo must be",
         ),
         (
-            Kind::DuckDuckGo,
+            EngineKind::DuckDuckGo,
             Some("http://me:pw@x/"),
-            "the base_url of duckduckgo is not",
+            "the base_url of duckduckgo must be",
         ),
     ] {
         let error = Engine::new(kind, base, None).expect_err("no engine");
@@ -234,9 +243,9 @@ async fn questions_that_are_none() {
     }
 }
 
-/// The rules were asked about the host of the engine, and about no other.
+/// The policy allowed only the engine's own host.
 #[tokio::test]
-async fn an_engine_leads_to_no_other_host() {
+async fn an_engine_cannot_redirect_to_another_host() {
     let to = Server::new([]).await;
     let other = format!("http://localhost:{}/", to.port);
     let from = Server::new([answer("302 Found", &[("location", other.as_str())], "")]).await;
@@ -247,16 +256,16 @@ async fn an_engine_leads_to_no_other_host() {
         .call("web_search", json!({ "query": "x" }))
         .await;
     let (text, _) = failure(&reply);
-    assert!(text.contains("it leads to another host"), "{text}");
+    assert!(text.contains("the target is another host"), "{text}");
     assert_eq!(to.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_hit_with_an_address_without_end_is_shown_in_part() {
+async fn a_very_long_url_of_a_hit_is_truncated() {
     let url = format!("https://example.org/{}", "x".repeat(5000));
     let found = json!({ "results": [{ "title": "t", "url": url, "content": "c" }] });
     let server = Server::new([json_answer("200 OK", &found.to_string())]).await;
-    let engine = Engine::new(Kind::Searxng, Some(&server.base()), None).expect("an engine");
+    let engine = Engine::new(EngineKind::Searxng, Some(&server.base()), None).expect("an engine");
     let bed = Bed {
         engines: vec![engine],
         ..Bed::default()

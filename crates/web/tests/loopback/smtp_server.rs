@@ -5,18 +5,17 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What the server offers and how it behaves.
+/// Features and behaviour of the server.
 #[derive(Clone, Default)]
 pub(crate) struct Script {
-    /// TLS, if it can.
+    /// TLS settings, if it supports TLS.
     pub(crate) tls: Option<TlsAcceptor>,
-    /// Whether TLS is there from the beginning; otherwise after STARTTLS.
+    /// Whether TLS starts immediately or after STARTTLS.
     pub(crate) at_once: bool,
-    /// Whether people can sign in.
+    /// Whether it supports signing in.
     pub(crate) auth: bool,
-    /// What it says instead of what it should, the first time: a command and an
-    /// answer. `DATA` is what comes after the text. An empty answer closes the
-    /// connection; `hang` is no answer at all.
+    /// Replies that replace the usual ones, once: a command and a reply. `DATA` stands for the
+    /// end of the content. An empty reply closes the connection; `hang` sends no reply.
     pub(crate) odd: Vec<(&'static str, &'static str)>,
 }
 
@@ -95,7 +94,7 @@ impl Session {
         Some(script.odd.remove(at).1)
     }
 
-    /// Talks until the end, or until the connection is to be protected.
+    /// Serves the connection until its end or until STARTTLS.
     async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
@@ -165,7 +164,7 @@ impl Session {
         }
     }
 
-    /// `None` when that is the end.
+    /// Returns `None` if the connection should end.
     async fn say<S: AsyncWrite + Unpin>(&self, stream: &mut S, answer: &str) -> Option<()> {
         match answer {
             "" => return None,

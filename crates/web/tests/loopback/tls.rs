@@ -1,11 +1,11 @@
-//! Certificates of the tests' own, and what is trusted.
+//! TLS with self-signed certificates.
 
 use crate::client::get;
 use crate::http_server::{Server, answer, redirect};
 use haft_web::Secret;
 use haft_web::client::{Client, Header, HttpError, Origin, Redirects, Request, Settings};
-use haft_web::fetch::Trouble;
-use haft_web::guard::Entries;
+use haft_web::fetch::FetchError;
+use haft_web::guard::HostPatterns;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// A server's side of TLS, and the file that makes a client trust it.
+/// The server's TLS settings, and the file that makes a client trust it.
 pub(crate) struct Certified {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) config: Arc<ServerConfig>,
@@ -59,13 +59,13 @@ async fn fetch(server: &Server, ca_file: Option<PathBuf>) -> Result<u16, HttpErr
 }
 
 #[tokio::test]
-async fn a_certificate_is_trusted_when_the_person_says_so() {
+async fn a_certificate_in_ca_file_is_trusted() {
     let certified = certified("localhost");
     let acceptor = Some(certified.acceptor.clone());
     let server = Server::on("127.0.0.1:0", acceptor, [answer("200 OK", &[], "")]).await;
     let refused = fetch(&server, None)
         .await
-        .expect_err("nobody vouches for it");
+        .expect_err("an untrusted certificate");
     assert!(matches!(refused, HttpError::NotSecure { .. }), "{refused}");
     assert!(server.seen().is_empty());
     assert_eq!(
@@ -75,13 +75,13 @@ async fn a_certificate_is_trusted_when_the_person_says_so() {
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_lead_credentials_away_from_encryption() {
+async fn a_redirect_cannot_downgrade_credentials_to_plain_http() {
     let certified = certified("localhost");
     let plain = Server::new([]).await;
     let steps = [redirect("302 Found", &plain.base())];
     let server = Server::on("127.0.0.1:0", Some(certified.acceptor.clone()), steps).await;
     let client = Client::new(Settings {
-        allow: Entries::parse(["127.0.0.1", "localhost"]).expect("entries"),
+        allow: HostPatterns::parse(["127.0.0.1", "localhost"]).expect("entries"),
         ca_file: Some(certified.authority.clone()),
         ..Settings::default()
     })
@@ -94,17 +94,17 @@ async fn a_redirect_does_not_lead_credentials_away_from_encryption() {
     let refused = client.send(request).await.err().expect("a redirect");
     assert_eq!(
         refused.to_string(),
-        "a redirect of localhost is not followed: it leads away from encryption"
+        "redirect from localhost not followed: it would send credentials without encryption"
     );
     assert_eq!(plain.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_certificate_of_an_authority_is_none_of_a_server() {
+async fn a_ca_certificate_is_not_a_server_certificate() {
     let key = rcgen::KeyPair::generate().expect("a key");
-    let mut asked = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
-    asked.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let certificate = asked.self_signed(&key).expect("a certificate");
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&key).expect("a certificate");
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -116,14 +116,11 @@ async fn a_certificate_of_an_authority_is_none_of_a_server() {
     let server = Server::on("127.0.0.1:0", Some(acceptor), []).await;
     let refused = fetch(&server, None).await.expect_err("an authority");
     let text = refused.to_string();
-    assert!(
-        text.contains("that of an authority, not of a server"),
-        "{text}"
-    );
+    assert!(text.contains("a CA certificate, not a server's"), "{text}");
 }
 
 #[tokio::test]
-async fn another_host_s_certificate_is_not() {
+async fn a_certificate_for_another_host_is_refused() {
     let certified = certified("example.org");
     let server = Server::on("127.0.0.1:0", Some(certified.acceptor.clone()), []).await;
     let refused = fetch(&server, Some(certified.authority.clone()))
@@ -133,7 +130,7 @@ async fn another_host_s_certificate_is_not() {
 }
 
 #[tokio::test]
-async fn there_is_no_way_back_to_plain_text() {
+async fn https_does_not_fall_back_to_http() {
     let server = Server::new([]).await;
     let refused = fetch(&server, None).await.expect_err("no TLS there");
     assert!(!refused.may_have_arrived(), "{refused:?}");
@@ -141,7 +138,7 @@ async fn there_is_no_way_back_to_plain_text() {
 }
 
 #[tokio::test]
-async fn what_speaks_no_tls_is_told_from_what_is_not_trusted() {
+async fn a_server_without_tls_is_distinguished_from_an_untrusted_one() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a listener");
     let port = listener.local_addr().expect("an address").port();
@@ -149,7 +146,7 @@ async fn what_speaks_no_tls_is_told_from_what_is_not_trusted() {
         let (mut stream, _) = listener.accept().await.expect("a connection");
         let words = b"HTTP/1.1 400 Bad Request\r\n\r\n";
         stream.write_all(words).await.expect("an answer");
-        // Until the other side has had enough.
+        // Wait until the client disconnects.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     });
     let client = Client::new(Settings::default()).expect("a client");
@@ -159,7 +156,7 @@ async fn what_speaks_no_tls_is_told_from_what_is_not_trusted() {
     };
     let refused = client.send(request).await.err().expect("no TLS there");
     assert!(matches!(refused, HttpError::NotTls { .. }), "{refused}");
-    let advice = Trouble::from(refused).advice(&haft::Offered::default());
+    let advice = FetchError::from(refused).advice(&haft::Offered::default());
     assert!(
         advice.contains("http://") && !advice.contains("trusted"),
         "{advice}"
@@ -170,7 +167,7 @@ async fn what_speaks_no_tls_is_told_from_what_is_not_trusted() {
 #[test]
 fn a_file_without_certificates_is_an_error() {
     for (file, words) in [
-        ("Cargo.toml", "Cargo.toml holds no certificates"),
+        ("Cargo.toml", "no certificates found in"),
         ("absent", "cannot read"),
     ] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);

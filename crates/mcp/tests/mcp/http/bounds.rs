@@ -1,7 +1,7 @@
 //! Too much of anything.
 
 use super::bed::Bed;
-use haft_testing::http::{Answer, call};
+use haft_testing::http::{Response, call};
 use serde_json::json;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
             break;
         }
     }
-    assert_eq!(Answer::read(stream).status, 413);
+    assert_eq!(Response::read(stream).status, 413);
     // In pieces, with no word of how much it will be.
     let chunked = client.with("transfer-encoding", "chunked");
     let mut stream = chunked.connect();
@@ -35,7 +35,7 @@ fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
             break;
         }
     }
-    assert_eq!(Answer::read(stream).status, 413);
+    assert_eq!(Response::read(stream).status, 413);
     // The longest there may be.
     let text = "x".repeat((16 << 20) - call(1, "echo", json!({ "text": "" })).to_string().len());
     let reply = client.post(&call(1, "echo", json!({ "text": text })));
@@ -53,7 +53,7 @@ fn a_head_that_is_too_long_is_refused_however_it_comes() {
         let mut stream = client.connect();
         // A server may answer before it has read everything.
         let _ = stream.write_all((head.to_owned() + &ping).as_bytes());
-        Answer::read(stream).status
+        Response::read(stream).status
     };
     let length = client
         .with("x-long", "")
@@ -128,7 +128,7 @@ fn slow_clients_are_closed_and_in_nobodys_way() {
     }
     assert!(calls > 5, "{calls}");
     for (number, stream) in slow.into_iter().enumerate() {
-        let answer = Answer::try_read(stream);
+        let answer = Response::try_read(stream);
         match number % 2 {
             0 => assert!(answer.is_none_or(|answer| answer.status == 408)),
             _ => assert_eq!(answer.expect("an answer").status, 408),
@@ -199,7 +199,7 @@ fn more_connections_than_there_may_be_are_told_so() {
     let begun = Instant::now();
     // The server may need a moment to take those that wait.
     loop {
-        let refused = Answer::try_read({
+        let refused = Response::try_read({
             let mut stream = client.connect();
             let _ = stream.write_all(client.head("GET", "/", None).as_bytes());
             stream
@@ -216,7 +216,7 @@ fn more_connections_than_there_may_be_are_told_so() {
         let body = call(1, "echo", json!({})).to_string();
         let head = client.head("POST", "/mcp", Some(body.len()));
         let _ = stream.write_all((head + &body).as_bytes());
-        if Answer::try_read(stream).is_some_and(|answer| answer.status == 200) {
+        if Response::try_read(stream).is_some_and(|answer| answer.status == 200) {
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(5));

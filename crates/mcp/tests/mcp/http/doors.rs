@@ -2,7 +2,7 @@
 
 use super::bed::{Bed, TOKEN};
 use haft_mcp::{BindError, HttpServer, HttpSettings, ServerName};
-use haft_testing::http::{Answer, call};
+use haft_testing::http::{Response, call};
 use serde_json::json;
 use std::io::Write;
 
@@ -19,7 +19,7 @@ fn hello() -> Vec<u8> {
 }
 
 /// No answer may let a page of another place read it.
-fn is_closed_to_pages(answer: &Answer) {
+fn is_closed_to_pages(answer: &Response) {
     for (name, _) in &answer.headers {
         assert!(!name.starts_with("access-control-"), "{name}");
     }
@@ -62,7 +62,7 @@ fn a_refusal_does_not_wait_for_the_body() {
     let mut stream = nobody.connect();
     let head = nobody.head("POST", "/mcp", Some(1 << 20));
     stream.write_all(head.as_bytes()).expect("it listens");
-    assert_eq!(Answer::read(stream).status, 401);
+    assert_eq!(Response::read(stream).status, 401);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn garbage_is_answered_and_hurts_nobody() {
     stream
         .write_all(b"\x16\x03\x01hello\r\n\r\n")
         .expect("it listens");
-    let answer = Answer::try_read(stream);
+    let answer = Response::try_read(stream);
     assert!(answer.is_none_or(|answer| answer.status == 400));
     let reply = client.call(2, "echo", json!({ "text": "still here" }));
     assert_eq!(reply["result"]["content"][0]["text"], "still here");

@@ -4,16 +4,16 @@ use super::site::Site;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A work folder, and beside it a home for haft's settings and state.
+/// A working folder, and beside it a home folder with haft's settings and state.
 #[derive(Debug)]
-pub struct Place {
+pub struct SectionFolders {
     _temp: TempDir,
     root: PathBuf,
     config: Option<PathBuf>,
     site: Option<Site>,
 }
 
-impl Place {
+impl SectionFolders {
     pub(super) fn new(below: &Path) -> Self {
         let temp = TempDir::new_in(below).unwrap();
         let root = temp.path().canonicalize().unwrap();
@@ -28,24 +28,24 @@ impl Place {
         }
     }
 
-    /// The work folder.
+    /// Returns the working folder.
     #[must_use]
     pub fn work(&self) -> PathBuf {
         self.root.join("work")
     }
 
-    /// The configuration file that the page gave.
+    /// Returns the configuration file if the page has one.
     #[must_use]
     pub fn config(&self) -> Option<&Path> {
         self.config.as_deref()
     }
 
-    /// A place beside the work folder.
+    /// Returns a path beside the working folder.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Where haft lives: its own settings and state, nobody else's.
+    /// Environment variables that keep haft's settings and state inside these folders.
     pub(super) fn variables(&self) -> [(&'static str, PathBuf); 3] {
         [
             ("HOME", self.beside("home")),
@@ -60,25 +60,25 @@ impl Place {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Puts a page on the server of the section.
+    /// Puts a page on the section's web server.
     pub(super) fn put_page(&mut self, path: &str, status: u16, text: &str) {
         let site = self.site.get_or_insert_with(Site::new);
         site.put(path, status, text.to_owned());
     }
 
-    /// What a file holds; nothing if there is none.
+    /// Returns the content of a file; empty if it does not exist.
     pub(super) fn get(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.work().join(name)).unwrap_or_default()
     }
 
     pub(super) fn configure(&mut self, content: &str) {
         let path = self.beside("config.yaml");
-        std::fs::write(&path, self.located(content)).unwrap();
+        std::fs::write(&path, self.resolve(content)).unwrap();
         self.config = Some(path);
     }
 
-    /// A text of the page with the real folder in it.
-    pub(super) fn located(&self, text: &str) -> String {
+    /// Replaces the placeholders in a text of the page with real values.
+    pub(super) fn resolve(&self, text: &str) -> String {
         let text = text.replace("$DIR", &self.work().to_string_lossy());
         match &self.site {
             Some(site) => text.replace("$SITE", &site.address()),
@@ -86,8 +86,8 @@ impl Place {
         }
     }
 
-    /// A text of a tool as the page writes it.
-    pub(super) fn readable(&self, text: &str) -> String {
+    /// Replaces real values in a tool's text with placeholders.
+    pub(super) fn with_placeholders(&self, text: &str) -> String {
         let outputs = self.beside("state").join("haft/outputs/");
         let text = match &self.site {
             Some(site) => text.replace(&site.address(), "$SITE"),
@@ -98,7 +98,7 @@ impl Place {
             .enumerate()
             .map(|(at, part)| match (at, part.splitn(3, '/').nth(2)) {
                 (0, _) | (_, None) => part.to_owned(),
-                // Which session it was is another thing each time.
+                // The session id differs in every run.
                 (_, Some(file)) => format!("$OUTPUTS/{file}"),
             })
             .collect::<String>()

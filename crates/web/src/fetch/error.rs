@@ -1,109 +1,108 @@
-//! What can come of fetching a page beside the page. Each has a name, says what
-//! happened to what, and what to try next.
+//! Errors of fetching a page. Each has a stable name, a message, and advice on
+//! what to try next.
 
-use super::address::brief;
-use crate::client::{HttpError, words};
+use super::address::shorten;
+use crate::client::{HttpError, format_seconds};
 use crate::guard::DENIED;
 use haft::Offered;
 use haft_ops::text::size::size;
 use std::time::Duration;
 use url::Url;
 
-/// How much of an address is told that can be fetched next.
-const LONGEST_NEXT: usize = 2000;
+/// Maximum length of a redirect target in a message. Long enough to be fetched next.
+const MAX_TARGET_CHARS: usize = 2000;
 
-/// The tool that finds other pages.
 const SEARCH: &str = "web_search";
 
-/// Why there is no text.
+/// A page that could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
-    /// No address that can be fetched.
+pub enum FetchError {
+    /// The URL is not valid.
     #[error("{reason}")]
     Address {
-        /// What is wrong with it.
+        /// One lower-case clause.
         reason: String,
-        /// What to write instead.
+        /// What to write instead, in a sentence.
         next: String,
     },
-    /// No answer.
+    /// No response arrived.
     #[error("{0}")]
     NoAnswer(HttpError),
-    /// A page that is there for people only.
-    #[error("blocked: {} answered HTTP {status} with {what}", .place)]
+    /// The site blocks bots.
+    #[error("blocked: {} answered HTTP {status} with {what}", .url)]
     Blocked {
-        /// Where, without its query.
-        place: String,
-        /// The status.
+        /// URL without its query.
+        url: String,
+        /// HTTP status code.
         status: u16,
-        /// What it shows instead, `a captcha`.
+        /// Content of the blocking page: `a captcha`.
         what: &'static str,
     },
-    /// A page that is made by its scripts.
-    #[error("needs JavaScript: {} has nothing to read without it", .place)]
+    /// The content is loaded by scripts.
+    #[error("needs JavaScript: {} has no text without it", .url)]
     NeedsJavaScript {
-        /// Where, without its query.
-        place: String,
+        /// URL without its query.
+        url: String,
     },
-    /// A page that leads to a host that the rules do not simply allow, or that says
-    /// itself where to go on.
-    #[error("redirected elsewhere: {} leads to {}", .place, brief(.to, LONGEST_NEXT))]
+    /// The page redirects to a host that the rules do not allow without asking, or redirects
+    /// with a `<meta>` element.
+    #[error("redirected: {} redirects to {}", .url, shorten(.to, MAX_TARGET_CHARS))]
     Elsewhere {
-        /// Where from, without its query.
-        place: String,
-        /// Where to.
+        /// URL without its query.
+        url: String,
+        /// Target of the redirect.
         to: Box<Url>,
     },
-    /// Something that is not for reading.
-    #[error("not text: {} is {what} ({})", .place, size(*.bytes))]
+    /// The content is not text.
+    #[error("not text: {} is {what} ({})", .url, size(*.bytes))]
     NotText {
-        /// Where, without its query.
-        place: String,
-        /// What it is, `a PDF document`.
+        /// URL without its query.
+        url: String,
+        /// Description of the content: `a PDF document`.
         what: String,
-        /// How large it is, as far as that is known.
+        /// Size as declared, or as far as it was read.
         bytes: u64,
     },
-    /// Nothing at all.
-    #[error("empty: {} answered HTTP {status} with 0 bytes", .place)]
+    /// The response has no content.
+    #[error("empty: {} answered HTTP {status} with 0 bytes", .url)]
     Empty {
-        /// Where, without its query.
-        place: String,
-        /// The status.
+        /// URL without its query.
+        url: String,
+        /// HTTP status code.
         status: u16,
     },
-    /// An error of the server's.
-    #[error("HTTP {line}: {}{}", .place, said(.excerpt))]
+    /// The server returned an error status.
+    #[error("HTTP {line}: {}{}", .url, on_new_line(.excerpt))]
     Status {
-        /// Where, without its query.
-        place: String,
-        /// The status.
+        /// URL without its query.
+        url: String,
+        /// HTTP status code.
         status: u16,
-        /// The status with its usual words.
+        /// The status with its usual phrase: `404 Not Found`.
         line: String,
-        /// How the page begins that came with it.
+        /// Beginning of the error page.
         excerpt: String,
-        /// How long the server wants to be left alone.
+        /// Value of `Retry-After`.
         wait: Option<Duration>,
     },
 }
 
-fn said(excerpt: &str) -> String {
+fn on_new_line(excerpt: &str) -> String {
     match excerpt {
         "" => String::new(),
         excerpt => format!("\n{excerpt}"),
     }
 }
 
-impl From<HttpError> for Trouble {
+impl From<HttpError> for FetchError {
     fn from(error: HttpError) -> Self {
         Self::NoAnswer(error)
     }
 }
 
-impl Trouble {
-    /// Its name, for programs.
+impl FetchError {
+    /// Stable name, for programs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -121,12 +120,12 @@ impl Trouble {
         }
     }
 
-    /// What to try next, in a sentence; empty where there is nothing.
+    /// Returns what to try next, in a sentence, or an empty string.
     #[must_use]
     pub fn advice(&self, tools: &Offered) -> String {
-        let words = match self {
+        let advice = match self {
             Self::Address { next, .. } => return next.clone(),
-            Self::NoAnswer(error) => of_answer(error, tools),
+            Self::NoAnswer(error) => http_error_advice(error, tools),
             Self::Blocked { .. } => {
                 tools.first(&[
             (&[SEARCH], "Trying again will not help. Look for another source with web_search, or for an API or feed of the same site."),
@@ -139,40 +138,40 @@ impl Trouble {
             (&[], "Look for an API, a feed or a plain version of the page, or for another source."),
         ])
             }
-            Self::Elsewhere { .. } => "Fetch that address if it is what you want.",
+            Self::Elsewhere { .. } => "Fetch that URL if it is what you want.",
             Self::NotText { what, .. } if what.contains("PDF") => {
-                "PDF documents are not read. Look for the same as a web page, or download it with a command where those have the network."
+                "PDF documents are not read. Look for the same content as a web page, or download it with a command if commands have network access."
             }
             Self::NotText { .. } => {
-                "Only text is read. Look for a page about it, or download it with a command where those have the network."
+                "Only text is read. Look for a page about it, or download it with a command if commands have network access."
             }
-            Self::Empty { .. } => "There is nothing to read. Check the address.",
-            Self::Status { status, wait, .. } => return of_status(*status, *wait, tools),
+            Self::Empty { .. } => "The response is empty. Check the URL.",
+            Self::Status { status, wait, .. } => return status_advice(*status, *wait, tools),
         };
-        words.to_owned()
+        advice.to_owned()
     }
 }
 
-fn of_answer(error: &HttpError, tools: &Offered) -> &'static str {
+fn http_error_advice(error: &HttpError, tools: &Offered) -> &'static str {
     match error {
         HttpError::Forbidden { kind, .. } if *kind == DENIED => {
-            "tools.web.deny_hosts of the person's configuration names it. Look for another source."
+            "tools.web.deny_hosts in the user's configuration lists it. Look for another source."
         }
         HttpError::Forbidden { .. } => {
-            "Only the person can allow that: tools.web.allow_hosts in their own haft.yaml names hosts that may be reached."
+            "Only the user can allow it, in tools.web.allow_hosts of their own haft.yaml."
         }
         HttpError::UnknownHost { .. } => tools.first(&[
             (
                 &[SEARCH],
-                "Check the spelling, or use web_search to find the address.",
+                "Check the spelling, or use web_search to find the URL.",
             ),
             (&[], "Check the spelling."),
         ]),
         HttpError::NotSecure { .. } => {
-            "Its certificate is not trusted. Nothing was sent; tools.web.ca_file names certificates of one's own."
+            "Its certificate is not trusted, so nothing was sent. The user can add certificates with tools.web.ca_file."
         }
         HttpError::NotTls { .. } => {
-            "Nothing was sent. If a page without encryption is meant, write http:// for https://."
+            "Nothing was sent. If the page is not encrypted, write http:// instead of https://."
         }
         HttpError::TimedOut { .. } | HttpError::Broken { .. } | HttpError::NotConnected { .. } => {
             tools.first(&[
@@ -183,21 +182,25 @@ fn of_answer(error: &HttpError, tools: &Offered) -> &'static str {
                 (&[], "Try again later, or look for another source."),
             ])
         }
-        HttpError::Redirect { .. } => "Look for the address of the page itself.",
+        HttpError::Redirect { .. } => "Look for the URL of the page itself.",
         _ => "",
     }
 }
 
-fn of_status(status: u16, wait: Option<Duration>, tools: &Offered) -> String {
+fn status_advice(status: u16, wait: Option<Duration>, tools: &Offered) -> String {
     match (status, wait) {
         (429 | 503, Some(wait)) => {
-            format!("The server asks to be left alone for {}.", words(wait))
+            format!(
+                "The server asks to wait {} before the next request.",
+                format_seconds(wait)
+            )
         }
         (429 | 503, None) => {
-            "It was tried twice. Wait before you try again, or look for another source.".to_owned()
+            "Two attempts failed. Wait before you try again, or look for another source.".to_owned()
         }
         (401 | 402 | 407, _) => {
-            "It needs an account, which haft does not have. Look for another source.".to_owned()
+            "The page requires signing in, which haft cannot do. Look for another source."
+                .to_owned()
         }
         (403, _) => tools
             .first(&[
@@ -212,9 +215,9 @@ fn of_status(status: u16, wait: Option<Duration>, tools: &Offered) -> String {
             .first(&[
                 (
                     &[SEARCH],
-                    "Check the address, or use web_search to find where it went.",
+                    "Check the URL, or use web_search to find where the page moved.",
                 ),
-                (&[], "Check the address."),
+                (&[], "Check the URL."),
             ])
             .to_owned(),
         (500.., _) => "The server failed. Try again later.".to_owned(),

@@ -1,64 +1,67 @@
-//! Answers that come packed. What comes out is bounded, whatever goes in: a few
-//! kilobytes can hold gigabytes.
+//! Decompresses responses. The output is bounded, because a few kilobytes can expand to
+//! gigabytes.
 
 use brotli_decompressor::Decompressor;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, Read};
 
-/// What is sent as `accept-encoding`.
-pub(crate) const ACCEPTED: &str = "gzip, br, zstd, deflate";
+/// Value of the `accept-encoding` header.
+pub(crate) const ACCEPT_ENCODING: &str = "gzip, br, zstd, deflate";
 
-/// An answer is packed that often at most.
-const MOST_LAYERS: usize = 3;
+/// Maximum number of encodings stacked on one response.
+const MAX_LAYERS: usize = 3;
 
-/// The memory a zstd frame may ask for. The format's own advice is to go no lower, and
-/// nobody who writes for the web goes higher.
-const MOST_WINDOW: u64 = 8 << 20;
+/// Maximum window size of a zstd frame. RFC 8878 recommends that decoders support at least this
+/// much, and content on the web needs no more.
+const MAX_WINDOW: u64 = 8 << 20;
 
 const BUFFER: usize = 16 << 10;
 
-/// What came out.
-pub(super) struct Unpacked {
+/// The result of decompressing.
+pub(super) struct Decompressed {
     pub(super) bytes: Vec<u8>,
-    /// Whether there was more.
-    pub(super) cut: bool,
+    /// Whether the output was cut at the limit, or the input was incomplete.
+    pub(super) is_truncated: bool,
 }
 
-/// Unpacks an answer by its `content-encoding`. `is_cut` says that it is only the
-/// beginning of one: then what can be had of it is enough.
+/// Decompresses a response by its `content-encoding`. If the input is incomplete
+/// (`is_truncated`), returns as much as can be decoded from it.
 ///
 /// # Errors
-/// Why it cannot be unpacked.
-pub(super) fn unpack(
+/// Returns the reason why the input cannot be decompressed.
+pub(super) fn decompress(
     bytes: Vec<u8>,
     encodings: &str,
     limit: usize,
-    is_cut: bool,
-) -> Result<Unpacked, String> {
+    is_truncated: bool,
+) -> Result<Decompressed, String> {
     let names: Vec<String> = encodings
         .split(',')
         .map(|name| name.trim().to_ascii_lowercase())
         .filter(|name| !matches!(name.as_str(), "" | "identity"))
         .collect();
-    if names.len() > MOST_LAYERS {
-        return Err(format!("it is packed {} times", names.len()));
+    if names.len() > MAX_LAYERS {
+        return Err(format!("{} encodings on top of each other", names.len()));
     }
-    let mut unpacked = Unpacked { bytes, cut: is_cut };
-    // The last one named was put on last.
+    let mut decompressed = Decompressed {
+        bytes,
+        is_truncated,
+    };
+    // Encodings are listed in the order in which they were applied.
     for name in names.iter().rev() {
-        unpacked = layer(&unpacked, name, limit)?;
+        decompressed = layer(&decompressed, name, limit)?;
     }
-    Ok(unpacked)
+    Ok(decompressed)
 }
 
-fn layer(packed: &Unpacked, name: &str, limit: usize) -> Result<Unpacked, String> {
-    let bytes = packed.bytes.as_slice();
-    // Nothing is nothing, however it is packed.
+fn layer(input: &Decompressed, name: &str, limit: usize) -> Result<Decompressed, String> {
+    let bytes = input.bytes.as_slice();
+    // An empty body is valid in every encoding.
     if bytes.is_empty() {
-        return Ok(Unpacked {
+        return Ok(Decompressed {
             bytes: Vec::new(),
-            cut: packed.cut,
+            is_truncated: input.is_truncated,
         });
     }
     let damaged = |error: &dyn std::fmt::Display| format!("its {name} data are damaged: {error}");
@@ -70,31 +73,31 @@ fn layer(packed: &Unpacked, name: &str, limit: usize) -> Result<Unpacked, String
             false => bounded(DeflateDecoder::new(bytes), &mut out, limit),
         },
         "br" => bounded(Decompressor::new(bytes, BUFFER), &mut out, limit),
-        "zstd" => match StreamingDecoder::new_with_max_window_size(bytes, MOST_WINDOW) {
+        "zstd" => match StreamingDecoder::new_with_max_window_size(bytes, MAX_WINDOW) {
             Ok(decoder) => bounded(decoder, &mut out, limit),
             Err(error) => return Err(damaged(&error)),
         },
         _ => {
             let name: String = name.chars().take(20).collect();
-            return Err(format!("it is packed in a way that is not known: {name}"));
+            return Err(format!("unknown encoding {name}"));
         }
     };
     match result {
-        Ok(cut) => Ok(Unpacked {
+        Ok(was_cut) => Ok(Decompressed {
             bytes: out,
-            cut: cut || packed.cut,
+            is_truncated: was_cut || input.is_truncated,
         }),
-        // The end is missing because it was not read.
-        Err(_) if packed.cut => Ok(Unpacked {
+        // The end is missing only because it was not read.
+        Err(_) if input.is_truncated => Ok(Decompressed {
             bytes: out,
-            cut: true,
+            is_truncated: true,
         }),
         Err(error) => Err(damaged(&error)),
     }
 }
 
-/// Reads up to a limit, and says whether there was more. What was read before an
-/// error stays.
+/// Reads up to `limit` bytes and returns whether there were more. Keeps what was read before an
+/// error.
 fn bounded(mut reader: impl Read, out: &mut Vec<u8>, limit: usize) -> io::Result<bool> {
     let mut buffer = [0; BUFFER];
     loop {
@@ -112,7 +115,7 @@ fn bounded(mut reader: impl Read, out: &mut Vec<u8>, limit: usize) -> io::Result
     }
 }
 
-/// `deflate` means two things, and servers send both.
+/// Servers send both zlib and raw deflate data under the name `deflate`.
 fn is_zlib(bytes: &[u8]) -> bool {
     let [first, second, ..] = bytes else {
         return false;

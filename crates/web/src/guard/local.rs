@@ -1,17 +1,16 @@
-//! Whether an address is one of this machine's own, whatever it looks like.
+//! Finds out whether an address belongs to this machine, even if it looks public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// Whether connections to this address end on this machine.
 ///
-/// The kernel is asked rather than a list of interfaces: a socket can be bound
-/// only to what is local, and that includes addresses which are routed here
-/// without being on an interface, and those that were added a moment ago.
-/// Nothing is sent.
-pub(super) fn is(address: IpAddr) -> bool {
+/// Asks the kernel instead of listing interfaces: a socket can be bound only to a local address,
+/// which includes addresses that are routed here without being on an interface, and addresses
+/// added a moment ago. Sends nothing.
+pub(super) fn is_local(address: IpAddr) -> bool {
     if binds(address) {
-        // Some machines let a socket take any address. There the answer of
-        // `bind` means nothing.
+        // Some machines let a socket bind to any address; there, a successful `bind` proves
+        // nothing.
         return !binds(elsewhere(address)) || answers_itself(address);
     }
     false
@@ -21,7 +20,7 @@ fn binds(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// An address for documentation, which no machine has.
+/// Returns an address reserved for documentation, which no machine has.
 fn elsewhere(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 123).into(),
@@ -29,7 +28,7 @@ fn elsewhere(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether the route to an address begins at the address itself.
+/// Whether the route to an address starts at the address itself.
 fn answers_itself(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

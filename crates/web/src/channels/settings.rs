@@ -1,88 +1,87 @@
-//! What a configuration says of a channel.
+//! Settings of a channel.
 
-use super::carrier::Carrier;
 use super::console::{Console, Sink};
 use super::discord::Discord;
-use super::email::Mail;
-use super::http::Online;
+use super::email::EmailTransport;
+use super::http::HttpTransport;
 use super::slack::Slack;
 use super::telegram::Telegram;
+use super::transport::Transport;
 use super::webhook::Webhook;
 use crate::Secret;
 use crate::client::{Client, Url};
 
-/// One channel.
+/// One configured channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Channel {
-    /// A bot of Telegram. A chat is the id of a chat, or `@name`.
+    /// A Telegram bot. The recipient is a chat id or `@name`.
     Telegram {
-        /// The bot's token.
+        /// Token of the bot or app.
         token: Secret,
-        /// Where the service is, if not at its own address.
+        /// Address to use instead of the service's own.
         base_url: Option<String>,
     },
-    /// An app of Slack. A chat is the id of a channel or a person.
+    /// A Slack app. The recipient is the id of a channel or user.
     Slack {
-        /// The app's token.
+        /// Token of the bot or app.
         token: Secret,
-        /// Where the service is, if not at its own address.
+        /// Address to use instead of the service's own.
         base_url: Option<String>,
     },
-    /// A bot of Discord. A chat is the id of a channel.
+    /// A Discord bot. The recipient is the id of a channel.
     Discord {
-        /// The bot's token.
+        /// Token of the bot or app.
         token: Secret,
-        /// Where the service is, if not at its own address.
+        /// Address to use instead of the service's own.
         base_url: Option<String>,
     },
-    /// An address that takes `{"channel", "chat_id", "content"}`.
+    /// A URL that accepts `{"channel", "chat_id", "content"}`.
     Webhook {
-        /// The address, which is as good as a password.
+        /// The URL is secret because it may grant access by itself.
         url: Secret,
-        /// What is sent along as a bearer token.
+        /// Sent as a bearer token.
         token: Option<Secret>,
     },
-    /// A mail server. A chat is the address of who gets it.
+    /// A mail server. The recipient is an e-mail address.
     Email(Email),
-    /// The person's terminal.
+    /// The user's terminal.
     Console,
 }
 
-/// A mail server and who writes.
+/// A mail server and the sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Email {
-    /// Its name.
+    /// Host name of the server.
     pub host: String,
-    /// Its port.
+    /// Port of the server; see [`Encryption::Auto`].
     pub port: u16,
-    /// Who signs in, if anybody has to.
+    /// User name, if the server requires signing in.
     pub username: Option<String>,
-    /// With which password.
+    /// Password; required with a user name.
     pub password: Option<Secret>,
-    /// The address of who writes: `haft@example.org`, `Haft <haft@example.org>`.
+    /// Sender: `haft@example.org` or `Haft <haft@example.org>`.
     pub from: String,
-    /// How the connection is protected.
+    /// Encryption of the connection.
     pub encryption: Encryption,
 }
 
-/// How a connection to a mail server is protected. Whatever it is, a password
-/// goes over a connection without protection to this very machine only.
+/// Encryption of the connection to a mail server. Without encryption, a password is sent only
+/// to this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encryption {
-    /// As is usual for the port: 465 from the beginning, 587 after a command,
-    /// others if the server offers it.
+    /// By the port: `Tls` on 465, `StartTls` on 587, otherwise STARTTLS if the server offers it.
     Auto,
-    /// From the beginning.
+    /// Encrypted from the first byte.
     Tls,
-    /// After a command, without which nothing is sent.
+    /// Upgraded with STARTTLS; fails if the server does not offer it.
     StartTls,
-    /// Not at all.
+    /// No encryption, even if the server offers it.
     None,
 }
 
 impl Encryption {
-    /// By the name a configuration has for it.
+    /// Looks up the name used in the configuration.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -96,66 +95,67 @@ impl Encryption {
 }
 
 impl Channel {
-    /// The kinds there are, as a configuration names them.
+    /// Names of the kinds in the configuration.
     pub const KINDS: [&'static str; 6] = [
         "telegram", "slack", "discord", "webhook", "email", "console",
     ];
 
-    pub(super) fn carrier(
+    pub(super) fn transport(
         self,
         client: &Client,
         console: &Sink,
-    ) -> Result<Box<dyn Carrier>, String> {
+    ) -> Result<Box<dyn Transport>, String> {
         Ok(match self {
             Self::Telegram { token, base_url } => {
                 let token = checked(token, "token")?;
                 let base = base(base_url, "https://api.telegram.org")?;
-                Box::new(Online::new(client, Telegram { token, base }))
+                Box::new(HttpTransport::new(client, Telegram { token, base }))
             }
             Self::Slack { token, base_url } => {
                 let token = checked(token, "token")?;
                 let base = base(base_url, "https://slack.com")?;
-                Box::new(Online::new(client, Slack { token, base }))
+                Box::new(HttpTransport::new(client, Slack { token, base }))
             }
             Self::Discord { token, base_url } => {
                 let token = checked(token, "token")?;
                 let base = base(base_url, "https://discord.com")?;
-                Box::new(Online::new(client, Discord { token, base }))
+                Box::new(HttpTransport::new(client, Discord { token, base }))
             }
             Self::Webhook { url, token } => {
                 let url = address(url.expose())
-                    .ok_or("url is not an http or https address without a user name")?;
+                    .ok_or("url must be an http or https URL without a user name")?;
                 let token = token.map(|token| checked(token, "token")).transpose()?;
-                Box::new(Online::new(client, Webhook { url, token }))
+                Box::new(HttpTransport::new(client, Webhook { url, token }))
             }
-            Self::Email(email) => Box::new(Mail::new(email, client)?),
+            Self::Email(email) => Box::new(EmailTransport::new(email, client)?),
             Self::Console => Box::new(Console(console.clone())),
         })
     }
 }
 
-/// A secret that can be sent at all.
+/// Checks that a secret can be sent in a header.
 fn checked(secret: Secret, name: &str) -> Result<Secret, String> {
     if secret.expose().is_empty() {
         return Err(format!("{name} is empty"));
     }
-    // A header holds no others, and no token has them.
+    // Headers allow only these characters, and tokens contain no others.
     if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(format!("{name} has a character in it that no token has"));
+        return Err(format!(
+            "{name} contains a character that is not allowed in a token"
+        ));
     }
     Ok(secret)
 }
 
-fn base(given: Option<String>, usual: &str) -> Result<Url, String> {
-    given
-        .as_deref()
-        .map_or_else(|| address(usual), address)
+fn base(text: Option<String>, default: &str) -> Result<Url, String> {
+    text.as_deref()
+        .map_or_else(|| address(default), address)
         .filter(|url| url.query().is_none() && url.fragment().is_none())
-        .ok_or_else(|| "base_url is not an http or https address without a user name".to_owned())
+        .ok_or_else(|| "base_url must be an http or https URL without a user name".to_owned())
 }
 
-fn address(given: &str) -> Option<Url> {
-    let url = Url::parse(given.trim()).ok()?;
+fn address(text: &str) -> Option<Url> {
+    let url = Url::parse(text.trim()).ok()?;
     let fits = matches!(url.scheme(), "http" | "https")
         && url.host_str().is_some_and(|host| !host.is_empty())
         && url.username().is_empty()

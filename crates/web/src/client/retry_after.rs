@@ -1,8 +1,8 @@
-//! How long a server wants to be left alone.
+//! The `Retry-After` header.
 
 use std::time::{Duration, SystemTime};
 
-/// A `Retry-After`: seconds, or a date.
+/// Parses a `Retry-After` value: seconds or a date.
 pub(crate) fn retry_after(value: &str) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
