@@ -27,13 +27,13 @@ pub(super) fn starting(settings: &Settings) -> Option<Item> {
         return None;
     }
     let named = format!(
-        "your own programs are: {}; what they start has their network and variables",
+        "started by: {}; they get its network access and variables",
         names.join(", ")
     );
     Some(Item {
         remarks: vec![
             named,
-            "none of these files is known: they may change unnoticed".to_owned(),
+            "their content is not checked: they may change later without a new question".to_owned(),
         ],
         ..started_by_own()
     })
@@ -43,7 +43,7 @@ fn started_by_own() -> Item {
     Item {
         kind: "programs",
         name: "in this folder".to_owned(),
-        shown: "whatever your own plugins, MCP servers and tools start here".to_owned(),
+        shown: "programs here that your own plugins, MCP servers and tools may start".to_owned(),
         pin: Pin {
             written: "programs that are started by the person's own".to_owned(),
             files: Vec::new(),

@@ -132,6 +132,9 @@ fn every_example_works() {
         ));
         let config = scratch.home(".config/haft/session.jsonl");
         std::fs::write(config, RECORDING).unwrap();
+        // Without a terminal `haft trust` works only where everything is trusted already.
+        let trusted = scratch.haft(&["trust", "--yes"]);
+        assert_eq!(trusted.code, Some(0), "{trusted:?}");
         let help = help(command);
         for example in examples(&help) {
             // A server over HTTP goes on until it is told; its port may be taken here.

@@ -249,7 +249,7 @@ fn why_says_which_rule_and_runs_nothing() {
     }
     let auto = scratch.haft(&["why", "write", "path=a", "content=x", "--approve", "auto"]);
     assert!(auto.out.starts_with("ask\n"), "{auto:?}");
-    assert!(auto.out.contains("approve auto: it is made"), "{auto:?}");
+    assert!(auto.out.contains("approve auto: runs as if"), "{auto:?}");
     let none = scratch.haft(&["why", "ls"]);
     assert!(none.out.starts_with("allow\n"), "{none:?}");
     assert!(none.out.contains("no rule"), "{none:?}");
