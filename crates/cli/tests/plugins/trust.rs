@@ -97,7 +97,7 @@ fn without_a_person_nothing_becomes_trusted() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
         ran.err.contains("cannot prompt without a terminal")
-            && ran.err.contains("haft trust --yes"),
+            && ran.err.contains("pass `--yes`"),
         "{ran:?}"
     );
     // It was shown, with what would run.
@@ -130,7 +130,7 @@ fn what_was_trusted_runs_until_it_changes() {
     assert_eq!(bed.said("paged", &json!({})), "paged");
     let again = bed.done(&["trust"]);
     assert!(
-        again.out.contains("All of it is trusted already"),
+        again.out.contains("All of it is already trusted"),
         "{again:?}"
     );
 
@@ -989,7 +989,7 @@ fn the_persons_programs_start_nothing_of_a_folder_that_is_not_trusted() {
     }
     let shown = bed.haft(&["trust"]).out;
     for wanted in [
-        "whatever your own plugins, MCP servers and tools start here",
+        "programs here that your own plugins, MCP servers and tools may start",
         "(plugin), build (tool)",
     ] {
         assert!(shown.contains(wanted), "{wanted}: {shown}");

@@ -258,7 +258,7 @@ fn why_tells_what_commands_cannot_read() {
         assert!(text.contains(&said), "{}: {text}", bed.name());
         let text = why(&["--sandbox", "off"]);
         assert!(
-            text.contains("because nothing confines them: secrets/**"),
+            text.contains("can read denied paths: secrets/**"),
             "{text}"
         );
     });
