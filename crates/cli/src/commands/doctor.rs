@@ -90,7 +90,7 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
         Executor::Ssh(host) => (
             format!("on {host}, by ssh"),
             vec![
-                "commands run on another machine, where nothing confines them".to_owned(),
+                "commands run on another machine without a sandbox".to_owned(),
                 "file tools stay on this machine".to_owned(),
             ],
         ),
