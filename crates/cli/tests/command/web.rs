@@ -216,7 +216,7 @@ fn settings_that_are_wrong_are_named() {
         ("{engines: [searxng]}", "searxng needs a base_url"),
         (
             "{engines: [{kind: searxng, base_url: 'ftp://sk-secret'}]}",
-            "the base_url of searxng is not",
+            "the base_url of searxng must be",
         ),
         (
             "{allow_hosts: example.org}",
