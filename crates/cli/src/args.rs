@@ -152,7 +152,10 @@ fn shared_flags() -> clap::Command {
 pub(crate) fn flags_help() -> String {
     let command = shared_flags()
         .about("Flags that every command takes, before or after its name.")
-        .after_help("Examples:\n  haft --dir /tmp tools\n  haft call --sandbox read-only ls path=.")
+        .after_help(
+            "Every command also takes --help; haft itself takes --version.\n\n\
+             Examples:\n  haft --dir /tmp tools\n  haft call --sandbox read-only ls path=.",
+        )
         .term_width(80)
         .help_template(FLAGS);
     command.clone().render_help().to_string()
