@@ -153,7 +153,7 @@ pub(crate) fn flags_help() -> String {
     let command = shared_flags()
         .about("Flags that every command takes, before or after its name.")
         .after_help(
-            "Every command also takes --help; haft itself takes --version.\n\n\
+            "Also --help for every command, and --version for haft itself.\n\n\
              Examples:\n  haft --dir /tmp tools\n  haft call --sandbox read-only ls path=.",
         )
         .term_width(80)
