@@ -96,8 +96,7 @@ fn without_a_person_nothing_becomes_trusted() {
     let ran = bed.haft(&["trust"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
-        ran.err.contains("cannot prompt without a terminal")
-            && ran.err.contains("pass `--yes`"),
+        ran.err.contains("cannot prompt without a terminal") && ran.err.contains("pass `--yes`"),
         "{ran:?}"
     );
     // It was shown, with what would run.
