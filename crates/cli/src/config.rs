@@ -107,6 +107,17 @@ impl Settings {
         }
     }
 
+    /// The folder of the project: the one that haft was started in. A home folder or `/` is
+    /// none, where the person has chosen another folder to work in.
+    pub(crate) fn project(&self) -> &Path {
+        let is_elsewhere = self.chosen == Chosen::ByPerson && self.started != self.work_dir;
+        if is_elsewhere && wide::holds_home(&self.started) {
+            &self.work_dir
+        } else {
+            &self.started
+        }
+    }
+
     /// The text of a key as its file writes it, if there are variables in it: what they
     /// hold is not shown.
     pub(crate) fn as_written(&self, key: &str) -> Option<&str> {

@@ -6,11 +6,12 @@
 
 pub(crate) mod command;
 mod folder;
+mod linked;
 mod lua_names;
 mod page;
 mod standing;
 pub(crate) use page::limit;
-pub(crate) use standing::holds_back;
+pub(crate) use standing::{STARTED, holds_back};
 pub(crate) mod servers;
 
 use crate::config::Settings;
@@ -21,6 +22,7 @@ use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
 use folder::{Found, Tier};
 use haft::ops::beneath;
 use haft::{Check, Overrides, Plugin, Protocol, Standing};
+use linked::{linked, started};
 use standing::{standing, standing_of, starting};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,6 +38,9 @@ pub(crate) struct External {
     pub(crate) warnings: Vec<String>,
     /// Files of theirs that lie where programs may not look otherwise.
     pub(crate) readable: Vec<PathBuf>,
+    /// What the links of the config folder lead to: no tool may write it, since it runs in
+    /// other folders without a question.
+    pub(crate) protect: Vec<PathBuf>,
 }
 
 /// Everything of a project that would run.
@@ -83,6 +88,10 @@ pub(crate) fn load(settings: &Settings) -> External {
         external
             .warnings
             .extend(problem.map(|problem| format!("{}: {problem}", plugin.from)));
+        if plugin.whose == Whose::Person {
+            let files = beside(item.pin.files.clone(), settings);
+            external.protect.extend(linked(files, settings));
+        }
         let mut check = None;
         if needs_trust(plugin, &line) {
             if !trust.allows(&item) {
@@ -99,6 +108,7 @@ pub(crate) fn load(settings: &Settings) -> External {
     }
     for server in servers::all(settings) {
         external.warnings.extend(server.problem);
+        external.protect.extend(server.protect);
         if let Some(item) = server.waits {
             waiting.push(item);
             continue;
@@ -111,8 +121,11 @@ pub(crate) fn load(settings: &Settings) -> External {
     let (mut tools, problems) = own
         .map(|own| folder::look(own, Tier::Person))
         .unwrap_or_default();
-    external.readable.extend(tools.iter().flat_map(Found::read));
+    external
+        .protect
+        .extend(own.into_iter().flat_map(folder::links));
     external.warnings.extend(problems);
+    let mut asked = Vec::new();
     let (project, problems) = folder::look(&settings.started, Tier::Project);
     external.warnings.extend(problems);
     for tool in project {
@@ -122,11 +135,15 @@ pub(crate) fn load(settings: &Settings) -> External {
             tools.push(tool);
         } else {
             waiting.push(item);
+            asked.push(tool);
         }
     }
     for tool in tools {
         if let Some(problem) = tool.leads_into(folders(settings)) {
-            external.warnings.push(problem);
+            // The project has the same file, and waits for a yes to it.
+            if !asked.iter().any(|other| other.is_file_of(&tool)) {
+                external.warnings.push(problem);
+            }
             continue;
         }
         external.add(tool, &trust, settings);
@@ -163,7 +180,7 @@ fn said_of(waiting: &[Item], all: &[Item], trust: &Trust) -> String {
 
 fn folders(settings: &Settings) -> Folders<'_> {
     Folders {
-        started: &settings.started,
+        started: settings.project(),
         work_dir: &settings.work_dir,
         config: settings.folders.config.as_deref(),
         roots: &settings.roots,
@@ -201,7 +218,10 @@ impl External {
         match tool.made(check, &is_trusted, settings) {
             Ok(folder::Made::Lua(plugin)) => self.plugins.push(*plugin),
             Ok(folder::Made::Program(program)) => self.programs.push(*program),
-            Err(problem) => self.warnings.push(problem),
+            Err(problem) => return self.warnings.push(problem),
+        }
+        if !is_project {
+            self.readable.extend(tool.read());
         }
     }
 }
@@ -403,6 +423,7 @@ fn program(
         true => Standing::Guest,
         false => standing(Some(&line), settings),
     };
+    let line = started(line, settings);
     Plugin {
         label: plugin.label.clone(),
         program: line.program,
@@ -441,8 +462,8 @@ fn environment(own: &Environment, settings: &Settings) -> Vec<(OsString, OsStrin
         environment.retain(|(known, _)| known.to_str() != Some(name));
         environment.push((name.into(), value.into()));
     }
-    let started = [settings.started.clone()];
-    haft::ops::executor::clean_path(&mut environment, &started);
+    let project = [settings.project().to_owned()];
+    haft::ops::executor::clean_path(&mut environment, &project);
     environment
 }
 

@@ -142,7 +142,6 @@ fn described(
         .dir(&settings.work_dir)
         .toolset(&settings.toolset)
         .roots(settings.roots.clone())
-        .protect(settings.protect.clone())
         .rules(settings.rules)
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
@@ -166,9 +165,10 @@ fn described(
         }
     }
     builder = builder
+        .protect([settings.protect.clone(), external.protect].concat())
         .programs_run(here(Network::On, &[]))
         .programs_read(external.readable)
-        .inert([settings.started.clone()]);
+        .inert([settings.project().to_owned()]);
     for plugin in external.plugins {
         builder = builder.add_plugin(plugin);
     }

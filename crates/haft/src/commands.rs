@@ -5,7 +5,7 @@ mod live;
 mod notes;
 
 pub(crate) use live::{Live, PACE};
-pub(crate) use notes::{details, notes, notes_within, touched};
+pub(crate) use notes::{details, looks_refused, notes, notes_within, touched};
 
 use haft_ops::exec::{Elsewhere, Sandbox, Surroundings, Vigil};
 use haft_ops::executor::Executor;
@@ -108,7 +108,7 @@ impl Commands {
                     protect: with_targets(&places.protect),
                     repositories: Vec::new(),
                     homes: places.home.iter().cloned().collect(),
-                    own: places.own.clone(),
+                    own: with_targets(&places.own),
                     closed: Vec::new(),
                     sockets,
                     execution: Execution::Anywhere,
@@ -132,8 +132,8 @@ impl Commands {
     }
 }
 
-/// What is protected, and where links among it lead when the session begins: a command
-/// that removes such a link does not unlock what it led to.
+/// These places, and where links among them lead when the session begins: a command that
+/// removes such a link does not unlock what it led to.
 fn with_targets(protect: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = protect.to_vec();
     for path in protect {

@@ -245,6 +245,14 @@ pub fn real(path: &Path) -> Option<PathBuf> {
     links::real_path(path, Last::Follow, Reading::Anywhere).ok()
 }
 
+/// The links that are followed on the way to a path, each in its real folder. Whoever can
+/// change one of them decides where the path leads.
+#[must_use]
+pub fn links_on(path: &Path) -> Vec<PathBuf> {
+    let found = links::real_below(Path::new("/"), path, Last::Follow, Reading::Anywhere);
+    found.map(|real| real.links).unwrap_or_default()
+}
+
 /// Whether a folder is at a real path.
 #[must_use]
 pub fn is_folder(real: &Path) -> bool {

@@ -57,10 +57,21 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Failed);
     }
     trust.set(&seen)?;
-    output::text(
-        "\nTrusted in its current form. If one of these files changes, it will not run until\nyou review it again; files that they load are not checked. Programs of the project\nhave network access if commands do.\n",
-    )?;
+    output::text(closing(&seen))?;
     Ok(Exit::Done)
+}
+
+/// What the answer means, once it is kept.
+fn closing(seen: &[(Item, String)]) -> &'static str {
+    let is_checked = |(item, _): &(Item, String)| item.kind != external::STARTED;
+    match seen.iter().any(is_checked) {
+        true => {
+            "\nTrusted in its current form. If one of these files changes, it will not run until\nyou review it again; files that they load are not checked. Programs of the project\nhave network access if commands do.\n"
+        }
+        false => {
+            "\nTrusted. Your own plugins, MCP servers and tools may start the programs in this\nfolder, also after those change.\n"
+        }
+    }
 }
 
 fn listed(seen: &[(Item, String)], all: &[Item], trust: &Trust) -> String {

@@ -41,6 +41,15 @@ pub(crate) fn what(folder: &Path) -> Option<&'static str> {
     what_among(folder, &env::homes(), env::account_home().as_deref())
 }
 
+/// Whether a folder is a home folder of the user's, or holds the account's, as `/` does.
+pub(crate) fn holds_home(folder: &Path) -> bool {
+    let account = env::account_home().map(|home| real(&home));
+    let real = real(folder);
+    real == Path::new("/")
+        || env::homes().iter().any(|home| same(folder, home))
+        || account.is_some_and(|home| home.starts_with(&real))
+}
+
 /// `own` are the user's home folders, `account` the one that the password database has.
 fn what_among(folder: &Path, own: &[PathBuf], account: Option<&Path>) -> Option<&'static str> {
     let is = |other: &Path| same(folder, other);

@@ -467,7 +467,7 @@ fn is_dots(path: &str) -> bool {
 }
 
 /// What stands before a path in a word, and the path: `--script=` and `./tool.py`.
-fn parted(word: &str) -> (&str, &str) {
+pub(super) fn parted(word: &str) -> (&str, &str) {
     let at = match word.split_once('=') {
         Some((flag, _)) if flag.starts_with('-') => flag.len() + 1,
         _ => 0,

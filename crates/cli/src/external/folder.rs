@@ -5,6 +5,7 @@ use super::lua_names as lua;
 use super::page::{self, Page};
 use crate::config::Settings;
 use crate::config::plugins::Environment;
+use crate::env;
 use crate::trust::{Item, Pin};
 use haft::ops::beneath;
 use haft::ops::scope::real;
@@ -90,16 +91,29 @@ pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return (found, problems);
     };
+    let secrets = match tier {
+        Tier::Project => Vec::new(),
+        Tier::Person => secret_places(),
+    };
     let leads_out = |path: &Path, shown: &str| -> Option<String> {
-        let error = match tier {
-            Tier::Project => beneath::real_within(root, path).err()?,
-            Tier::Person => return None,
+        let why = match tier {
+            Tier::Project => beneath::real_within(root, path).err()?.to_string(),
+            Tier::Person => {
+                let led = real(path)?;
+                let is_secret = secrets.iter().any(|secret| led.starts_with(secret));
+                is_secret
+                    .then(|| "it leads into a secret place, which no tool may read".to_owned())?
+            }
         };
         Some(format!(
-            "{shown} is left out: {error}; put a copy of the file there to use it"
+            "{shown} is left out: {why}; put a copy of the file there to use it"
         ))
     };
-    if let Some(problem) = leads_out(folder, "tools") {
+    let shown = match tier {
+        Tier::Project => "tools".to_owned(),
+        Tier::Person => visible(&written.to_string_lossy()),
+    };
+    if let Some(problem) = leads_out(folder, &shown) {
         problems.push(problem);
         return (found, problems);
     }
@@ -126,7 +140,10 @@ pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
         let page = page_of(&path);
         let name_of = |path: &Path| {
             let name = path.file_name().unwrap_or_default();
-            format!("tools/{}", visible(&name.to_string_lossy()))
+            match tier {
+                Tier::Project => format!("tools/{}", visible(&name.to_string_lossy())),
+                Tier::Person => visible(&written.join(name).to_string_lossy()),
+            }
         };
         let pages = page.iter().map(PathBuf::as_path);
         let mut all = std::iter::once(path.as_path()).chain(pages);
@@ -171,6 +188,32 @@ pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<Found>, Vec<String>) {
         }
     }
     (found, problems)
+}
+
+/// Keys and credentials, and what haft keeps of its sessions.
+fn secret_places() -> Vec<PathBuf> {
+    let state = env::folders().state;
+    let state = state.and_then(|state| real(&state));
+    let keys = haft::ops::executor::sandbox::secrets(&env::homes());
+    keys.into_iter().chain(state).collect()
+}
+
+/// The links that the person's tools are reached by, whether they lead to a tool now or
+/// not: whoever writes where they lead decides what runs in other folders.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only names are looked at, before there is a scope"
+)]
+pub(super) fn links(root: &Path) -> Vec<PathBuf> {
+    let folder = root.join("tools");
+    let entries = real(&folder).and_then(|real| std::fs::read_dir(real).ok());
+    let entries = entries.into_iter().flatten().flatten().take(MOST_FILES);
+    let inside = entries.map(|entry| entry.path());
+    let is_link = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+    std::iter::once(folder)
+        .chain(inside)
+        .filter(is_link)
+        .collect()
 }
 
 /// The tool that a file is, if it is one.
@@ -232,6 +275,11 @@ impl Found {
         let folder = self.path.parent().map(Path::to_owned);
         let led = self.files().into_iter().filter_map(|file| real(&file));
         folder.into_iter().chain(led).collect()
+    }
+
+    /// Whether both are the same file.
+    pub(super) fn is_file_of(&self, other: &Self) -> bool {
+        real(&self.path).is_some_and(|file| real(&other.path) == Some(file))
     }
 
     /// The files that it is.

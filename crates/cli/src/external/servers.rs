@@ -1,10 +1,13 @@
 //! MCP servers: what there is, what of it may be reached, and what is kept of each.
 
 use super::command::{Line, Written};
-use super::{beside, folders, is_file, named_by, pinned, program_files, sorted, where_it_is};
+use super::{
+    beside, folders, is_file, linked, named_by, pinned, program_files, sorted, where_it_is,
+};
 use crate::config::Settings;
 use crate::config::files::{Execution, has_a_tree};
 use crate::config::mcp::{Configured, How, label};
+use crate::config::plugins::Whose;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use haft::{Check, Standing};
@@ -29,6 +32,8 @@ pub(crate) struct Server {
     pub(crate) waits: Option<Item>,
     /// Files of the person's own servers that lie where programs may not look otherwise.
     pub(super) own_files: Vec<PathBuf>,
+    /// What links of the config folder lead to.
+    pub(super) protect: Vec<PathBuf>,
     /// What is probably not meant so.
     pub(super) problem: Option<String>,
 }
@@ -45,6 +50,10 @@ pub(crate) fn all(settings: &Settings) -> Vec<Server> {
             (false, Some(_)) => beside(item.pin.files.clone(), settings),
             _ => Vec::new(),
         };
+        let protect = match configured.whose {
+            Whose::Person => linked(beside(item.pin.files.clone(), settings), settings),
+            _ => Vec::new(),
+        };
         let item = needs_trust(configured, line.as_ref()).then_some(item);
         let check = item.clone().map(|item| pinned(item, settings));
         let waits = item.filter(|item| !trust.allows(item));
@@ -55,6 +64,7 @@ pub(crate) fn all(settings: &Settings) -> Vec<Server> {
                 configured: configured.clone(),
                 waits,
                 own_files,
+                protect,
                 problem: problem.map(|problem| format!("{}: {problem}", configured.from)),
             });
         }
@@ -230,7 +240,7 @@ fn remote(
     };
     let reach = match &server.how {
         How::Program { environment, .. } => {
-            let line = line?;
+            let line = super::started(line?, settings);
             Reach::Program {
                 program: line.program,
                 shown: server.written_program(None),

@@ -39,9 +39,12 @@ pub(super) fn starting(settings: &Settings) -> Option<Item> {
     })
 }
 
+/// The kind of the entry for programs that are started by the person's own.
+pub(crate) const STARTED: &str = "programs";
+
 fn started_by_own() -> Item {
     Item {
-        kind: "programs",
+        kind: STARTED,
         name: "in this folder".to_owned(),
         shown: "programs here that your own plugins, MCP servers and tools may start".to_owned(),
         pin: Pin {

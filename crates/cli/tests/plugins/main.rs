@@ -17,6 +17,7 @@ mod environment;
 mod executables;
 mod floods;
 mod guests;
+mod linked;
 mod lua;
 mod names;
 mod policy;

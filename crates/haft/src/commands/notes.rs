@@ -242,7 +242,7 @@ fn said_of(touched: &Touched, cx: &Session) -> String {
 }
 
 /// Whether the last lines sound as if the kernel had said no.
-fn looks_refused(done: &Done) -> bool {
+pub(crate) fn looks_refused(done: &Done) -> bool {
     let failed = done.finished.status != Exit::Code(0);
     let output = &done.finished.output;
     let error = &done.finished.error;

@@ -299,6 +299,11 @@ fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Rep
     let most = cx.program_limit();
     let said = cx.said(&done.finished.output, &most);
     let is_cut = said.note.is_some();
+    // Also where it went on after that, and ended well.
+    let programs = cx.session.programs.as_ref();
+    let programs = programs.filter(|_| commands::looks_refused(done));
+    let advice = programs.and_then(|programs| programs.advice(standing, &said.text));
+    below.extend(advice.map(|advice| format!("[{advice}]")));
     below.extend(said.note);
     below.extend(end.lines);
     let mut text = said.text;

@@ -219,7 +219,7 @@ impl Programs {
         look_up(name, path_of(&start.environment), &avoid).ok_or_else(|| {
             Error::failed(format!(
                 "cannot start {}: not found in PATH, of which relative folders and those in the \
-                 work folder are not used; install it, or configure its absolute path{}",
+                 project or where commands can write are not used; install it, or configure its absolute path{}",
                 start.shown(),
                 start.remedy()
             ))

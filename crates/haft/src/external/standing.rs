@@ -109,8 +109,11 @@ impl Runtime {
         standing: Option<Standing>,
         outcome: Result<Reply, Error>,
     ) -> Result<Reply, Error> {
-        let (Some(programs), Some(standing)) = (&self.session.programs, standing) else {
+        let Some(programs) = &self.session.programs else {
             return outcome;
+        };
+        let Some(standing) = standing else {
+            return self.explained_temp(programs, outcome);
         };
         let text = match &outcome {
             Ok(reply) if reply.is_error => reply.text(),
@@ -121,10 +124,43 @@ impl Runtime {
         let Some(advice) = advice.filter(|advice| !text.contains(advice)) else {
             return outcome;
         };
+        Ok(self.advised(outcome, advice))
+    }
+
+    /// Says whose temp folder a file is missing in, where a program of the person's may
+    /// have put it into its own.
+    fn explained_temp(
+        &self,
+        programs: &Programs,
+        outcome: Result<Reply, Error>,
+    ) -> Result<Reply, Error> {
+        let Err(Error::Operation(haft_ops::Error::NotFound { path, .. })) = &outcome else {
+            return outcome;
+        };
+        let mut shared = haft_ops::scope::SHARED_TEMP.iter();
+        let is_temp = self.session.scope.is_on_disk()
+            && programs.own.sandbox.is_some()
+            && shared.any(|temp| std::path::Path::new(path).starts_with(temp));
+        let is_own = |standing: Standing| !standing.is_guest();
+        let tools = self.session.tools.entries();
+        if !is_temp
+            || !tools
+                .iter()
+                .any(|it| it.tool.standing().is_some_and(is_own))
+        {
+            return outcome;
+        }
+        let advice = "plugins, MCP servers and tools of yours each have a /tmp of their own; pass \
+                      files through the work folder";
+        Ok(self.advised(outcome, advice))
+    }
+
+    /// An outcome with a hint below it.
+    fn advised(&self, outcome: Result<Reply, Error>, advice: &str) -> Reply {
         let mut reply = outcome.unwrap_or_else(|error| self.failure(&error));
         let text = format!("[{advice}]");
         reply.content.push(Content::Text { text });
-        Ok(reply)
+        reply
     }
 }
 

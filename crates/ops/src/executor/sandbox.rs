@@ -56,6 +56,7 @@ pub use cgroup::Cage;
 pub use confinement::{Confinement, Surface};
 #[cfg(target_os = "linux")]
 pub use enter::{enter, leave, split};
+pub use places::secrets;
 pub use plan::{Plan, Request, Watched, Why};
 pub use probe::{
     Enforcement, Helper, Processes, most, probe, probe_anew, probe_now, processes, rehearse,

@@ -27,6 +27,8 @@ pub(super) struct Real {
     /// The names it had on the way, one for each link that was followed: what
     /// holds for a name holds for what it leads to.
     pub(super) aliases: Vec<PathBuf>,
+    /// The links that were followed, each in its real folder.
+    pub(super) links: Vec<PathBuf>,
 }
 
 /// Why a path has no real form.
@@ -69,6 +71,7 @@ pub(super) fn real_below(
     let mut real = folder.to_owned();
     let mut met = None;
     let mut aliases = Vec::new();
+    let mut followed = Vec::new();
     let mut rest: VecDeque<OsString> = parts(path).collect();
     let mut links = 0;
     while let Some(name) = rest.pop_front() {
@@ -108,6 +111,7 @@ pub(super) fn real_below(
             continue;
         };
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        followed.push(next.clone());
         aliases.push(rest.iter().fold(next, |path, part| path.join(part)));
         if target.is_absolute() {
             real = PathBuf::from("/");
@@ -120,6 +124,7 @@ pub(super) fn real_below(
         path: real,
         met,
         aliases,
+        links: followed,
     })
 }
 

@@ -14,6 +14,9 @@ use std::sync::Arc;
 pub(super) struct Protect {
     /// Real paths: each entry, and what it points to when it is a link.
     entries: Vec<PathBuf>,
+    /// Links on the way to an entry or to one of haft's own folders. Only the link itself
+    /// is protected: other things may be reached through it.
+    links: Vec<PathBuf>,
     /// The repositories of each root.
     registers: Vec<Arc<Register>>,
     home: Option<PathBuf>,
@@ -24,6 +27,7 @@ impl Protect {
     pub(super) fn nothing() -> Self {
         Self {
             entries: Vec::new(),
+            links: Vec::new(),
             registers: Vec::new(),
             home: None,
             detached: true,
@@ -33,14 +37,17 @@ impl Protect {
     pub(super) fn build(
         roots: &[Arc<Root>],
         own: &[PathBuf],
+        own_links: Vec<PathBuf>,
         home: Option<&Path>,
         git_configs: &[PathBuf],
         listed: Vec<PathBuf>,
     ) -> Self {
         let mut entries = Vec::new();
+        let mut on_the_way = own_links;
         let work_dir = roots.first().map_or(Path::new("/"), |root| root.path());
         for entry in listed.iter().filter(|entry| !entry.as_os_str().is_empty()) {
             let entry = work_dir.join(entry);
+            on_the_way.extend(super::links_on(&entry));
             // A link protects its target, and itself: replacing the link would
             // otherwise put something else in its place.
             for last in [Last::Keep, Last::Follow] {
@@ -68,6 +75,7 @@ impl Protect {
         }
         Self {
             entries,
+            links: on_the_way,
             registers,
             home: home.map(Path::to_owned),
             detached: false,
@@ -78,6 +86,7 @@ impl Protect {
     pub(super) fn covers(&self, real: &Path) -> bool {
         !self.detached
             && (self.entries.iter().any(|entry| real.starts_with(entry))
+                || self.links.iter().any(|link| real == link)
                 || git::control_of(real).is_some()
                 || self
                     .registers

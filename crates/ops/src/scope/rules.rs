@@ -98,6 +98,7 @@ impl Guard {
             Reading::Roots if rules.writing != Writing::Anywhere => None,
             _ => Some(Arc::new(Root::open(PathBuf::from("/"))?)),
         };
+        let own_links = own.iter().flat_map(|path| super::links_on(path)).collect();
         let own = own
             .iter()
             .map(|path| real(path))
@@ -115,6 +116,7 @@ impl Guard {
         let protect = Protect::build(
             &roots,
             &own,
+            own_links,
             homes.first().map(PathBuf::as_path),
             &git_configs,
             protect,

@@ -104,7 +104,8 @@ pub(super) fn names(folder: &Path) -> Vec<PathBuf> {
 
 /// The secret places of the homes given and of every other home that can be
 /// entered, as real paths whether they exist or not.
-pub(super) fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
+#[must_use]
+pub fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = homes.iter().map(|home| real(home)).collect();
     all.push(PathBuf::from("/root"));
     all.extend(names(Path::new("/home")));

@@ -149,6 +149,13 @@ impl Plan {
                 .map_or_else(|| entry.clone(), |work| work.join(entry));
             named.push((path, Why::Listed));
         }
+        // A link on the way to what is listed or to one of haft's own folders: made to lead
+        // elsewhere, it would decide what the next session reads.
+        let listed = named.iter().map(|(path, _)| path);
+        let firm: BTreeSet<PathBuf> = listed
+            .chain(&request.own)
+            .flat_map(|path| scope::links_on(path))
+            .collect();
         let home = request.homes.first().map(PathBuf::as_path);
         let in_roots_itself = roots
             .iter()
@@ -180,7 +187,12 @@ impl Plan {
                 let why = Why::Control;
                 Some(Watched { path, why })
             })
+            .filter(|watched| !firm.contains(&watched.path))
             .collect();
+        watched.extend(firm.into_iter().map(|path| {
+            let why = Why::Listed;
+            Watched { path, why }
+        }));
         for (path, why) in named {
             // The name itself, in its real folder: a link there can be read
             // through but not pinned by a mount, so it is watched.
@@ -204,6 +216,8 @@ impl Plan {
                 Kind::Nothing => watched.push(Watched { path: name, why }),
             }
         }
+        // Everything else is read-only already, and may be what a program is given to read.
+        protected.retain(|path| in_roots(path) || roots.iter().any(|root| root.starts_with(path)));
         // In a home that is a work folder, a secret place may still appear.
         watched.extend(
             all.iter()
