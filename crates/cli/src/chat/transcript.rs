@@ -178,14 +178,22 @@ impl Transcript {
             EventKind::Agent(AgentEvent::BackgroundTask {
                 task_id,
                 agent,
+                description,
                 status,
             }) => {
+                let work = (agent.as_str(), description.as_str());
                 let is_new = self
                     .background
-                    .see(task_id, agent, status, seen.is_background, now);
+                    .see(task_id, work, status, seen.is_background, now);
                 if is_new {
                     // It may come in the middle of an answer, whose words stay together.
-                    let words = format!("background task {task_id} ({agent}): {status}");
+                    let mut words =
+                        crate::text::background_task(task_id, agent, description, status);
+                    if *status == "waiting" {
+                        words.push_str(
+                            " for your approval; your next message brings the question back",
+                        );
+                    }
                     self.apart(Kind::Note, &mut out);
                     out.push(Line::new(&words, Style::DIM).hanging(2));
                 }

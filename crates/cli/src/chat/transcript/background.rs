@@ -16,6 +16,8 @@ const TOLD: usize = 64;
 struct Task {
     id: String,
     agent: String,
+    /// Its work in a few words.
+    description: String,
     is_queued: bool,
     since: Instant,
 }
@@ -44,7 +46,7 @@ impl Background {
     pub(super) fn see(
         &mut self,
         id: &str,
-        agent: &str,
+        (agent, description): (&str, &str),
         status: &str,
         at_once: bool,
         now: Instant,
@@ -70,6 +72,7 @@ impl Background {
         self.tasks.push(Task {
             id: id.to_owned(),
             agent: agent.to_owned(),
+            description: description.to_owned(),
             is_queued,
             since: since.map_or(now, |task| task.since),
         });
@@ -83,6 +86,9 @@ impl Background {
             let mut line = Line::new(spinner(task.since, now), Style::CYAN);
             line.push(" in the background: ", Style::DIM);
             line.push(&task.agent, Style::PLAIN);
+            if !task.description.is_empty() {
+                line.push(&format!(": {}", task.description), Style::PLAIN);
+            }
             let waits = if task.is_queued {
                 " waits its turn"
             } else {
