@@ -96,8 +96,7 @@ fn without_a_person_nothing_becomes_trusted() {
     let ran = bed.haft(&["trust"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
-        ran.err.contains("cannot prompt without a terminal")
-            && ran.err.contains("pass `--yes`"),
+        ran.err.contains("cannot prompt without a terminal") && ran.err.contains("pass `--yes`"),
         "{ran:?}"
     );
     // It was shown, with what would run.
@@ -205,7 +204,9 @@ fn trust_for_once_and_trust_taken_back() {
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     bed.done(&["call", "evil_program"]);
-    bed.done(&["trust", "--revoke"]);
+    let said = |args: &[&str]| bed.done(args).out;
+    assert!(said(&["trust", "--revoke"]).contains("no longer trusted"));
+    assert!(said(&["trust", "--revoke"]).contains("was not trusted"));
     let ran = bed.haft(&["call", "evil_program"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
