@@ -102,15 +102,6 @@ pub(crate) fn shell_word(word: &str) -> String {
     format!("'{}'", on_one_line(&word.replace('\'', "'\\''")))
 }
 
-/// A line about a background task: `background task ID (AGENT: DESCRIPTION): STATUS`.
-pub(crate) fn background_task(id: &str, agent: &str, description: &str, status: &str) -> String {
-    let work = match description.is_empty() {
-        true => String::new(),
-        false => format!(": {description}"),
-    };
-    format!("background task {id} ({agent}{work}): {status}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

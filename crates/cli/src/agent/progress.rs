@@ -1,5 +1,6 @@
 //! What a headless run says on stderr while it works: a line for each call.
 
+use crate::chat::background_task;
 use crate::{output, text};
 use haft_agent::{AgentEvent, Event, EventKind};
 use serde_json::Value;
@@ -84,7 +85,7 @@ fn agent(event: &AgentEvent) -> Option<String> {
             agent,
             description,
             status,
-        } => Some(text::background_task(task_id, agent, description, status)),
+        } => Some(background_task(task_id, agent, description, status)),
         AgentEvent::TurnLimitReached { reason } => {
             let name = serde_json::to_value(reason).unwrap_or_default();
             Some(match name.as_str().unwrap_or_default() {

@@ -11,6 +11,7 @@ use super::ink::{Line, Style};
 use super::markdown::Markdown;
 use super::setup::Before;
 use background::Background;
+pub(crate) use background::background_task;
 use haft::Content;
 use haft_agent::{AgentEvent, EventKind, Limit};
 use std::time::{Duration, Instant};
@@ -187,8 +188,7 @@ impl Transcript {
                     .see(task_id, work, status, seen.is_background, now);
                 if is_new {
                     // It may come in the middle of an answer, whose words stay together.
-                    let mut words =
-                        crate::text::background_task(task_id, agent, description, status);
+                    let mut words = background_task(task_id, agent, description, status);
                     if *status == "waiting" {
                         words.push_str(
                             " for your approval; your next message brings the question back",

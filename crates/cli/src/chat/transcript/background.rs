@@ -105,3 +105,12 @@ impl Background {
         rows
     }
 }
+
+/// A line about a background task: `background task ID (AGENT: DESCRIPTION): STATUS`.
+pub(crate) fn background_task(id: &str, agent: &str, description: &str, status: &str) -> String {
+    let work = match description.is_empty() {
+        true => String::new(),
+        false => format!(": {description}"),
+    };
+    format!("background task {id} ({agent}{work}): {status}")
+}
