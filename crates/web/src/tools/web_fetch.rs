@@ -3,8 +3,8 @@
 use super::MAX_URL_CHARS;
 use super::window::{Limits, Window, window};
 use crate::fetch::{self, FetchError, FetchOptions, Fetched, Fetcher, shorten};
-use haft::{Offered, prelude::*};
 use haft::truncate::{Hit, Keep, Limit, MAX_LINES, format_size};
+use haft::{Offered, prelude::*};
 use std::time::Duration;
 
 /// Fetch a page and return it as readable text: HTML becomes Markdown-like text
