@@ -116,6 +116,8 @@ pub enum AgentEvent {
         task_id: String,
         /// Which sub-agent it is, by the name of its tool.
         agent: String,
+        /// Its work in a few words, as the call that started it describes it.
+        description: String,
         /// `done stopped failed cancelled interrupted waiting`.
         status: &'static str,
     },

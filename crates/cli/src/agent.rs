@@ -58,7 +58,11 @@ pub(crate) fn model_of(
             // `anthropic/claude-…` names both.
             (Some((provider, rest)), _) => (provider, Some(rest)),
             (None, Some(provider)) => (named(provider)?, name),
-            (None, None) => return Ok(None),
+            (None, None) => match name.and_then(|name| name.split_once('/')) {
+                // Without a provider, what stands before the slash is meant as one.
+                Some((provider, _)) => (named(provider)?, None),
+                None => return Ok(None),
+            },
         },
     };
     let name = name.or(usual_model(provider)).unwrap_or_default();

@@ -161,6 +161,20 @@ pub(crate) fn flags_help() -> String {
     command.clone().render_help().to_string()
 }
 
+/// Adds where the shared flags are listed, for a user who looks for them as a command.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let unknown = error.get(ContextKind::InvalidSubcommand);
+    if unknown.is_some_and(|name| matches!(name, ContextValue::String(name) if name == "flags")) {
+        let tip = "`haft help flags` lists the flags of every command";
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error
+}
+
 /// Parses a command line.
 pub(crate) fn parse<I, T>(words: I) -> Result<Cli, clap::Error>
 where
@@ -168,7 +182,8 @@ where
     T: Into<std::ffi::OsString> + Clone,
 {
     let mut command = command_with_short_help();
-    let matches = command.try_get_matches_from_mut(words)?;
+    let matches = command.try_get_matches_from_mut(words);
+    let matches = matches.map_err(with_tip)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 

@@ -44,6 +44,7 @@ pub(crate) use outside::edited;
 pub(crate) use play::{Stage, play};
 pub(crate) use question::{Around, Extent, lines as question_lines};
 pub(crate) use setup::{Before, Greeting, Look, Setup, Surface};
+pub(crate) use transcript::background_task;
 
 use std::io;
 use std::sync::Arc;

@@ -445,6 +445,7 @@ fn program(
             Overrides::Nothing
         },
         first_line: None,
+        may_be_empty: false,
         log: log(&plugin.label, settings),
         check,
         memory: memory(item, settings),
@@ -573,6 +574,7 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         // No others: these are what somebody said yes to.
         overrides: Overrides::Named(tool.names()),
         first_line: Some(load.line()),
+        may_be_empty: true,
         log: log(&tool.name, settings),
         check,
         standing: standing_of(tool.tier, settings),

@@ -138,6 +138,11 @@ impl Trust {
         }
     }
 
+    /// Whether anything of this folder was trusted before.
+    pub(crate) fn has_trusted(&self) -> bool {
+        !self.trusted.is_empty()
+    }
+
     /// Whether it may run.
     pub(crate) fn allows(&self, item: &Item) -> bool {
         self.allows_with(item, &[])

@@ -61,8 +61,8 @@ pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Embedded, Reply};
 pub use runtime::{
     Answer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk, Explained,
-    Filled, Folders, Form, HeldFiles, Listed, Mark, Naming, Narrow, PromptFiles, Question, Runtime,
-    Sibling,
+    Filled, Folders, Form, HeldFiles, Listed, Mark, Naming, Narrow, PromptFiles, Question, Refused,
+    Runtime, Sibling,
 };
 pub use schema::{Fit, Repair, Shape, parse_arguments};
 pub use state::State;

@@ -19,7 +19,7 @@ mod sibling;
 #[cfg(test)]
 mod tests;
 
-pub use approve::{Answer, Approve, Approver, Explained, Question};
+pub use approve::{Answer, Approve, Approver, Explained, Question, Refused};
 pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
 pub use changes::Changes;

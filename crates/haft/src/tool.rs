@@ -105,6 +105,13 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Returns why a call with these arguments is always refused, whatever the policy says,
+    /// as far as that is known without running it. `tools` are the tools that the session
+    /// has. For explanations only: [`Tool::call`] must refuse by itself.
+    fn refusal(&self, _args: &Self::Args, _tools: &Offered) -> Option<Error> {
+        None
+    }
+
     /// How long a call may take, unless the session says less.
     fn timeout(&self) -> Option<Duration> {
         Some(Duration::from_secs(120))
@@ -169,6 +176,11 @@ pub trait AnyTool: Send + Sync {
     fn effect(&self) -> Effect;
     /// What a call with these (valid) arguments will touch.
     fn resources(&self, arguments: &Value) -> Vec<Resource>;
+    /// Returns why a call with these (valid) arguments is always refused, as
+    /// [`Tool::refusal`] does.
+    fn refusal(&self, _arguments: &Value, _tools: &Offered) -> Option<Error> {
+        None
+    }
     /// How long a call may take.
     fn timeout(&self) -> Option<Duration>;
     /// How long a call may take in a session that limits its calls to `session`: the
@@ -236,6 +248,11 @@ impl<T: Tool> AnyTool for Typed<T> {
             .unwrap_or_default()
     }
 
+    fn refusal(&self, arguments: &Value, tools: &Offered) -> Option<Error> {
+        let args = T::Args::deserialize(arguments).ok()?;
+        self.tool.refusal(&args, tools)
+    }
+
     fn timeout(&self) -> Option<Duration> {
         self.tool.timeout()
     }
@@ -279,6 +296,10 @@ impl AnyTool for Redefined {
 
     fn resources(&self, arguments: &Value) -> Vec<Resource> {
         self.tool.resources(arguments)
+    }
+
+    fn refusal(&self, arguments: &Value, tools: &Offered) -> Option<Error> {
+        self.tool.refusal(arguments, tools)
     }
 
     fn timeout(&self) -> Option<Duration> {

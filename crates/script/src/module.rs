@@ -45,9 +45,10 @@ impl Outcome {
 }
 
 impl Module {
-    /// Runs the module's file and looks at what it returned. The message of a failure
-    /// is for whoever wrote the module.
-    pub(crate) fn load(machine: &Machine, load: &Load) -> Result<Self, String> {
+    /// Runs the module's file and looks at what it returned: a tool, or `None` for a library
+    /// that tools beside it load with `require`. The message of a failure is for whoever
+    /// wrote the module.
+    pub(crate) fn load(machine: &Machine, load: &Load) -> Result<Option<Self>, String> {
         let path = &load.path;
         let source = source(&load.source);
         if source.starts_with('\u{1b}') {
@@ -67,7 +68,12 @@ impl Module {
             .map_err(|failure| with_path(path, failure.message()))?;
         match returned.into_iter().next() {
             Some(Value::Table(table)) => {
-                Self::check(machine, &table).map_err(|problem| with_path(path, problem))
+                let loaded = match is_library(machine, &table) {
+                    Ok(true) => Ok(None),
+                    Ok(false) => Self::check(machine, &table).map(Some),
+                    Err(problem) => Err(problem),
+                };
+                loaded.map_err(|problem| with_path(path, problem))
             }
             None | Some(Value::Nil) => Err(format!(
                 "{path}: the file returns nothing; its last statement has to be `return {{name = …, execute = …}}`"
@@ -168,6 +174,18 @@ impl Module {
             },
         }
     }
+}
+
+/// Whether a table has none of a tool's fields.
+fn is_library(machine: &Machine, table: &Table) -> Result<bool, String> {
+    for name in ["name", "description", "input_schema", "execute"] {
+        let field = table.get::<Value>(name);
+        let field = field.map_err(|error| machine.failure(&error).message())?;
+        if !field.is_nil() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn input(machine: &Machine, params: serde_json::Value) -> Result<Value, Failure> {

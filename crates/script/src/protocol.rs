@@ -142,9 +142,10 @@ impl Answer<'_> {
     }
 }
 
-/// The answer to `describe`; it carries no type, as plugins write it.
-pub(crate) fn described(definition: &Definition) -> String {
-    serde_json::json!({"protocol": 2, "tools": [definition]}).to_string()
+/// The answer to `describe`; it carries no type, as plugins write it. A library has no tool.
+pub(crate) fn described(definition: Option<&Definition>) -> String {
+    let tools: Vec<&Definition> = definition.into_iter().collect();
+    serde_json::json!({"protocol": 2, "tools": tools}).to_string()
 }
 
 /// A call of another tool. The parameters are JSON already and may be large.

@@ -185,7 +185,9 @@ fn serve(
                 // First, so that whoever has read the answer is in the next phase.
                 described.store(true, Ordering::SeqCst);
                 shared.write(match &*module {
-                    Ok(module) => protocol::described(&module.definition),
+                    Ok(module) => {
+                        protocol::described(module.as_ref().map(|module| &module.definition))
+                    }
                     Err(message) => Answer::Invalid { message }.line(),
                 });
             }
@@ -194,7 +196,8 @@ fn serve(
                 call_id,
                 params,
             } => {
-                let own = module.as_ref().ok().and_then(Module::time);
+                let own = module.as_ref().ok();
+                let own = own.and_then(Option::as_ref).and_then(Module::time);
                 let allowed = load.limits.calling().max(own.unwrap_or_default());
                 let due = machine.start(allowed);
                 let begun =
@@ -202,11 +205,14 @@ fn serve(
                 let outcome = match &*module {
                     _ if !begun => Outcome::failed("cancelled".to_owned()),
                     Err(message) => Outcome::failed(message.clone()),
-                    Ok(module) if module.definition.name != name => Outcome::failed(format!(
+                    Ok(None) => {
+                        Outcome::failed(format!("{}: this is a library, not a tool", load.path))
+                    }
+                    Ok(Some(module)) if module.definition.name != name => Outcome::failed(format!(
                         "{}: there is no tool {name:?}, only {:?}",
                         load.path, module.definition.name
                     )),
-                    Ok(module) => module.call(&machine, params),
+                    Ok(Some(module)) => module.call(&machine, params),
                 };
                 let line = result(&call_id, &outcome);
                 if begun && !shared.complete() {

@@ -119,6 +119,14 @@ impl Fetcher {
         Self { client, cache }
     }
 
+    /// Checks whether a page may be fetched, without a DNS lookup.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub fn permits(&self, url: &Url) -> Result<(), FetchError> {
+        Ok(self.client.permits(url, Origin::Untrusted)?)
+    }
+
     /// Fetches a page.
     ///
     /// # Errors
@@ -131,7 +139,7 @@ impl Fetcher {
         let url = &url;
         // Checked before the cache too: a page from a host that is now forbidden must not be
         // read.
-        self.client.permits(url, Origin::Untrusted)?;
+        self.permits(url)?;
         let cached = match &self.cache {
             Some(cache) => cache.get(url).await,
             None => None,

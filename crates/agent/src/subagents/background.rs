@@ -102,6 +102,7 @@ impl Drop for Background {
 pub(crate) struct News {
     task_id: String,
     agent: String,
+    description: String,
     status: &'static str,
 }
 
@@ -109,7 +110,8 @@ impl News {
     /// The words for the model. What the sub-agent said is not among them: it comes as the
     /// result of a call, like everything else that others say.
     pub(crate) fn note(&self) -> String {
-        let Self { task_id, agent, .. } = self;
+        let task_id = &self.task_id;
+        let agent = tasks::label(&self.agent, &self.description);
         let what = match self.status {
             "done" => "is done; check_task has its answer",
             "stopped" => "was stopped by a limit; check_task has what it said so far",
@@ -128,6 +130,7 @@ impl News {
         AgentEvent::BackgroundTask {
             task_id: self.task_id.clone(),
             agent: self.agent.clone(),
+            description: self.description.clone(),
             status: self.status,
         }
     }
@@ -214,6 +217,7 @@ impl Background {
             AgentEvent::BackgroundTask {
                 task_id: job.id().to_owned(),
                 agent: job.task.kind.clone(),
+                description: job.task.description.clone(),
                 status: "interrupted",
             }
         };
@@ -257,6 +261,7 @@ impl Background {
                 news.push(News {
                     task_id: one.id,
                     agent: one.kind,
+                    description: one.description,
                     status,
                 });
             }
@@ -280,7 +285,7 @@ impl Background {
             }
             let found = tasks::remembered(state, session, &one.id);
             if let Some(asks) = found.and_then(|found| desk.asks(&found)) {
-                tasks::mark(state, session, &one.id, &one.kind, "waiting", asks);
+                tasks::mark(state, session, &one.id, one.what(), "waiting", asks);
             }
         }
     }
@@ -299,7 +304,7 @@ impl Background {
             // Each takes what is for it, or for those that it has in the background itself.
             if let Err(reason) = desk.restart(&found, answers.to_vec()) {
                 tracing::warn!(task = one.id, %reason, "a background task cannot go on");
-                tasks::mark(state, session, &one.id, &one.kind, "failed", Vec::new());
+                tasks::mark(state, session, &one.id, one.what(), "failed", Vec::new());
             }
         }
     }

@@ -175,13 +175,17 @@ impl Control {
             let is_lost =
                 matches!(one.status, "queued" | "running") && !job.is_some_and(|job| job.is_live());
             let status = if is_lost { "interrupted" } else { one.status };
-            (one.id, one.kind, status, progress)
+            (one.id, (one.kind, one.description), status, progress)
         });
         if shape::is_object(cx.runtime().toolset()) {
             let tasks: Vec<_> = all
-                .map(|(id, kind, status, progress)| {
-                    let mut one =
-                        json!({ "task_id": id, "subagent_type": kind, "task_status": status });
+                .map(|(id, (kind, description), status, progress)| {
+                    let mut one = json!({
+                        "task_id": id,
+                        "subagent_type": kind,
+                        "description": description,
+                        "task_status": status,
+                    });
                     if let Some(progress) = progress {
                         one["progress"] = progress.into();
                     }
@@ -195,9 +199,10 @@ impl Control {
             return shape::object(cx, "result", &text, vec![("tasks", json!(tasks))]);
         }
         let lines: Vec<_> = all
-            .map(|(id, kind, status, progress)| match progress {
-                Some(progress) => format!("{id}  {kind}  {status}: {progress}"),
-                None => format!("{id}  {kind}  {status}"),
+            .map(|(id, (kind, description), status, progress)| {
+                let progress = progress.map_or_else(String::new, |line| format!(": {line}"));
+                let label = tasks::label(&kind, &description);
+                format!("{id}  {label}  {status}{progress}")
             })
             .collect();
         match lines.is_empty() {

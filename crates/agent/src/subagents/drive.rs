@@ -33,8 +33,8 @@ impl Drive {
     pub(super) fn mark(&self, status: &'static str, asks: Vec<Ask>) {
         if let Some(parent) = self.parent.upgrade() {
             let state = parent.runtime().state().outermost();
-            let (id, kind) = (self.job.id(), &self.job.task.kind);
-            tasks::mark(state, &self.session, id, kind, status, asks);
+            let (id, what) = (self.job.id(), self.job.task.what());
+            tasks::mark(state, &self.session, id, what, status, asks);
         }
     }
 
@@ -44,6 +44,7 @@ impl Drive {
             parent.tell_of_background(AgentEvent::BackgroundTask {
                 task_id: self.job.id().to_owned(),
                 agent: self.job.task.kind.clone(),
+                description: self.job.task.description.clone(),
                 status,
             });
         }

@@ -299,10 +299,10 @@ impl<'a> Seen<'a> {
             },
             "limit" => Followed::Stopped {
                 why: match self.limit {
-                    Some(Limit::MaxTurns) => "it reached the most turns it may have".to_owned(),
-                    Some(Limit::MaxTokens) => "it reached the most tokens it may take".to_owned(),
-                    Some(Limit::MaxCost) => "it reached the most it may cost".to_owned(),
-                    _ => "it went round in circles".to_owned(),
+                    Some(Limit::MaxTurns) => format!("it reached max_turns ({})", self.turn),
+                    Some(Limit::MaxTokens) => "it reached max_tokens".to_owned(),
+                    Some(Limit::MaxCost) => "it reached max_cost".to_owned(),
+                    _ => "it repeated the same calls with the same results".to_owned(),
                 },
                 text,
             },

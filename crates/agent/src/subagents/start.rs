@@ -31,6 +31,8 @@ pub(super) struct Desk {
 pub(super) struct Wanted {
     pub(super) member: Arc<Member>,
     pub(super) prompt: String,
+    /// The work in a few words.
+    pub(super) description: String,
     /// The one that goes on, if it is not a new one.
     pub(super) task_id: Option<String>,
 }
@@ -64,7 +66,13 @@ impl Desk {
             (cx.call_id(), asks.collect())
         });
         let id = task.agent.session();
-        tasks::remember(cx.state().outermost(), &self.session, id, &task.kind, waits);
+        tasks::remember(
+            cx.state().outermost(),
+            &self.session,
+            id,
+            task.what(),
+            waits,
+        );
         reply::of(followed, &self.name_of(&task.kind), id, cx)
     }
 
@@ -101,7 +109,7 @@ impl Desk {
         let task = match &wanted.task_id {
             None => {
                 self.has_room()?;
-                self.fresh(&wanted.member, caller)?
+                self.fresh(&wanted, caller)?
             }
             Some(id) => self.found(&self.same(id, &wanted.member, cx)?, caller)?,
         };
@@ -238,7 +246,7 @@ impl Desk {
             return Err(not_started(reason.as_deref()));
         }
         let task = match &wanted.task_id {
-            None => self.fresh(&wanted.member, Caller::Waits(cx))?,
+            None => self.fresh(wanted, Caller::Waits(cx))?,
             Some(id) => self.found(&self.same(id, &wanted.member, cx)?, Caller::Waits(cx))?,
         };
         let prompt = wanted.prompt.clone();
@@ -327,10 +335,12 @@ impl Desk {
         Ok(Task {
             agent,
             kind: member.tool.clone(),
+            description: found.description.clone(),
         })
     }
 
-    fn fresh(&self, member: &Arc<Member>, caller: Caller<'_>) -> Result<Arc<Task>, Error> {
+    fn fresh(&self, wanted: &Wanted, caller: Caller<'_>) -> Result<Arc<Task>, Error> {
+        let member = &wanted.member;
         let agent = self.agent(member, fresh_id(), caller)?;
         let begun = match &self.team.records {
             None => None,
@@ -349,6 +359,7 @@ impl Desk {
         Ok(Arc::new(Task {
             agent,
             kind: member.tool.clone(),
+            description: reply::cut(wanted.description.trim(), 80),
         }))
     }
 

@@ -23,6 +23,23 @@ pub(super) struct Task {
     pub(super) agent: Agent,
     /// The name of its tool.
     pub(super) kind: String,
+    /// The work in a few words, on one line.
+    pub(super) description: String,
+}
+
+impl Task {
+    /// Its type and its work, as it is remembered.
+    pub(super) fn what(&self) -> (&str, &str) {
+        (&self.kind, &self.description)
+    }
+}
+
+/// A sub-agent's type and its work in a few words, to tell tasks apart.
+pub(super) fn label(kind: &str, description: &str) -> String {
+    match description.is_empty() {
+        true => kind.to_owned(),
+        false => format!("{kind}: {description}"),
+    }
 }
 
 /// The sub-agents of one agent that this process has started.
@@ -74,17 +91,19 @@ impl Tasks {
 pub(super) struct Remembered {
     pub(super) id: String,
     pub(super) kind: String,
+    /// The work in a few words.
+    pub(super) description: String,
     /// The calls of it that wait for a person.
     pub(super) asks: Vec<Ask>,
 }
 
-/// Remembers a sub-agent of `session`, and the call that waits for it, if one does, with
+/// Remembers a sub-agent of `session` with its type and its work, and the call that waits for it, if one does, with
 /// what that one wants.
 pub(super) fn remember(
     state: &State,
     session: &str,
     id: &str,
-    kind: &str,
+    (kind, description): (&str, &str),
     waits: Option<(&str, Vec<Ask>)>,
 ) {
     state.update(NAME, |all| {
@@ -95,6 +114,9 @@ pub(super) fn remember(
         // The newest is the last.
         all.shift_remove(id);
         let mut one = json!({ "session": session, "type": kind });
+        if !description.is_empty() {
+            one["description"] = description.into();
+        }
         if let Some((call, asks)) = waits {
             one["waits"] = call.into();
             one["asks"] = written(asks);
@@ -123,9 +145,18 @@ fn written(asks: Vec<Ask>) -> Value {
 pub(super) struct Listed {
     pub(super) id: String,
     pub(super) kind: String,
+    /// The work in a few words.
+    pub(super) description: String,
     pub(super) status: &'static str,
     /// Whether the model knows its status.
     pub(super) is_told: bool,
+}
+
+impl Listed {
+    /// Its type and its work, as it is remembered.
+    pub(super) fn what(&self) -> (&str, &str) {
+        (&self.kind, &self.description)
+    }
 }
 
 /// Every status that one in the background can have.
@@ -145,11 +176,11 @@ pub(super) fn mark(
     state: &State,
     session: &str,
     id: &str,
-    kind: &str,
+    what: (&str, &str),
     status: &'static str,
     asks: Vec<Ask>,
 ) {
-    remember(state, session, id, kind, None);
+    remember(state, session, id, what, None);
     state.update(NAME, |all| {
         let Some(one) = all.get_mut(id) else { return };
         one["background"] = status.into();
@@ -179,6 +210,7 @@ pub(super) fn background(state: &State, session: &str) -> Vec<Listed> {
         Some(Listed {
             id: id.clone(),
             kind: text(one, "type"),
+            description: text(one, "description"),
             status: STATUSES.into_iter().find(|known| *known == status)?,
             is_told: one["told"] == true,
         })
@@ -215,6 +247,7 @@ fn find(state: &State, is_it: impl Fn(&str, &Value) -> bool) -> Option<Remembere
     Some(Remembered {
         id: id.clone(),
         kind: text(one, "type"),
+        description: text(one, "description"),
         asks: one["asks"].as_array().map_or_else(Vec::new, |asks| {
             let ask = |ask: &Value| Ask {
                 id: text(ask, "id"),
@@ -243,9 +276,9 @@ mod tests {
             about: "{}".to_owned(),
         };
         let waits = Some(("call", vec![ask.clone()]));
-        remember(&state, "s", "first", "a", waits);
+        remember(&state, "s", "first", ("a", ""), waits);
         for n in 0..100 {
-            remember(&state, "s", &format!("t{n}"), "b", None);
+            remember(&state, "s", &format!("t{n}"), ("b", ""), None);
         }
         assert_eq!(known(&state, "s").len(), REMEMBERED);
         assert_eq!(waiting(&state, "s", "call").unwrap().id, "first");
@@ -255,12 +288,12 @@ mod tests {
         assert!(remembered(&state, "s", "t0").is_none());
         assert!(remembered(&state, "other", "t99").is_none());
         // Answered: it is waited for no longer.
-        remember(&state, "s", "first", "a", None);
+        remember(&state, "s", "first", ("a", ""), None);
         assert!(waiting(&state, "s", "call").is_none());
         // What somebody else put there harms nobody.
         state.set(NAME, "nonsense");
         assert!(known(&state, "s").is_empty());
-        remember(&state, "s", "new", "a", None);
+        remember(&state, "s", "new", ("a", ""), None);
         assert_eq!(known(&state, "s"), ["new"]);
     }
 }

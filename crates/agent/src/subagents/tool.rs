@@ -151,6 +151,7 @@ impl AnyTool for One {
             }
             let wanted = Wanted {
                 member: Arc::clone(&self.member),
+                description: args.request.clone(),
                 prompt: args.request,
                 task_id: None,
             };
@@ -199,8 +200,8 @@ impl AnyTool for Task {
         Box::pin(async move {
             let args: TaskArgs = typed(arguments)?;
             let is_blank = |text: &String| text.trim().is_empty();
-            let prompt = [args.prompt, args.description];
-            let Some(prompt) = prompt.into_iter().find(|text| !is_blank(text)) else {
+            let given = [&args.prompt, &args.description];
+            let Some(prompt) = given.into_iter().find(|text| !is_blank(text)) else {
                 return Err(Error::invalid(
                     "either prompt or description must say what is to be done",
                 ));
@@ -215,7 +216,11 @@ impl AnyTool for Task {
             };
             let wanted = Wanted {
                 member: Arc::clone(member),
-                prompt,
+                prompt: prompt.clone(),
+                description: match is_blank(&args.description) {
+                    true => args.prompt,
+                    false => args.description,
+                },
                 task_id: args.task_id.filter(|id| !is_blank(id)),
             };
             match args.background {

@@ -99,7 +99,7 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
     let looked = results(&parent.last());
     let said = |n: usize| looked[n].content[0].as_text().unwrap().to_owned();
     assert!(
-        said(0).starts_with(&format!("{id}  worker  running")),
+        said(0).starts_with(&format!("{id}  worker: work  running")),
         "{}",
         said(0)
     );
@@ -119,10 +119,11 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
     assert_eq!(told_of.len(), 1);
     assert_eq!(told_of[0]["status"], "done");
     assert_eq!(told_of[0]["task_id"], id.as_str());
+    assert_eq!(told_of[0]["description"], "work");
     let said = notes(&parent.last());
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
-        said[0].contains(&id) && said[0].contains("is done"),
+        said[0].contains(&id) && said[0].contains("(worker: work) is done"),
         "{said:?}"
     );
     // What it said comes as the result of a call, not as words of the person.

@@ -352,7 +352,7 @@ async fn a_failure_says_what_failed_and_a_limit_keeps_the_text() {
     let (reply, is_error) = told(&parent);
     assert!(is_error, "{reply}");
     assert!(
-        reply.starts_with("sub-agent worker had to stop before it was done: it reached the most turns it may have\n\nI look, 1.\n\n[task_id: "),
+        reply.starts_with("sub-agent worker had to stop before it was done: it reached max_turns (2)\n\nI look, 1.\n\n[task_id: "),
         "{reply}"
     );
 }

@@ -1,8 +1,10 @@
 //! What a headless run says on stderr while it works: a line for each call.
 
+use crate::chat::background_task;
 use crate::{output, text};
 use haft_agent::{AgentEvent, Event, EventKind};
 use serde_json::Value;
+use std::cell::RefCell;
 
 /// How much of a call is shown.
 const MOST: usize = 100;
@@ -10,13 +12,35 @@ const MOST: usize = 100;
 /// Says what happens.
 pub(super) struct Progress {
     is_on: bool,
+    /// The background tasks that a line named as waited for.
+    waited_for: RefCell<Vec<String>>,
     /// Whether a person is shown what is asked about, in more words than here.
     is_asking: bool,
 }
 
 impl Progress {
     pub(super) fn new(is_on: bool, is_asking: bool) -> Self {
-        Self { is_on, is_asking }
+        Self {
+            is_on,
+            is_asking,
+            waited_for: RefCell::default(),
+        }
+    }
+
+    /// The run waits for background tasks. It says so after each end again; the tasks that
+    /// are left were named before, and each end has its own line.
+    fn waits(&self, tasks: &[String]) -> Option<String> {
+        let mut named = self.waited_for.borrow_mut();
+        let is_new = tasks.iter().any(|id| !named.contains(id));
+        *named = tasks.to_vec();
+        let plural = if tasks.len() == 1 { "" } else { "s" };
+        is_new.then(|| {
+            format!(
+                "waiting for {} background sub-agent{plural}: {}",
+                tasks.len(),
+                tasks.join(", ")
+            )
+        })
     }
 
     pub(super) fn show(&self, event: &Event) {
@@ -26,6 +50,7 @@ impl Progress {
             EventKind::Agent(AgentEvent::Error { message }) => Some(format!("error: {message}")),
             _ if !self.is_on => None,
             EventKind::Tool(haft::EventKind::ApprovalNeeded { .. }) if self.is_asking => None,
+            EventKind::Agent(AgentEvent::BackgroundWait { tasks }) => self.waits(tasks),
             EventKind::Agent(event) => agent(event),
             EventKind::Tool(event) => tool(event),
             _ => None,
@@ -55,19 +80,12 @@ fn agent(event: &AgentEvent) -> Option<String> {
         } => Some(format!(
             "{picture} is left out from now on, the provider refused it: {reason}"
         )),
-        AgentEvent::BackgroundWait { tasks } => {
-            let plural = if tasks.len() == 1 { "" } else { "s" };
-            Some(format!(
-                "waiting for {} background sub-agent{plural}: {}",
-                tasks.len(),
-                tasks.join(", ")
-            ))
-        }
         AgentEvent::BackgroundTask {
             task_id,
             agent,
+            description,
             status,
-        } => Some(format!("background task {task_id} ({agent}): {status}")),
+        } => Some(background_task(task_id, agent, description, status)),
         AgentEvent::TurnLimitReached { reason } => {
             let name = serde_json::to_value(reason).unwrap_or_default();
             Some(match name.as_str().unwrap_or_default() {
@@ -118,5 +136,24 @@ fn cut(text: &str) -> String {
     match line.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Progress;
+
+    #[test]
+    fn tasks_that_are_waited_for_are_named_once() {
+        let progress = Progress::new(true, false);
+        let ids = |ids: &[&str]| -> Vec<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
+        let first = progress.waits(&ids(&["a", "b", "c"])).unwrap();
+        assert_eq!(first, "waiting for 3 background sub-agents: a, b, c");
+        // The same again, and fewer after an end.
+        assert_eq!(progress.waits(&ids(&["a", "b", "c"])), None);
+        assert_eq!(progress.waits(&ids(&["b", "c"])), None);
+        // A new one is named.
+        let next = progress.waits(&ids(&["b", "c", "d"])).unwrap();
+        assert!(next.ends_with(": b, c, d"), "{next}");
     }
 }

@@ -7,7 +7,7 @@ mod tests;
 use super::card::{Bound, diff_lines, wanted};
 use super::ink::{Line, Style};
 use haft::ops::text::decode::visible;
-use haft::{Question, Resource, Subject};
+use haft::{Access, Question, Resource, Subject};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -42,12 +42,14 @@ pub(crate) fn lines(
     extent: Extent,
     columns: usize,
 ) -> Vec<Line> {
-    let asks = match question.confirm {
-        Some(_) => " runs, and asks before it goes on:",
-        None => " wants to run, and it is asked about:",
-    };
-    let mut out =
-        vec![Line::new(&question.tool, Style::BOLD.and(Style::YELLOW)).and(asks, Style::PLAIN)];
+    let tool = Style::BOLD.and(Style::YELLOW);
+    let mut out = vec![match question.confirm {
+        Some(_) => Line::new(&question.tool, tool)
+            .and(" is running and asks before it continues:", Style::PLAIN),
+        None => Line::new("Allow ", Style::PLAIN)
+            .and(&question.tool, tool)
+            .and(&format!(" to {}?", deed(question)), Style::PLAIN),
+    }];
     if let Some(agent) = &question.agent {
         out.push(fact("agent", agent));
     }
@@ -101,6 +103,27 @@ pub(crate) fn lines(
         ));
     }
     out
+}
+
+/// What a call would do, in words that end the question.
+fn deed(question: &Question) -> &'static str {
+    let mut resources = question.resources.iter();
+    let deed = resources.find_map(|resource| match resource {
+        Resource::Command(_) => Some("run this command"),
+        Resource::Program(_) => Some("run this program"),
+        Resource::Path(_, Access::Read) => Some("read this path"),
+        Resource::Path(..) => Some("change this file"),
+        Resource::Host(_) => Some("connect to this host"),
+        _ => None,
+    });
+    let has_arguments = question
+        .arguments
+        .as_object()
+        .is_some_and(|all| !all.is_empty());
+    deed.unwrap_or(match has_arguments {
+        true => "run with these arguments",
+        false => "run",
+    })
 }
 
 /// Whether [`Extent::Whole`] would show more than [`Extent::Usual`].

@@ -11,6 +11,7 @@ use super::ink::{Line, Style};
 use super::markdown::Markdown;
 use super::setup::Before;
 use background::Background;
+pub(crate) use background::background_task;
 use haft::Content;
 use haft_agent::{AgentEvent, EventKind, Limit};
 use std::time::{Duration, Instant};
@@ -178,14 +179,21 @@ impl Transcript {
             EventKind::Agent(AgentEvent::BackgroundTask {
                 task_id,
                 agent,
+                description,
                 status,
             }) => {
+                let work = (agent.as_str(), description.as_str());
                 let is_new = self
                     .background
-                    .see(task_id, agent, status, seen.is_background, now);
+                    .see(task_id, work, status, seen.is_background, now);
                 if is_new {
                     // It may come in the middle of an answer, whose words stay together.
-                    let words = format!("background task {task_id} ({agent}): {status}");
+                    let mut words = background_task(task_id, agent, description, status);
+                    if *status == "waiting" {
+                        words.push_str(
+                            " for your approval; your next message brings the question back",
+                        );
+                    }
                     self.apart(Kind::Note, &mut out);
                     out.push(Line::new(&words, Style::DIM).hanging(2));
                 }

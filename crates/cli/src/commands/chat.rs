@@ -9,8 +9,9 @@ use crate::args::agent::Resume;
 use crate::chat::{self, Around, Before, Ended, Greeting, Look, Setup};
 use crate::config::{FILE, Settings};
 use crate::exit::{Exit, Failure};
-use crate::{env, output, place, session, signals};
+use crate::{env, output, place, session, signals, text};
 use haft::Content;
+use haft::ops::text::brief;
 use haft_agent::{Message, Origin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -89,25 +90,54 @@ fn note_background(tasks: &[String], session: &str) {
     }
 }
 
+/// Pending calls that are named.
+const NAMED: usize = 3;
+
+/// Characters of a pending call that are shown.
+const CALL: usize = 100;
+
 /// What somebody should know who goes on with a session.
 fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<String> {
     if !is_resumed {
         return Vec::new();
     }
     let mut notes = vec![format!(
-        "session {} goes on, with {} messages",
+        "resumed session {} ({} messages)",
         agent.session(),
         agent.history().len()
     )];
-    let waiting = agent.waiting().len();
-    if waiting == 1 {
-        notes.push("a call waits for your word: Enter asks about it".to_owned());
-    } else if waiting > 1 {
-        notes.push(format!(
-            "{waiting} calls wait for your word: Enter asks about them"
-        ));
-    } else if is_left {
-        notes.push("it was interrupted: Enter goes on".to_owned());
+    // Those of sub-agents too, also where they work in the background.
+    let questions = agent.questions();
+    let questions: Vec<_> = questions
+        .iter()
+        .map(|asked| {
+            (
+                format!("{} {}", asked.tool, asked.about),
+                asked.agent.as_deref(),
+            )
+        })
+        .collect();
+    notes.extend(pending(&questions));
+    if questions.is_empty() && is_left {
+        notes.push("interrupted: press Enter to continue".to_owned());
+    }
+    notes
+}
+
+/// Names the calls that need the user's approval, each with its sub-agent, and says how to
+/// answer.
+fn pending(questions: &[(String, Option<&str>)]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (call, agent) in questions.iter().take(NAMED) {
+        let of = agent.map_or_else(String::new, |agent| format!(" (sub-agent {agent})"));
+        let call = brief(text::on_one_line(call), CALL);
+        notes.push(format!("waiting for your approval: {call}{of}"));
+    }
+    if let Some(more @ 1..) = questions.len().checked_sub(NAMED) {
+        notes.push(format!("and {more} more"));
+    }
+    if !questions.is_empty() {
+        notes.push("press Enter to be asked again".to_owned());
     }
     notes
 }
@@ -173,5 +203,27 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             file: config.map(|config| config.join(FILE)),
             sandbox: Some(place::on_a_line(settings)),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pending_calls_are_named_when_a_session_is_resumed() {
+        let call = || "bash make".to_owned();
+        assert!(pending(&[]).is_empty());
+        assert_eq!(
+            pending(&[(call(), Some("researcher"))]),
+            [
+                "waiting for your approval: bash make (sub-agent researcher)",
+                "press Enter to be asked again",
+            ]
+        );
+        let many: Vec<_> = (0..5).map(|_| (call(), None)).collect();
+        let many = pending(&many);
+        assert_eq!(many.len(), NAMED + 2);
+        assert_eq!(many[NAMED], "and 2 more");
     }
 }

@@ -43,6 +43,12 @@ fn as_table(shown: &[Shown]) -> String {
         .map(|shown| {
             let value = match &shown.value {
                 Value::String(text) => text.clone(),
+                // Zero means no limit.
+                Value::Number(number)
+                    if shown.key == "tools.timeout" && number.as_f64() == Some(0.0) =>
+                {
+                    "none".to_owned()
+                }
                 Value::Array(items) if items.is_empty() => "none".to_owned(),
                 Value::Array(items) => {
                     let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();

@@ -113,7 +113,10 @@ impl Opened<'_> {
             }
         }
         if files.is_empty() && !as_json {
-            output::note("no files in this part of the store");
+            output::note(&match self.namespace.name.as_str() {
+                "" => "no files in the store".to_owned(),
+                name => format!("no files in namespace {} of the store", visible(name)),
+            });
             return Ok(());
         }
         let mut rows = Vec::new();
@@ -185,12 +188,26 @@ impl Opened<'_> {
         self.told(&path.clone(), &Error::NotFound { path, similar })
     }
 
+    /// The command that lists a folder of the same namespace.
+    fn list_command(&self, folder: &str) -> String {
+        let mut words = vec!["haft store list".to_owned()];
+        if !folder.is_empty() {
+            words.push(visible(&text::shell_word(folder)));
+        }
+        if !self.namespace.name.is_empty() {
+            let name = visible(&text::shell_word(&self.namespace.name));
+            words.push(format!("--namespace {name}"));
+        }
+        words.join(" ")
+    }
+
     /// Turns an error of the store into the failure of the command.
     fn told(&self, path: &str, error: &Error) -> Failure {
         let failure = Failure::failed(visible(&error.to_string()));
         match error {
             Error::NotFound { .. } => {
-                let mut failure = failure.hint("`haft store list` lists what there is");
+                let list = self.list_command("");
+                let mut failure = failure.hint(format!("`{list}` lists what there is"));
                 if let Configured::Routes(routes) = &self.settings.files.backend {
                     let stores = routes.iter().filter(|(at, backend)| {
                         let at = at.trim_end_matches('/');
@@ -205,13 +222,14 @@ impl Opened<'_> {
                 failure
             }
             Error::IsDirectory { .. } => {
-                let path = visible(path);
-                failure.hint(format!(
-                    "name a file; `haft store list {path}` lists those in it"
-                ))
+                let list = self.list_command(path);
+                failure.hint(format!("name a file; `{list}` lists those in it"))
             }
             Error::NotADirectory { .. } => {
-                failure.hint("a part of this path is a file; `haft store list` lists what there is")
+                let list = self.list_command("");
+                failure.hint(format!(
+                    "a part of this path is a file; `{list}` lists what there is"
+                ))
             }
             _ => failure,
         }
@@ -299,7 +317,7 @@ fn content(from: Option<&Path>) -> Result<Vec<u8>, Failure> {
     if bytes.len() as u64 > MAX_FILE {
         let most = format_size(MAX_FILE);
         return Err(Failure::failed(format!(
-            "{name} is larger than the store takes ({most})"
+            "{name} is too large for the store: the limit is {most}"
         )));
     }
     Ok(bytes)

@@ -17,6 +17,10 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     })?;
     let trust = Trust::load(settings.folders.state.as_deref(), &settings.started, false);
     if args.revoke {
+        if !trust.has_trusted() {
+            output::text("This folder was not trusted.\n")?;
+            return Ok(Exit::Done);
+        }
         trust.set(&[])?;
         output::text("This folder is no longer trusted.\n")?;
         return Ok(Exit::Done);
@@ -43,7 +47,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         }
     }
     output::raw(&format!(
-        "{folder} wants to run:
+        "{folder} asks to run or use:
 
 {}",
         listed(&seen, &all, &trust)

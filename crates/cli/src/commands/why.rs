@@ -9,7 +9,7 @@ use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
 use crate::{output, place, text};
 use haft::ops::text::decode::visible;
-use haft::{Approve, By, Call, Effect, Explained, Part, Subject, Verdict};
+use haft::{Approve, By, Call, Effect, Explained, Part, Refused, Subject, Verdict};
 use serde_json::{Value, json};
 
 /// Prints the decision and its reasons.
@@ -49,21 +49,25 @@ pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
     if args.json {
         output::json(&as_json(&args.tool, &settings, &explained))?;
     } else {
-        output::text(&as_text(&settings, &explained))?;
+        output::text(&as_text(&args.tool, &settings, &explained))?;
     }
     Ok(Exit::Done)
 }
 
-fn as_text(settings: &Settings, explained: &Explained) -> String {
+fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
     let verdict = explained.verdict();
     let mut out = format!("{verdict}\n\n");
     let mut rows = Vec::new();
     for (path, real) in &explained.paths {
         let (said, why) = match real {
             Ok(real) => ("allow", format!("the scope: {}", real.display())),
-            Err(why) => ("deny", format!("the scope: {why}")),
+            Err(Refused { what, .. }) => ("deny", format!("the scope: {what}")),
         };
         rows.push([on_a_line(path), said.to_owned(), on_a_line(&why)].to_vec());
+    }
+    if let Some(Refused { what, .. }) = &explained.refusal {
+        let tool = format!("tool {tool}");
+        rows.push(vec![tool, "deny".to_owned(), on_a_line(what)]);
     }
     for part in &explained.judgement.parts {
         let subject = on_a_line(&subject(part));
@@ -83,8 +87,15 @@ fn as_text(settings: &Settings, explained: &Explained) -> String {
         );
     }
     let name = approve::name(settings.approve);
-    let outcome = outcome(settings.approve, verdict);
+    let outcome = outcome(settings.approve, explained);
     out.push_str(&format!("\napprove {name}: {outcome}\n"));
+    let mut remedies: Vec<&str> = refused(explained)
+        .filter_map(|one| one.remedy.as_deref())
+        .collect();
+    remedies.dedup();
+    for remedy in remedies {
+        out.push_str(&format!("refused: {}\n", on_a_line(remedy)));
+    }
     if let Some(rule) = &explained.suggestion {
         let rule = on_a_line(&rule.to_string());
         out.push_str(&format!(
@@ -108,10 +119,20 @@ fn place(settings: &Settings, explained: &Explained) -> Vec<String> {
     lines
 }
 
+/// What is refused before any rule is consulted.
+fn refused(explained: &Explained) -> impl Iterator<Item = &Refused> {
+    let paths = explained.paths.iter();
+    let paths = paths.filter_map(|(_, real)| real.as_ref().err());
+    paths.chain(&explained.refusal)
+}
+
 /// What becomes of a call in the end.
-fn outcome(approve: Approve, verdict: Verdict) -> &'static str {
-    match (verdict, approve) {
+fn outcome(approve: Approve, explained: &Explained) -> &'static str {
+    match (explained.verdict(), approve) {
         (Verdict::Allow, _) => "runs without asking",
+        (Verdict::Deny, _) if refused(explained).next().is_some() => {
+            "always refused; neither a rule nor approval can allow it"
+        }
         (Verdict::Deny, _) => "always refused; approval cannot override this rule",
         (Verdict::Ask, Approve::Ask) => "asks the user; refused if no user can be asked",
         (Verdict::Ask, Approve::Auto) => "runs as if the user had approved it",
@@ -142,7 +163,9 @@ fn as_json(tool: &str, settings: &Settings, explained: &Explained) -> Value {
             Ok(real) => {
                 json!({ "path": given, "decision": "allow", "real": real.to_string_lossy() })
             }
-            Err(why) => json!({ "path": given, "decision": "deny", "why": why }),
+            Err(Refused { what, remedy, .. }) => {
+                json!({ "path": given, "decision": "deny", "why": what, "remedy": remedy })
+            }
         })
         .collect();
     json!({
@@ -151,9 +174,12 @@ fn as_json(tool: &str, settings: &Settings, explained: &Explained) -> Value {
         "arguments": explained.arguments,
         "effect": explained.effect.name(),
         "scope": paths,
+        "refused_by_tool": explained.refusal.as_ref().map(|refused| {
+            json!({ "why": refused.what, "remedy": refused.remedy })
+        }),
         "rules": parts,
         "approve": approve::name(settings.approve),
-        "outcome": outcome(settings.approve, verdict),
+        "outcome": outcome(settings.approve, explained),
         "suggestion": explained.suggestion.as_ref().map(ToString::to_string),
         "sandbox": settings.mode,
         "where": place(settings, explained),

@@ -145,7 +145,7 @@ pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
     let replay = replay.and_then(|file| Some(sources.project()?.join(file.as_str()?)));
     Some(Item {
         kind: "model",
-        name: "who answers".to_owned(),
+        name: "provider".to_owned(),
         shown: shown.collect::<Vec<_>>().join(", "),
         pin: Pin {
             written: written.join("\n"),
@@ -263,7 +263,7 @@ fn left_out(sources: &Sources<'_>, levels: &Levels, warnings: &mut Vec<String>) 
     }
     for name in &names {
         warnings.push(format!(
-            "{}: {name} is not used: it would decide who is sent everything that is said; `haft trust` shows it and allows it, --trust allows it once",
+            "{}: {name} is not used: it decides which service receives the whole conversation; run `haft trust` to review and allow it, or pass --trust to allow it once",
             super::FILE
         ));
     }

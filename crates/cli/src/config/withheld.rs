@@ -196,7 +196,7 @@ impl<'a> Names<'a> {
         let first = self.expanded.first().filter(|_| !is_trusted)?;
         Some(Lack {
             why: format!("it needs the variable {first}, and this file is not trusted"),
-            remedy: "`haft trust` shows and allows it, --trust does for once",
+            remedy: "run `haft trust` to review and allow it, or pass --trust to allow it once",
         })
     }
 }

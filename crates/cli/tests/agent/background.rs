@@ -45,11 +45,15 @@ fn a_run_waits_for_them_and_says_so() {
     let ended = bed.haft(&["run", "Go"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.out, "All done.\n", "{ended:?}");
-    assert!(ended.err.contains("(general_purpose): done"), "{ended:?}");
+    assert!(
+        ended.err.contains("(general_purpose: look): done"),
+        "{ended:?}"
+    );
     let results = results(&bed.messages());
     let (_, listed) = results.iter().find(|(id, _)| id == "c").unwrap();
     let listed: Value = serde_json::from_str(listed).unwrap();
     assert_eq!(listed["tasks"][0]["task_status"], "done", "{listed}");
+    assert_eq!(listed["tasks"][0]["description"], "look", "{listed}");
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn one_that_was_killed_is_reported_when_the_session_goes_on() {
     child.wait().unwrap();
     let ended = bed.haft(&["resume"]);
     assert_eq!(ended.out, "Noted.\n", "{ended:?}");
-    let line = format!("background task {id} (general_purpose): interrupted");
+    let line = format!("background task {id} (general_purpose: look): interrupted");
     assert!(ended.err.contains(&line), "{ended:?}");
     // Once.
     let again = bed.haft(&["resume", "--json"]);
@@ -231,7 +235,7 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
         is_lead
             && one
                 .to_string()
-                .contains("(general_purpose) was interrupted")
+                .contains("(general_purpose: d) was interrupted")
     });
     assert!(told, "{ended:?}");
 }

@@ -57,7 +57,7 @@ fn trusted_it_does() {
     let shown = bed.haft(&["trust"]);
     assert!(
         (shown.out + &shown.err).contains("0.0.0.0"),
-        "who answers is shown"
+        "where the conversation goes is shown"
     );
     let seen = bed.server.count();
     let once = bed.haft(&["run", "Go", "--trust"]);
@@ -354,7 +354,7 @@ fn a_project_does_not_choose_another_provider() {
         assert_eq!(bed.server.count(), seen + 1, "{project}");
         assert_eq!(bed.last_request()["model"], "scripted", "{project}");
         let shown = bed.haft(&["trust"]);
-        assert!(shown.out.contains("who answers"), "{project}: {shown:?}");
+        assert!(shown.out.contains("model provider"), "{project}: {shown:?}");
         assert!(shown.out.contains("ollama"), "{project}: {shown:?}");
     }
     // The person's own provider, or a name that only looks like another one.

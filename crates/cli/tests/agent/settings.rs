@@ -36,6 +36,11 @@ fn without_a_model_there_are_three_next_steps() {
     assert_eq!(ended.err.matches("\nhint: ").count(), 3, "{ended:?}");
     // It is said before anything else.
     is_wrong(&bed, &["run", ""], &["no model to ask"]);
+    // A name that begins with another provider than the known ones.
+    let args = ["--model", "fake/x", "run", "Go"];
+    is_wrong(&bed, &args, &["fake", "anthropic"]);
+    let ended = bed.haft(&args);
+    assert!(!ended.err.contains("no model to ask"), "{ended:?}");
     assert!(!bed.state("sessions.db").exists());
 }
 

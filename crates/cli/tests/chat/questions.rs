@@ -28,12 +28,12 @@ fn yes_runs_it() {
     let screen = seat.screen();
     let start = screen
         .iter()
-        .position(|row| row.contains("wants to run"))
+        .position(|row| row.starts_with("Allow write"))
         .unwrap();
     assert_eq!(
         screen[start..],
         [
-            "write wants to run, and it is asked about:",
+            "Allow write to change this file?",
             "  path:",
             "  | a.txt",
             "  content:",

@@ -344,6 +344,7 @@ impl Hand {
                     let event = AgentEvent::BackgroundTask {
                         task_id: "t1".to_owned(),
                         agent: "researcher".to_owned(),
+                        description: "find the tests".to_owned(),
                         status,
                     };
                     let _ = behind.send(Seen {

@@ -309,13 +309,13 @@ fn the_background_is_seen_while_nobody_says_anything() {
     seat.keys("go\r");
     seat.wait("Started.");
     seat.wait("/help");
-    seat.wait("in the background: researcher · ");
+    seat.wait("in the background: researcher: find the tests · ");
     seat.wait("bash while");
     // One can go on typing.
     seat.keys("meanwhile");
     seat.wait("› meanwhile");
     std::fs::write(seat.work("go"), "").unwrap();
-    seat.wait("background task t1 (researcher): done");
+    seat.wait("background task t1 (researcher: find the tests): done");
     seat.until("no spinner", |rows| {
         let has = |text: &str| rows.iter().any(|row| row.contains(text));
         has("↳ bash while") && !has("in the background") && has("› meanwhile")

@@ -393,3 +393,12 @@ fn init_writes_once_and_every_line_of_it_is_valid() {
         (json!("warn"), "haft.yaml:26".to_owned())
     );
 }
+
+#[test]
+fn a_time_limit_of_zero_is_shown_as_none() {
+    let ended = Scratch::new().haft(&["config", "show"]);
+    let mut lines = ended.out.lines();
+    let line = lines.find(|line| line.starts_with("tools.timeout"));
+    let words: Vec<&str> = line.unwrap().split_whitespace().collect();
+    assert_eq!(words, ["tools.timeout", "none", "default"]);
+}

@@ -325,3 +325,10 @@ fn a_wrong_argument_cannot_act_on_the_terminal() {
         );
     }
 }
+
+#[test]
+fn who_looks_for_the_flags_as_a_command_is_told_where_they_are() {
+    let ended = Scratch::new().haft(&["flags"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.err.contains("haft help flags"), "{ended:?}");
+}

@@ -271,6 +271,37 @@ fn why_says_which_rule_and_runs_nothing() {
 }
 
 #[test]
+fn why_names_the_reason_and_the_remedy_of_a_refusal_without_a_rule() {
+    let scratch = Scratch::new();
+    let text = |args: &[&str]| {
+        let ended = scratch.haft(&[&["why"], args].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.out.starts_with("deny\n"), "{}", ended.out);
+        assert!(!ended.out.contains("this rule"), "{}", ended.out);
+        ended.out
+    };
+    let said = text(&["write", "path=/etc/passwd", "content=x"]);
+    assert!(said.contains("`tools.roots`"), "{said}");
+    assert!(said.contains("`--sandbox off`"), "{said}");
+    let said = text(&["read", "path=/root/.ssh/id_rsa"]);
+    assert!(said.contains("secret place"), "{said}");
+
+    for url in ["http://127.0.0.1/", "http://localhost/", "http://[::1]:80/"] {
+        let said = text(&["web_fetch", &format!("url={url}")]);
+        assert!(said.contains("not allowed to connect to"), "{said}");
+        assert!(said.contains("tools.web.allow_hosts"), "{said}");
+    }
+    let ended = scratch.haft(&["why", "--json", "web_fetch", "url=http://127.0.0.1/"]);
+    let said: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(said["decision"], "deny");
+    assert!(said["refused_by_tool"]["remedy"].is_string(), "{said}");
+    // A host that the user's own settings list is not refused.
+    scratch.user("tools: { web: { allow_hosts: [\"127.0.0.1\"] } }\n");
+    let ended = scratch.haft(&["why", "web_fetch", "url=http://127.0.0.1/"]);
+    assert!(ended.out.starts_with("allow\n"), "{ended:?}");
+}
+
+#[test]
 fn the_example_of_the_page_is_what_is_printed() {
     let page = include_str!("../../../../docs/policy.md");
     let between = |from: &str, to: &str| {
@@ -399,7 +430,7 @@ fn a_person_at_a_terminal_is_asked() {
     );
     let question = asked(&scratch, WRITE);
     for words in [
-        "write wants to run",
+        "Allow write to change this file?",
         "  path:\r\n  | a.txt\r\n",
         "  content:\r\n  | hello\r\n",
         "asked by: haft.yaml:2 { ask: write, path: \"*.txt\" }",

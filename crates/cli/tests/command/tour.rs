@@ -22,7 +22,7 @@ fn the_tour_is_real_quick_and_leaves_nothing() {
         "edit greet.sh · +1 −1",
         "still running in the background: sleep",
         "[this may have been refused by the sandbox",
-        "write wants to run, and it is asked about",
+        "Allow write to change this file?",
         "haft.yaml:2 { ask: write, path: CHANGELOG.md }",
         "write CHANGELOG.md · new, 3 lines",
         "The check passes.",

@@ -280,6 +280,38 @@ async fn a_port_counts_only_if_the_process_listens_on_it() {
 }
 
 #[tokio::test]
+async fn a_port_of_a_server_whose_starter_has_exited_is_found() {
+    let table = table();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let id = table
+        .start(&format!(
+            "python3 -c 'import os, socket, time
+while not os.path.exists(\"go\"): time.sleep(0.01)
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind((\"127.0.0.1\", {port}))
+s.listen()
+while not os.path.exists(\"end\"): time.sleep(0.01)' > /dev/null 2>&1 & exit 0"
+        ))
+        .await;
+    table.wait(&id, Until::Exit, LONG).await;
+    // Its starter has exited and it does not listen yet.
+    let short = Duration::from_millis(200);
+    let waited = table.wait(&id, Until::Port(port), short).await;
+    assert_eq!(waited.met, Met::NotYet);
+    std::fs::write(table.stage.path("go"), "").unwrap();
+    let waited = table.wait(&id, Until::Port(port), LONG).await;
+    assert_eq!(waited.met, Met::Yes);
+    // The wait ends with the last process of the tree.
+    std::fs::write(table.stage.path("end"), "").unwrap();
+    let other = table.wait(&id, Until::Port(1), LONG).await;
+    assert_eq!(other.met, Met::Never);
+    assert!(other.waited < LONG);
+}
+
+#[tokio::test]
 async fn waiting_for_a_port_and_for_silence() {
     let table = table();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

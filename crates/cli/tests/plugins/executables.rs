@@ -469,11 +469,43 @@ fn a_program_can_print_a_picture_and_other_json_stays_text() {
         ),
         "Prints.",
     );
+    // A picture that is too large, and one with a warning beside it.
+    let data = "QUFB".repeat(1_000);
+    let warned = json!([{ "type": "image", "mimeType": "image/png", "data": data }]);
+    bed.file("out/warned", warned.to_string());
+    own(
+        &bed,
+        "warned",
+        &format!(
+            "#!/bin/sh\necho 'font missing' >&2\ncat '{}'\n",
+            bed.path("out/warned").display()
+        ),
+        "Prints.",
+    );
+    let data = "QUFB".repeat(700_000);
+    let large = json!([{ "type": "image", "mimeType": "image/png", "data": data }]);
+    bed.file("out/large", large.to_string());
+    own(
+        &bed,
+        "large",
+        &format!("#!/bin/sh\ncat '{}'\n", bed.path("out/large").display()),
+        "Prints.",
+    );
     let mut session = bed.session(&[]);
     let mut call = |name: &str| {
         let number = session.ask(name, &json!({}));
         session.reply(number)["result"].clone()
     };
+    for name in ["warned", "large"] {
+        let reply = call(name);
+        let said = reply["content"][0]["text"].as_str().unwrap();
+        assert!(
+            said.contains("[a picture was printed but cannot be shown: "),
+            "{name}: {said}"
+        );
+        assert!(said.contains(" of base64]"), "{name}: {said}");
+        assert!(said.len() < 2_000, "{name}: {} bytes", said.len());
+    }
     let picture = json!({ "type": "image", "data": png, "mimeType": "image/png" });
     for name in ["chart", "answer"] {
         let reply = call(name);

@@ -406,3 +406,29 @@ fn a_module_of_the_person_requires_nothing_of_the_folder_that_is_worked_in() {
     bed.file(&format!("{OWN}/one.lua"), tool.replace("helper')", "lib')"));
     assert_eq!(bed.said("one", &json!({})), "mine");
 }
+
+#[test]
+fn a_library_beside_a_tool_is_not_a_broken_tool() {
+    let bed = Bed::new();
+    own(
+        &bed,
+        "one.lua",
+        "local helper = require('helper')\nreturn {name = 'one', description = 'd', input_schema = {type = 'object'}, execute = function() return helper.shout('hi') end}",
+    );
+    own(
+        &bed,
+        "helper.lua",
+        "local M = {}\nfunction M.shout(name) return name:upper() end\nreturn M",
+    );
+    assert_eq!(bed.said("one", &json!({})), "HI");
+    let ran = bed.done(&["tools"]);
+    assert!(!ran.err.contains("helper"), "{ran:?}");
+    assert!(
+        ran.out.contains("one") && !ran.out.contains("helper"),
+        "{ran:?}"
+    );
+    // Half a tool is still reported.
+    own(&bed, "half.lua", "return {description = 'd'}");
+    let ran = bed.done(&["tools"]);
+    assert!(ran.err.contains("`name` is missing"), "{ran:?}");
+}

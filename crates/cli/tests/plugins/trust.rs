@@ -204,7 +204,9 @@ fn trust_for_once_and_trust_taken_back() {
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     bed.done(&["call", "evil_program"]);
-    bed.done(&["trust", "--revoke"]);
+    let said = |args: &[&str]| bed.done(args).out;
+    assert!(said(&["trust", "--revoke"]).contains("no longer trusted"));
+    assert!(said(&["trust", "--revoke"]).contains("was not trusted"));
     let ran = bed.haft(&["call", "evil_program"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }

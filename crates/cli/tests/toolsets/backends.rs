@@ -363,6 +363,11 @@ fn the_store_is_managed_by_hand() {
     // Nobody has written anything: that is no error, and makes no database.
     assert_eq!(done(&["store", "list"], b""), b"");
     refused(&["store", "get", "/x.md"], 1, "haft store list");
+    let other = ["store", "get", "/x.md", "--namespace", "zzz"];
+    refused(&other, 1, "`haft store list --namespace zzz`");
+    let listed = ended(&["store", "list", "--namespace", "zzz"], b"");
+    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(said.contains("no files in namespace zzz"), "{said}");
     assert!(!bed.store().exists());
 
     let binary = [0, 255, 10, 13, 27];

@@ -283,6 +283,9 @@ impl AnyTool for Executable {
     }
 }
 
+/// The line for a picture that was printed so that it cannot be shown.
+const NOT_SHOWN: &str = "[a picture was printed but cannot be shown: the whole output must be one JSON value of at most 2 MB, with nothing on standard error; scale the picture down, or keep other output away]";
+
 fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Reply {
     let mut below = commands::notes_within(done, cx, cx.programs_request(standing));
     let end = end(done, time, cx);
@@ -307,6 +310,10 @@ fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Rep
     below.extend(said.note);
     below.extend(end.lines);
     let mut text = said.text;
+    if let Some(rest) = printed::without_data(&done.finished.output, &text) {
+        text = rest;
+        below.insert(0, NOT_SHOWN.to_owned());
+    }
     if text.is_empty() && below.is_empty() {
         text = "(no output)".to_owned();
     }

@@ -100,6 +100,8 @@ pub struct Plugin {
     pub overrides: Overrides,
     /// A line that it gets before anything else.
     pub first_line: Option<String>,
+    /// Whether it may have no tools: a Lua file may be a library for those beside it.
+    pub may_be_empty: bool,
     /// Where what it says to its log is kept.
     pub log: Option<PathBuf>,
     /// Whether it may run now: it must be what it was when it was trusted.
@@ -173,6 +175,7 @@ impl Plugin {
             limits_set_in: "its `Plugin`".to_owned(),
             overrides: Overrides::Nothing,
             first_line: None,
+            may_be_empty: false,
             log: None,
             check: None,
             standing: Standing::Vouched,

@@ -8,6 +8,7 @@
 use super::plugin::protocol::{Outcome, image_data};
 use super::plugin::{field, taken};
 use haft_ops::executor::Captured;
+use haft_ops::text::size::size as format_size;
 use serde_json::{Map, Value};
 
 /// The keys that an answer may have.
@@ -35,6 +36,35 @@ pub(super) fn outcome(output: &Captured) -> Option<Outcome> {
         has_picture |= is_picture(block)?;
     }
     if has_picture { taken(message) } else { None }
+}
+
+/// The shortest run of base64 that is taken for data.
+const DATA: usize = 512;
+
+/// Output that holds the data of a picture but is not content blocks, so that a model would
+/// read the data as text: the output without that data. `None` for other output. `shown` is
+/// the part of the output that the reply has.
+pub(super) fn without_data(output: &Captured, shown: &str) -> Option<String> {
+    let is_marked = |bytes: &[u8]| memchr::memmem::find(bytes, b"\"image").is_some();
+    if !is_marked(&output.head) && !is_marked(&output.tail) {
+        return None;
+    }
+    let is_data = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');
+    let (mut out, mut rest, mut found) = (String::new(), shown, false);
+    while !rest.is_empty() {
+        let after = rest.trim_start_matches(is_data);
+        let run = rest.strip_suffix(after).unwrap_or_default();
+        if run.len() >= DATA {
+            found = true;
+            out.push_str(&format!("[{} of base64]", format_size(run.len() as u64)));
+        } else {
+            out.push_str(run);
+        }
+        let next = after.trim_start_matches(|c| !is_data(c));
+        out.push_str(after.strip_suffix(next).unwrap_or_default());
+        rest = next;
+    }
+    found.then_some(out)
 }
 
 fn is_known((name, value): (&String, &Value)) -> bool {

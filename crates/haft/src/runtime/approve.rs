@@ -6,7 +6,7 @@ mod explain;
 #[cfg(test)]
 mod tests;
 
-pub use explain::Explained;
+pub use explain::{Explained, Refused};
 
 use super::clock::Clock;
 use super::{Call, Filled, Form, MOST_SAID, Runtime};

@@ -47,15 +47,15 @@ pub struct Waited {
 pub enum Met {
     /// It came.
     Yes,
-    /// The process ended first, so it never will.
+    /// The process ended first, so it never will. For a port: its whole tree ended.
     Never,
     /// Time was over.
     NotYet,
 }
 
 impl Processes {
-    /// Waits for something, at most `limit`. The end of the process ends every
-    /// wait.
+    /// Waits for something, at most `limit`. The end of the process ends every wait; a wait
+    /// for a port ends with the last process of its tree.
     ///
     /// # Errors
     /// [`Error::NoProcess`], [`Error::InvalidPattern`], [`Error::PortElsewhere`], or
@@ -97,10 +97,7 @@ impl Entry {
                 ended.await;
                 Ok(Met::Yes)
             }
-            Until::Port(port) => tokio::select! {
-                listens = self.listens(*port) => listens.map(|()| Met::Yes),
-                () = ended => Ok(Met::Never),
-            },
+            Until::Port(port) => self.listens(*port).await,
             Until::Idle(quiet) => Ok(tokio::select! {
                 () = self.idle(*quiet) => Met::Yes,
                 () = ended => Met::Never,
@@ -122,12 +119,20 @@ impl Entry {
         }
     }
 
-    /// Returns when its tree listens on the port.
-    async fn listens(&self, port: u16) -> Result<()> {
-        while self.listener(port).await? != Listener::Own {
+    /// Returns once its tree listens on the port, or nothing of the tree is left. A server
+    /// that was started in the background outlives the process that started it.
+    async fn listens(&self, port: u16) -> Result<Met> {
+        loop {
+            // Checked before the look, so that the last look sees the whole tree's end.
+            let is_over = self.ended.borrow().is_some() && !self.running.has_survivors();
+            if self.listener(port).await? == Listener::Own {
+                return Ok(Met::Yes);
+            }
+            if is_over {
+                return Ok(Met::Never);
+            }
             tokio::time::sleep(LOOK).await;
         }
-        Ok(())
     }
 
     /// Whether something else listens on the port, and its tree does not.

@@ -7,7 +7,8 @@ const ALIKE: f64 = 0.6;
 const LONGEST: usize = 256;
 
 /// The candidates most like `wanted`, best first, at most `most` of them. Case
-/// and separators do not count; a name that contains the other does.
+/// and separators do not count; a name that contains the other does. Of two file names with
+/// the same extension only the rest is compared.
 pub fn closest(
     wanted: &str,
     candidates: impl IntoIterator<Item = String>,
@@ -25,10 +26,11 @@ pub fn closest(
         .filter(|candidate| candidate.len() <= LONGEST)
         .filter_map(|candidate| {
             let other = fold(&candidate);
-            let contains = folded.len() >= 3
-                && other.len() >= 3
-                && (other.contains(&folded) || folded.contains(&other));
-            let score = strsim::normalized_damerau_levenshtein(&folded, &other);
+            let (wanted_part, other_part) = differing(&folded, &other);
+            let contains = wanted_part.len() >= 3
+                && other_part.len() >= 3
+                && (other_part.contains(wanted_part) || wanted_part.contains(other_part));
+            let score = strsim::normalized_damerau_levenshtein(wanted_part, other_part);
             let score = if contains { score.max(ALIKE) } else { score };
             (score >= ALIKE && candidate != wanted).then_some((score, candidate))
         })
@@ -39,6 +41,18 @@ pub fn closest(
         .take(most)
         .map(|(_, candidate)| candidate)
         .collect()
+}
+
+/// The parts of two names that can differ: without an extension that they share.
+fn differing<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
+    match (one.rsplit_once('.'), other.rsplit_once('.')) {
+        (Some((one, its)), Some((other, others)))
+            if its == others && !one.is_empty() && !other.is_empty() =>
+        {
+            (one, other)
+        }
+        _ => (one, other),
+    }
 }
 
 fn fold(name: &str) -> String {
@@ -72,6 +86,15 @@ mod tests {
         let long = "path".repeat(1 << 20);
         assert!(among(&long).is_empty());
         assert!(closest("path", [long], 1).is_empty());
+    }
+
+    #[test]
+    fn an_extension_in_common_does_not_make_two_names_alike() {
+        let files = || ["long.txt", "notes.txt", "a.txt"].map(str::to_owned);
+        assert!(closest("nope.txt", files(), 3).is_empty());
+        assert_eq!(closest("note.txt", files(), 3), ["notes.txt"]);
+        assert!(closest("b.txt", files(), 3).is_empty());
+        assert_eq!(closest("long.tx", files(), 3), ["long.txt"]);
     }
 
     #[test]

@@ -104,7 +104,11 @@ fn a_module_that_is_no_tool_is_explained() {
             "tools/x.lua: the file returns a number; it has to return a table",
         ),
         (
-            "return {}",
+            "return {description = 'b'}",
+            "tools/x.lua: `name` is missing: how the tool is called",
+        ),
+        (
+            "return {execute = function() end}",
             "tools/x.lua: `name` is missing: how the tool is called",
         ),
         (

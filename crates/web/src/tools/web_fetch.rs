@@ -3,8 +3,8 @@
 use super::MAX_URL_CHARS;
 use super::window::{Limits, Window, window};
 use crate::fetch::{self, FetchError, FetchOptions, Fetched, Fetcher, shorten};
-use haft::prelude::*;
 use haft::truncate::{Hit, Keep, Limit, MAX_LINES, format_size};
+use haft::{Offered, prelude::*};
 use std::time::Duration;
 
 /// Fetch a page and return it as readable text: HTML becomes Markdown-like text
@@ -42,6 +42,12 @@ impl Tool for WebFetch {
         host.map(Resource::Host).into_iter().collect()
     }
 
+    fn refusal(&self, args: &Args, tools: &Offered) -> Option<Error> {
+        let url = fetch::parse_url(&args.url);
+        let refused = url.and_then(|url| self.0.permits(&url)).err();
+        refused.map(|error| failed(&error, tools))
+    }
+
     fn timeout(&self) -> Option<Duration> {
         Some(fetch::TIMEOUT)
     }
@@ -53,20 +59,17 @@ impl Tool for WebFetch {
             continues: args.offset > 0,
             may_redirect_to: &may_redirect_to,
         };
-        let failed = |error| failed(&error, cx);
+        let failed = |error| failed(&error, &cx.offered());
         let url = fetch::parse_url(&args.url).map_err(failed)?;
         let fetched = self.0.fetch(&url, options).await.map_err(failed)?;
         reply(&fetched, &args, cx)
     }
 }
 
-fn failed(error: &FetchError, cx: &Context) -> Error {
-    let advice = error.advice(&cx.offered());
-    let failed = Error::Failed {
-        text: error.to_string(),
-        hint: Some(advice).filter(|advice| !advice.is_empty()),
-    };
-    failed.detail("outcome", error.name())
+fn failed(error: &FetchError, tools: &Offered) -> Error {
+    let hint = Some(error.advice(tools)).filter(|advice| !advice.is_empty());
+    let text = error.to_string();
+    Error::Failed { text, hint }.detail("outcome", error.name())
 }
 
 fn reply(fetched: &Fetched, args: &Args, cx: &Context) -> Result<Reply, Error> {

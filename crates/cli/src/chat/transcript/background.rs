@@ -4,10 +4,14 @@
 use super::spinner;
 use crate::chat::card::spoken;
 use crate::chat::ink::{Line, Style};
+use haft::ops::text::brief;
 use std::time::Instant;
 
 /// Rows for those that work; of more only the number is shown.
 const ROWS: usize = 4;
+
+/// Characters of a description beside each call of a task.
+const WORK: usize = 30;
 
 /// The most ends to remember until the agent learns of them.
 const TOLD: usize = 64;
@@ -16,6 +20,8 @@ const TOLD: usize = 64;
 struct Task {
     id: String,
     agent: String,
+    /// Its work in a few words.
+    description: String,
     is_queued: bool,
     since: Instant,
 }
@@ -32,11 +38,15 @@ impl Background {
         self.tasks.is_empty()
     }
 
-    /// The name of the sub-agent that works in this session, if it does so in the background.
+    /// The sub-agent that works in this session and the beginning of its description, if it
+    /// works in the background.
     pub(super) fn name_of(&self, session: Option<&str>) -> Option<String> {
         let mut tasks = self.tasks.iter();
         let task = tasks.find(|task| Some(task.id.as_str()) == session)?;
-        Some(task.agent.clone())
+        Some(match task.description.is_empty() {
+            true => task.agent.clone(),
+            false => format!("{}: {}", task.agent, brief(&task.description, WORK)),
+        })
     }
 
     /// Takes in a change of status, and returns whether to show it. An end comes twice:
@@ -44,7 +54,7 @@ impl Background {
     pub(super) fn see(
         &mut self,
         id: &str,
-        agent: &str,
+        (agent, description): (&str, &str),
         status: &str,
         at_once: bool,
         now: Instant,
@@ -70,6 +80,7 @@ impl Background {
         self.tasks.push(Task {
             id: id.to_owned(),
             agent: agent.to_owned(),
+            description: description.to_owned(),
             is_queued,
             since: since.map_or(now, |task| task.since),
         });
@@ -80,15 +91,24 @@ impl Background {
     pub(super) fn rows(&self, now: Instant, columns: usize) -> Vec<Line> {
         let shown = self.tasks.iter().take(ROWS).map(|task| {
             let time = spoken(now.saturating_duration_since(task.since));
-            let mut line = Line::new(spinner(task.since, now), Style::CYAN);
-            line.push(" in the background: ", Style::DIM);
-            line.push(&task.agent, Style::PLAIN);
             let waits = if task.is_queued {
                 " waits its turn"
             } else {
                 ""
             };
-            line.push(&format!("{waits} · {time}"), Style::DIM);
+            let end = format!("{waits} · {time}");
+            let (spinner, begin) = (spinner(task.since, now), " in the background: ");
+            let mut line = Line::new(spinner, Style::CYAN);
+            line.push(begin, Style::DIM);
+            line.push(&task.agent, Style::PLAIN);
+            if !task.description.is_empty() {
+                // The end of the row stays in sight.
+                let beside = [spinner, begin, &task.agent, ": …", &end];
+                let beside: usize = beside.iter().map(|text| text.chars().count()).sum();
+                let work = brief(&task.description, columns.saturating_sub(beside));
+                line.push(&format!(": {work}"), Style::PLAIN);
+            }
+            line.push(&end, Style::DIM);
             line.cut(columns)
         });
         let mut rows: Vec<Line> = shown.collect();
@@ -98,4 +118,13 @@ impl Background {
         }
         rows
     }
+}
+
+/// A line about a background task: `background task ID (AGENT: DESCRIPTION): STATUS`.
+pub(crate) fn background_task(id: &str, agent: &str, description: &str, status: &str) -> String {
+    let work = match description.is_empty() {
+        true => String::new(),
+        false => format!(": {description}"),
+    };
+    format!("background task {id} ({agent}{work}): {status}")
 }

@@ -229,6 +229,7 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
         agent(AgentEvent::BackgroundTask {
             task_id: "t1".to_owned(),
             agent: "researcher".to_owned(),
+            description: "find the tests".to_owned(),
             status,
         })
     };
@@ -246,7 +247,7 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
         plain.filter(|row| !row.is_empty()).collect::<Vec<_>>()
     };
     // Its call does not hide what the agent does.
-    let task = "in the background: researcher";
+    let task = "in the background: researcher: find the tests";
     assert_eq!(live(&transcript), ["thinking", task, "grep x"]);
     play(&mut transcript, &[done("done")]);
     assert!(!transcript.is_working() && transcript.has_background());
@@ -260,12 +261,20 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
     let mut lines = play(&mut transcript, &[words("one ")]);
     lines.extend(play(&mut transcript, &[behind(status("done"), None)]));
     lines.extend(play(&mut transcript, &[words("two"), done("done")]));
-    let ended = "background task t1 (researcher): done".to_owned();
+    let ended = "background task t1 (researcher: find the tests): done".to_owned();
     assert!(
         lines.contains(&ended) && lines.contains(&"one two".to_owned()),
         "{lines:?}"
     );
     assert!(live(&transcript).is_empty() && !transcript.has_background());
+    // One that was not answered says how to get its question back.
+    let lines = play(&mut transcript, &[behind(status("waiting"), None)]);
+    let line = lines.join(" ");
+    assert!(
+        line.contains("your next message brings the question back"),
+        "{line}"
+    );
+    play(&mut transcript, &[behind(status("done"), None)]);
     // The agent hears of it later: that is not news. At another time it is.
     assert!(play(&mut transcript, &[status("done")]).is_empty());
     assert!(play(&mut transcript, &[status("done")]).contains(&ended));

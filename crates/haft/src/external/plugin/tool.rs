@@ -26,7 +26,7 @@ const MOST_TOOLS: usize = 256;
 pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), Error> {
     let described = host.introduce().await?;
     let (mut tools, mut problems): (Vec<Arc<dyn AnyTool>>, _) = (Vec::new(), Vec::new());
-    if described.is_empty() {
+    if described.is_empty() && !host.plugin.may_be_empty {
         problems.push(host.failed("has no tools").to_string());
     }
     if described.len() > MOST_TOOLS {

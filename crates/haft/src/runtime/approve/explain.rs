@@ -7,6 +7,31 @@ use crate::{Effect, Error, Judgement, Repair, Resource, Rule, Verdict};
 use serde_json::Value;
 use std::path::PathBuf;
 
+/// Why something is refused before any rule is consulted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// The refusal itself: `path not allowed: /etc/passwd`.
+    pub what: String,
+    /// The reason, and what the user can do about it.
+    pub remedy: Option<String>,
+}
+
+impl From<&Error> for Refused {
+    fn from(error: &Error) -> Self {
+        use haft_ops::Error as E;
+        let remedy = match error {
+            Error::Refused(error) | Error::Detailed { error, .. } => return Self::from(&**error),
+            Error::Operation(E::NotAllowed { remedy, .. }) => Some(remedy.clone()),
+            Error::Operation(E::Protected { reason, .. }) => reason.clone(),
+            Error::Failed { hint, .. } => hint.clone(),
+            _ => None,
+        };
+        let what = error.to_string();
+        Self { what, remedy }
+    }
+}
+
 /// What would be decided about a call, and why.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -18,7 +43,9 @@ pub struct Explained {
     /// What the tool can do at most.
     pub effect: Effect,
     /// Each path as it was given, and where it is or why it is out of reach.
-    pub paths: Vec<(String, Result<PathBuf, String>)>,
+    pub paths: Vec<(String, Result<PathBuf, Refused>)>,
+    /// Why the tool itself would refuse the call, whatever the rules say.
+    pub refusal: Option<Refused>,
     /// What the rules say. A path out of reach is refused before they are asked.
     pub judgement: Judgement,
     /// A rule that would allow such calls from now on.
@@ -32,7 +59,7 @@ impl Explained {
     /// What is decided, before anybody is asked.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        if self.paths.iter().any(|(_, real)| real.is_err()) {
+        if self.refusal.is_some() || self.paths.iter().any(|(_, real)| real.is_err()) {
             Verdict::Deny
         } else {
             self.judgement.verdict
@@ -67,7 +94,7 @@ impl Runtime {
                     paths.extend(real.map(|real| (given.clone(), Ok(real))));
                     checked.extend(allowed);
                 }
-                Decision::Deny(error) => paths.push((given.clone(), Err(error.to_string()))),
+                Decision::Deny(error) => paths.push((given.clone(), Err(Refused::from(&error)))),
             }
         }
         let names = self.names(&resources, &checked);
@@ -85,7 +112,9 @@ impl Runtime {
         if waits && judgement.verdict != Verdict::Deny {
             judgement = interrupted(judgement);
         }
+        let refusal = entry.tool.refusal(&arguments, &self.offered());
         Ok(Explained {
+            refusal: refusal.as_ref().map(Refused::from),
             hidden: match effect {
                 Effect::Execute => session.hidden_from(&call.tool),
                 _ => Vec::new(),
