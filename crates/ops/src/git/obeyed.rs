@@ -3,11 +3,13 @@
 use super::config::{Named, is_configuration};
 use super::shape::Shape;
 use super::{CONTROL, UNFINISHED, is, kind, list, pointer, real};
-use crate::scope::links_on;
-use rustix::fs::FileType;
+use rustix::fs::{CWD, FileType, readlinkat};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// More than the kernel follows.
+const MOST_LINKS: usize = 41;
 
 /// What git runs in a folder of hooks.
 const HOOKS: [&str; 28] = [
@@ -44,46 +46,29 @@ const HOOKS: [&str; 28] = [
 /// The git folders that a `.git` leads to: its own, and the one it shares with other
 /// work trees.
 pub(super) fn behind(dot_git: &Path) -> Vec<PathBuf> {
+    let folder = dot_git.parent().unwrap_or(Path::new("/"));
     let git = match kind(dot_git) {
         Some(FileType::Directory) => dot_git.to_owned(),
         Some(FileType::Symlink) if kind(&real(dot_git)) == Some(FileType::Directory) => {
             real(dot_git)
         }
-        Some(_) => match pointed_to(dot_git) {
-            Some(target) => real(&target),
-            None => return Vec::new(),
-        },
+        Some(_) => {
+            // Of a link to a pointer, the pointer's own folder counts.
+            let file = real(dot_git);
+            let folder = file.parent().unwrap_or(folder);
+            let Some(text) = pointer(&file) else {
+                return Vec::new();
+            };
+            let Some(target) = text.strip_prefix(b"gitdir:") else {
+                return Vec::new();
+            };
+            let target = target.strip_prefix(b" ").unwrap_or(target);
+            real(&folder.join(OsStr::from_bytes(target)))
+        }
         None => return Vec::new(),
     };
     let shared = common(&git);
     std::iter::once(git).chain(shared).collect()
-}
-
-/// The path that a `.git` file names, with its links not yet followed.
-fn pointed_to(dot_git: &Path) -> Option<PathBuf> {
-    // If the file is reached through a link, the path starts at the file's own folder.
-    let file = real(dot_git);
-    let text = pointer(&file)?;
-    let target = text.strip_prefix(b"gitdir:")?;
-    let target = target.strip_prefix(b" ").unwrap_or(target);
-    Some(file.parent()?.join(OsStr::from_bytes(target)))
-}
-
-/// The links between a `.git` and the git folder it leads to. A command that changes one of
-/// them decides which repository git uses.
-pub(super) fn links_behind(dot_git: &Path) -> Vec<PathBuf> {
-    let mut links = links_on(dot_git);
-    if let Some(target) = pointed_to(dot_git) {
-        links.extend(links_on(&target));
-    }
-    links
-}
-
-/// Adds the links on the way to each path.
-fn with_links(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    let links: Vec<PathBuf> = paths.iter().flat_map(|path| links_on(path)).collect();
-    paths.extend(links);
-    paths
 }
 
 /// The folder that a git folder shares with others.
@@ -103,11 +88,6 @@ pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Ve
         // Of a work tree only, and there it is from the beginning.
         .filter(|path| !path.ends_with("gitdir") || kind(path).is_some())
         .collect();
-    let links = found
-        .iter()
-        .filter(|path| kind(path) == Some(FileType::Symlink));
-    let links: Vec<PathBuf> = links.flat_map(|link| links_on(link)).collect();
-    found.extend(links);
     found.extend(linked(&git.join("hooks")));
     let mut named = Named::default();
     for name in ["config", "config.worktree"] {
@@ -126,7 +106,27 @@ fn told(named: &Named, places: &[PathBuf]) -> Vec<PathBuf> {
     if named.is_cut {
         found.extend_from_slice(places);
     }
-    with_links(found)
+    found
+}
+
+/// A file and, where it is a link, all that it leads through, each in its real folder.
+fn led_through(file: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut next = Some(file.to_owned());
+    while let Some(path) = next.take()
+        && found.len() < MOST_LINKS
+    {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            break;
+        };
+        let folder = real(folder);
+        let path = folder.join(name);
+        next = readlinkat(CWD, &path, Vec::new())
+            .ok()
+            .map(|target| folder.join(OsStr::from_bytes(target.as_bytes())));
+        found.push(path);
+    }
+    found
 }
 
 /// These work trees and those that `core.worktree` of a git folder names.
@@ -163,12 +163,7 @@ pub(super) fn of_the_person(
     for file in &configs {
         named.read(file, home);
     }
-    let through = configs.iter().flat_map(|file| links_on(file));
-    let mut found: Vec<PathBuf> = configs
-        .iter()
-        .map(|file| real(file))
-        .chain(through)
-        .collect();
+    let mut found: Vec<PathBuf> = configs.iter().flat_map(|file| led_through(file)).collect();
     found.retain(|file| file.starts_with(root));
     found.extend(told(&named, places));
     found
@@ -210,7 +205,7 @@ fn linked(hooks: &Path) -> Vec<PathBuf> {
     };
     all.iter()
         .filter(|hook| kind(hook) == Some(FileType::Symlink))
-        .flat_map(|hook| links_on(hook).into_iter().chain([real(hook)]))
+        .map(|hook| real(hook))
         .collect()
 }
 
@@ -230,7 +225,6 @@ pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let places = [gits, trees.into()].concat();
     found.extend(of_the_person(folder, &places, home, &[]));
     if kind(&dot_git) != Some(FileType::Directory) {
-        found.extend(links_behind(&dot_git));
         found.push(dot_git);
     }
     found

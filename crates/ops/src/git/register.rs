@@ -4,7 +4,7 @@ mod recall;
 
 pub(crate) use recall::Remembered;
 
-use super::obeyed::{behind, common, controls, links_behind, of_the_person, with_configured};
+use super::obeyed::{behind, common, controls, of_the_person, with_configured};
 use super::shape::is_whole;
 use super::walk::{self, Stamp};
 use super::{Added, CONTROL, Left, UNFINISHED, is, kind, left_open, real};
@@ -202,10 +202,7 @@ impl Register {
         found.extend(closed.map(|(path, _)| path.clone()));
         let pointers = known.pointers.iter();
         let pointers = pointers.filter(|(_, pointer)| lasting(pointer.since));
-        for (path, _) in pointers {
-            found.extend(links_behind(path));
-            found.push(path.clone());
-        }
+        found.extend(pointers.map(|(path, _)| path.clone()));
         found.sort();
         found.dedup();
         found

@@ -57,7 +57,6 @@ impl Protect {
         for root in roots {
             let config = root.path().join("haft.yaml");
             entries.extend(links::real_path(&config, Last::Follow, Reading::Anywhere));
-            on_the_way.extend(super::links_on(&config));
             entries.push(config);
         }
         entries.extend(own.iter().cloned());
@@ -65,7 +64,6 @@ impl Protect {
         for root in roots {
             for place in git::in_folder(root.path(), home) {
                 entries.extend(links::real_path(&place, Last::Follow, Reading::Anywhere));
-                on_the_way.extend(super::links_on(&place));
                 entries.push(place);
             }
         }

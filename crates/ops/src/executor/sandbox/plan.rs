@@ -152,25 +152,15 @@ impl Plan {
         // A link on the way to what is listed or to one of haft's own folders: made to lead
         // elsewhere, it would decide what the next session reads.
         let listed = named.iter().map(|(path, _)| path);
-        let mut firm: BTreeSet<PathBuf> = listed
+        let firm: BTreeSet<PathBuf> = listed
             .chain(&request.own)
             .flat_map(|path| scope::links_on(path))
             .collect();
         let home = request.homes.first().map(PathBuf::as_path);
-        let in_roots_itself: Vec<PathBuf> = roots
+        let in_roots_itself = roots
             .iter()
-            .flat_map(|root| places::always_protected(root, home))
-            .collect();
-        firm.extend(
-            in_roots_itself
-                .iter()
-                .flat_map(|path| scope::links_on(path)),
-        );
-        // The list of repositories has the links on the way to them already.
-        for path in in_roots_itself
-            .into_iter()
-            .chain(request.repositories.iter().cloned())
-        {
+            .flat_map(|root| places::always_protected(root, home));
+        for path in in_roots_itself.chain(request.repositories.iter().cloned()) {
             // A repository or a haft.yaml may be what a person wanted; what makes
             // git run something in one that is there is not.
             let is_wanted = path.ends_with(".git") || path.ends_with("haft.yaml");
@@ -181,8 +171,24 @@ impl Plan {
             };
             named.push((path, why));
         }
+        // A link on the way could be made to lead elsewhere.
+        let on_the_way: BTreeSet<PathBuf> = named
+            .iter()
+            .flat_map(|(path, _)| ancestors_in(&roots, path))
+            .map(Path::to_owned)
+            .collect();
+        let links = on_the_way
+            .iter()
+            .filter(|above| places::kind(above) == Kind::Link);
         let mut protected = Vec::new();
-        let mut watched: Vec<Watched> = Vec::new();
+        let mut watched: Vec<Watched> = links
+            .filter_map(|link| {
+                let path = places::real(link.parent()?).join(link.file_name()?);
+                let why = Why::Control;
+                Some(Watched { path, why })
+            })
+            .filter(|watched| !firm.contains(&watched.path))
+            .collect();
         watched.extend(firm.into_iter().map(|path| {
             let why = Why::Listed;
             Watched { path, why }
