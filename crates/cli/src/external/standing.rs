@@ -6,6 +6,8 @@ use super::{line, needs_trust, servers};
 use crate::config::Settings;
 use crate::trust::{Item, Pin, Trust};
 use haft::Standing;
+use haft::ops::scope::real;
+use std::path::PathBuf;
 
 /// The entry for `haft trust` that lets the person's own programs start programs of this
 /// folder. There is one only if they have such programs.
@@ -22,7 +24,11 @@ pub(super) fn starting(settings: &Settings) -> Option<Item> {
     let (tools, _) = own
         .map(|own| folder::look(own, Tier::Person))
         .unwrap_or_default();
-    names.extend(tools.iter().map(|tool| format!("{} (tool)", tool.name)));
+    let tools = tools.iter().filter(|tool| {
+        tool.leads_into(super::folders(settings)).is_none()
+            && super::own::item_to_trust(tool, settings).is_none()
+    });
+    names.extend(tools.map(|tool| format!("{} (tool)", tool.name)));
     if names.is_empty() {
         return None;
     }
@@ -52,10 +58,40 @@ fn started_by_own() -> Item {
     }
 }
 
-/// Whether the person's own programs may start what is in this folder.
-fn may_start(settings: &Settings) -> bool {
+/// The folders of the project: the one that haft was told to work in, and the one that the
+/// process is in.
+pub(crate) fn folders_of(settings: &Settings) -> Vec<PathBuf> {
+    let started = [settings.started.clone()];
+    started.into_iter().chain(settings.current.clone()).collect()
+}
+
+/// All folders whose programs the person's own programs may start only with trust.
+fn guarded(settings: &Settings) -> Vec<PathBuf> {
+    let roots = settings.roots.iter();
+    let roots = roots.map(|root| settings.work_dir.join(root));
+    let mut folders = folders_of(settings);
+    folders.push(settings.work_dir.clone());
+    folders.extend(roots);
+    folders
+}
+
+/// Those of them whose programs the person's own programs may start: each folder is trusted
+/// by itself, with what is in it.
+pub(crate) fn trusted_folders(settings: &Settings) -> Vec<PathBuf> {
     let state = settings.folders.state.as_deref();
-    Trust::load(state, &settings.started, settings.trust).allows(&started_by_own())
+    let mut folders = guarded(settings);
+    folders.retain(|folder| {
+        Trust::load(state, folder, settings.trust).allows(&started_by_own())
+    });
+    folders
+}
+
+/// Whether the person's own programs may start what is in every one of them.
+fn may_start(settings: &Settings) -> bool {
+    let at = |path: &PathBuf| real(path).unwrap_or_else(|| path.clone());
+    let trusted: Vec<PathBuf> = trusted_folders(settings).iter().map(at).collect();
+    let is_trusted = |folder: &PathBuf| trusted.iter().any(|free| at(folder).starts_with(free));
+    guarded(settings).iter().all(is_trusted)
 }
 
 /// Whether the person has programs that the sandbox keeps from doing so.

@@ -83,6 +83,7 @@ impl Bed {
         }
         .line(Folders {
             started: &started,
+            current: Some(&self.path("current")),
             work_dir: &started,
             config: Some(&config),
             roots: &[self.path("root")],
