@@ -11,7 +11,7 @@ mod own;
 mod page;
 mod standing;
 pub(crate) use page::limit;
-pub(crate) use standing::{folders_of, holds_back, trusted_folders};
+pub(crate) use standing::{folders_of, held_back, trusted_folders};
 pub(crate) mod servers;
 
 use crate::config::Settings;

@@ -386,8 +386,7 @@ impl Written<'_> {
     fn is_own_script(&self, program: &Path) -> bool {
         let place = real(program).filter(|_| self.whose == Whose::Person);
         let is_here = place.is_some_and(|place| {
-            place.parent() == real(self.base).as_deref()
-                && place.file_name() == program.file_name()
+            place.parent() == real(self.base).as_deref() && place.file_name() == program.file_name()
         });
         is_here && super::first_line(program).is_some()
     }

@@ -7,6 +7,7 @@ use crate::config::Settings;
 use crate::trust::{Item, Pin, Trust};
 use haft::Standing;
 use haft::ops::scope::real;
+use haft::ops::text::decode::visible;
 use std::path::PathBuf;
 
 /// The entry for `haft trust` that lets the person's own programs start programs of this
@@ -62,7 +63,10 @@ fn started_by_own() -> Item {
 /// process is in.
 pub(crate) fn folders_of(settings: &Settings) -> Vec<PathBuf> {
     let started = [settings.started.clone()];
-    started.into_iter().chain(settings.current.clone()).collect()
+    started
+        .into_iter()
+        .chain(settings.current.clone())
+        .collect()
 }
 
 /// All folders whose programs the person's own programs may start only with trust.
@@ -80,29 +84,34 @@ fn guarded(settings: &Settings) -> Vec<PathBuf> {
 pub(crate) fn trusted_folders(settings: &Settings) -> Vec<PathBuf> {
     let state = settings.folders.state.as_deref();
     let mut folders = guarded(settings);
-    folders.retain(|folder| {
-        Trust::load(state, folder, settings.trust).allows(&started_by_own())
-    });
+    folders.retain(|folder| Trust::load(state, folder, settings.trust).allows(&started_by_own()));
     folders
 }
 
-/// Whether the person's own programs may start what is in every one of them.
-fn may_start(settings: &Settings) -> bool {
+/// Those of them that are not trusted, by where they really are.
+fn closed(settings: &Settings) -> Vec<PathBuf> {
     let at = |path: &PathBuf| real(path).unwrap_or_else(|| path.clone());
     let trusted: Vec<PathBuf> = trusted_folders(settings).iter().map(at).collect();
-    let is_trusted = |folder: &PathBuf| trusted.iter().any(|free| at(folder).starts_with(free));
-    guarded(settings).iter().all(is_trusted)
+    let mut closed: Vec<PathBuf> = guarded(settings).iter().map(at).collect();
+    closed.retain(|folder| !trusted.iter().any(|free| folder.starts_with(free)));
+    closed.sort();
+    closed.dedup();
+    closed
 }
 
-/// Whether the person has programs that the sandbox keeps from doing so.
-pub(crate) fn holds_back(settings: &Settings) -> bool {
-    !may_start(settings) && starting(settings).is_some()
+/// The folders whose programs the sandbox keeps the person's own programs from starting, if
+/// they have such programs.
+pub(crate) fn held_back(settings: &Settings) -> Vec<String> {
+    let mut folders = closed(settings);
+    folders.retain(|_| starting(settings).is_some());
+    let shown = folders.iter().map(|folder| folder.display().to_string());
+    shown.map(|folder| visible(&folder)).collect()
 }
 
 /// The standing of a program that needs no trust.
 pub(super) fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
     let is_vouched = line.is_some_and(|line| line.is_vouched);
-    match is_vouched || may_start(settings) {
+    match is_vouched || closed(settings).is_empty() {
         true => Standing::Vouched,
         false => Standing::Own,
     }

@@ -257,10 +257,7 @@ fn why_tells_what_commands_cannot_read() {
         let text = why(&[]);
         assert!(text.contains(&said), "{}: {text}", bed.name());
         let text = why(&["--sandbox", "off"]);
-        assert!(
-            text.contains("can read denied paths: secrets/**"),
-            "{text}"
-        );
+        assert!(text.contains("can read denied paths: secrets/**"), "{text}");
     });
 }
 

@@ -89,8 +89,9 @@ impl Programs {
         self.of(standing).sandbox.as_ref()?;
         if standing == Standing::Own && REFUSALS.iter().any(|known| words.contains(known)) {
             return Some(
-                "if it tried to start a program in this folder: your own plugins, MCP servers \
-                 and tools cannot do that while the folder is not trusted; `haft trust` allows it",
+                "if it tried to start a program in the work folder: your own plugins, MCP servers \
+                 and tools cannot do that while the folder is not trusted; `haft trust` allows it \
+                 if you run it in that folder",
             );
         }
         let is_about_temp = ["/tmp/", "/var/tmp/"]

@@ -94,12 +94,12 @@ impl Finder {
         // An interpreter that is not known may take any word for a file with code.
         let given = arguments.split_last().map_or(&[][..], |(_, given)| given);
         let is_unclear = is_unclear
-            || !known::is_interpreter(&name_of(&found)) && given.iter().any(|word| is_relative(word));
+            || !known::is_interpreter(&name_of(&found))
+                && given.iter().any(|word| is_relative(word));
         // A link may have a harmless name. One to a program that is many, such as that of
         // `sh` to `busybox`, is what its own name says.
-        let behind = real(&found).filter(|real| {
-            found.is_absolute() && !MANY.contains(&name_of(real).as_str())
-        });
+        let behind = real(&found)
+            .filter(|real| found.is_absolute() && !MANY.contains(&name_of(real).as_str()));
         let names = [Some(found.as_path()), behind.as_deref()];
         let is_loose = names.into_iter().flatten().any(|program| {
             known::code_of(&name_of(program), &arguments, Path::new("/")).is_from_folder
