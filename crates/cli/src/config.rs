@@ -54,6 +54,9 @@ pub(crate) struct Settings {
     pub(crate) chosen: Chosen,
     /// The folder that the person works in, unless a project's file moves it.
     pub(crate) started: PathBuf,
+    /// The folder that the process itself runs in, where `--dir` or `HAFT_DIR` names another
+    /// one. Its code is no more trusted than the project's.
+    pub(crate) current: Option<PathBuf>,
     /// Zero for none.
     pub(crate) timeout: Duration,
     pub(crate) roots: Vec<PathBuf>,
@@ -322,6 +325,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         preset: preset.map(|preset| text(&preset).to_owned()),
         work_dir,
         chosen,
+        current: Some(current).filter(|current| places::is_another_project(current, &started)),
         started,
         timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
             .unwrap_or_default(),

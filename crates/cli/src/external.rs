@@ -8,10 +8,11 @@ pub(crate) mod command;
 mod folder;
 mod linked;
 mod lua_names;
+mod own;
 mod page;
 mod standing;
 pub(crate) use page::limit;
-pub(crate) use standing::{STARTED, holds_back};
+pub(crate) use standing::{STARTED, folders_of, held_back, trusted_folders};
 pub(crate) mod servers;
 
 use crate::config::Settings;
@@ -56,6 +57,7 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     items.extend(servers::of_project(settings));
     let (found, problems) = folder::look(&settings.started, Tier::Project);
     let built_in = built_in(settings);
+    items.extend(own::needing_trust(settings));
     for tool in found {
         let names = tool.names();
         let replaced = built_in.iter().filter(|name| names.contains(name));
@@ -146,7 +148,14 @@ pub(crate) fn load(settings: &Settings) -> External {
             }
             continue;
         }
-        external.add(tool, &trust, settings);
+        let item = match tool.tier {
+            Tier::Project => Some(tool.item()),
+            Tier::Person => own::item_to_trust(&tool, settings),
+        };
+        match item {
+            Some(item) if !trust.allows(&item) => waiting.push(item),
+            item => external.add(tool, item, &trust, settings),
+        }
     }
     // What runs modules of Lua is haft itself, wherever it is installed.
     if !external.plugins.is_empty() {
@@ -181,6 +190,7 @@ fn said_of(waiting: &[Item], all: &[Item], trust: &Trust) -> String {
 fn folders(settings: &Settings) -> Folders<'_> {
     Folders {
         started: settings.project(),
+        current: settings.current.as_deref(),
         work_dir: &settings.work_dir,
         config: settings.folders.config.as_deref(),
         roots: &settings.roots,
@@ -207,13 +217,14 @@ fn needs_trust(plugin: &Configured, line: &Line) -> bool {
 }
 
 impl External {
-    fn add(&mut self, tool: Found, trust: &Trust, settings: &Settings) {
-        let is_project = tool.tier == Tier::Project;
-        let check = is_project.then(|| pinned(tool.item(), settings));
+    /// Adds a tool, with the item that the person trusted if it needs trust.
+    fn add(&mut self, tool: Found, item: Option<Item>, trust: &Trust, settings: &Settings) {
+        let check = item.clone().map(|item| pinned(item, settings));
         // A module runs as it was read, and so is a page told: those very bytes must be
         // the trusted ones.
         let is_trusted = |file: &Path, bytes: &[u8]| {
-            !is_project || trust.allows_with(&tool.item(), &[(file, bytes)])
+            let item = item.as_ref();
+            item.is_none_or(|item| trust.allows_with(item, &[(file, bytes)]))
         };
         match tool.made(check, &is_trusted, settings) {
             Ok(folder::Made::Lua(plugin)) => self.plugins.push(*plugin),
@@ -463,8 +474,7 @@ fn environment(own: &Environment, settings: &Settings) -> Vec<(OsString, OsStrin
         environment.retain(|(known, _)| known.to_str() != Some(name));
         environment.push((name.into(), value.into()));
     }
-    let project = [settings.project().to_owned()];
-    haft::ops::executor::clean_path(&mut environment, &project);
+    haft::ops::executor::clean_path(&mut environment, &folders_of(settings));
     environment
 }
 

@@ -168,7 +168,8 @@ fn described(
         .protect([settings.protect.clone(), external.protect].concat())
         .programs_run(here(Network::On, &[]))
         .programs_read(external.readable)
-        .inert([settings.project().to_owned()]);
+        .inert(external::folders_of(settings))
+        .startable(external::trusted_folders(settings));
     for plugin in external.plugins {
         builder = builder.add_plugin(plugin);
     }

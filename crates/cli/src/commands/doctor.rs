@@ -97,12 +97,13 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
     };
     remarks.extend(enforcement.remarks());
     let is_held = settings.mode != "off" && !matches!(enforcement, Enforcement::None { .. });
-    if is_held && external::holds_back(settings) {
-        remarks.push(
-            "your own plugins, MCP servers and tools cannot start programs of this folder, \
-             because it is not trusted; `haft trust` allows it"
-                .to_owned(),
-        );
+    let closed = external::held_back(settings);
+    if is_held && !closed.is_empty() {
+        remarks.push(format!(
+            "your own plugins, MCP servers and tools cannot start programs in {}, because it is \
+             not trusted; `haft trust` allows it if you run it there",
+            closed.join(" and in ")
+        ));
     }
     Ok(Findings {
         level: match enforcement {

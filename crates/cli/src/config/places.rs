@@ -65,6 +65,13 @@ pub(crate) fn here(flags: &Shared, current: &Path) -> Result<(PathBuf, Origin), 
     }
 }
 
+/// Whether the folder of the process is a project beside the one to work in. Clients often
+/// start haft in `/` or the home folder, which are not a project.
+pub(crate) fn is_another_project(current: &Path, started: &Path) -> bool {
+    let real = |path| haft::ops::scope::real(path);
+    real(current) != real(started) && super::wide::what(current).is_none()
+}
+
 /// The work folder, and who chose it.
 pub(crate) fn work_dir(
     sources: &Sources<'_>,

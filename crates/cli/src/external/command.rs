@@ -38,6 +38,8 @@ pub(crate) struct Written<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Folders<'a> {
     pub(crate) started: &'a Path,
+    /// The folder that haft itself runs in, where that is another project.
+    pub(crate) current: Option<&'a Path>,
     pub(crate) work_dir: &'a Path,
     /// haft's own, which is never part of a project.
     pub(crate) config: Option<&'a Path>,
@@ -66,9 +68,12 @@ pub(crate) struct Line {
 
 impl Folders<'_> {
     /// Where a path lies, if the project or a command may have put it there.
-    fn place(&self, path: &Path) -> Option<&'static str> {
+    pub(super) fn place(&self, path: &Path) -> Option<&'static str> {
         if self.is_project(path) {
             return Some("in this folder");
+        }
+        if self.is_current(path) {
+            return Some("in the folder that haft was started in");
         }
         let is_own = self.config.is_some_and(|config| is_below(path, config));
         let temp = self.state.map(|state| state.join("tmp"));
@@ -80,31 +85,10 @@ impl Folders<'_> {
     /// What commands or the project may write.
     fn writable(&self) -> Vec<PathBuf> {
         let temp = self.state.map(|state| state.join("tmp"));
-        let folders = [self.started.to_owned(), self.work_dir.to_owned()];
+        let folders = [Some(self.started), Some(self.work_dir), self.current];
+        let folders = folders.into_iter().flatten().map(Path::to_owned);
         let roots = self.roots.iter().map(|root| self.work_dir.join(root));
-        folders.into_iter().chain(roots).chain(temp).collect()
-    }
-
-    /// Where one of these files lies, or an interpreter that it needs, or something that
-    /// its first line names, if the project or a command may have put it there.
-    pub(super) fn place_of_program<'f>(
-        &self,
-        files: impl Iterator<Item = &'f Path>,
-    ) -> Option<&'static str> {
-        let finder = Finder::new(env::variable("PATH").as_deref(), &self.writable());
-        files.into_iter().find_map(|file| {
-            let steps = finder.interpreters(file);
-            let own = self.place(file);
-            own.or_else(|| {
-                let absolute = steps.iter().filter(|step| step.program.is_absolute());
-                let mut programs = absolute.map(|step| step.program.as_path());
-                programs.find_map(|program| self.place(program))
-            })
-            .or_else(|| {
-                let mut paths = steps.iter().flat_map(|step| fragments(&step.words));
-                paths.find_map(|path| self.place(Path::new(path)))
-            })
-        })
+        folders.chain(roots).chain(temp).collect()
     }
 
     /// Where something lies that a text names which a program gets in this folder. What
@@ -125,8 +109,13 @@ impl Folders<'_> {
         // `~/p*/run.sh` may find the project.
         let searched = || {
             let mut around = text::searched(text).filter(|_| is_code);
-            let found = around.any(|folder| is_below(self.work_dir, folder));
-            found.then_some("in this folder")
+            around.find_map(|folder| {
+                let current = self.current.filter(|current| is_below(current, folder));
+                match is_below(self.work_dir, folder) {
+                    true => Some("in this folder"),
+                    false => current.map(|_| "in the folder that haft was started in"),
+                }
+            })
         };
         place.or_else(relative).or_else(searched)
     }
@@ -135,6 +124,12 @@ impl Folders<'_> {
     fn is_project(&self, path: &Path) -> bool {
         !self.config.is_some_and(|config| is_below(path, config))
             && (is_below(path, self.started) || is_below(path, self.work_dir))
+    }
+
+    /// Whether a path lies in the folder that haft itself runs in.
+    fn is_current(&self, path: &Path) -> bool {
+        !self.config.is_some_and(|config| is_below(path, config))
+            && self.current.is_some_and(|current| is_below(path, current))
     }
 }
 
@@ -158,7 +153,7 @@ impl Written<'_> {
         // Whoever names a command line for this run means the folder they are in.
         let is_vouched = match self.whose {
             Whose::Typed => true,
-            Whose::Named => folders.is_project(self.base),
+            Whose::Named => folders.is_project(self.base) || folders.is_current(self.base),
             Whose::Person | Whose::Project => false,
         };
         let dir = match (self.dir, self.whose) {
@@ -386,8 +381,21 @@ impl Written<'_> {
         steps
     }
 
+    /// Whether it is a script of the person's that lies beside their file or among their
+    /// tools: they chose its name, which says nothing about what it runs.
+    fn is_own_script(&self, program: &Path) -> bool {
+        let place = real(program).filter(|_| self.whose == Whose::Person);
+        let is_here = place.is_some_and(|place| {
+            place.parent() == real(self.base).as_deref() && place.file_name() == program.file_name()
+        });
+        is_here && super::first_line(program).is_some()
+    }
+
     fn code(&self, program: &Path) -> Code {
         let from = self.dir.unwrap_or(self.base);
+        if self.is_own_script(program) {
+            return known::code_of("", self.arguments, from);
+        }
         let named = known::code_of(&name_of(self.program), self.arguments, from);
         // A link may have a harmless name, and so may a script.
         let real = real(program).filter(|_| program.is_absolute());

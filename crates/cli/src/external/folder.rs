@@ -10,7 +10,7 @@ use crate::trust::{Item, Pin};
 use haft::ops::beneath;
 use haft::ops::scope::real;
 use haft::ops::text::decode::visible;
-use haft::{Check, Definition, Executable, Plugin, Takes};
+use haft::{Check, Definition, Executable, Plugin, Standing, Takes};
 use std::path::{Path, PathBuf};
 
 /// How many tools a folder may have.
@@ -51,13 +51,13 @@ enum Kind {
 
 impl Found {
     /// Why a tool of the person's is not used here: it is a link to something that the
-    /// project or a command may have written, or is run by such a program.
+    /// project or a command may have written.
     pub(super) fn leads_into(&self, folders: Folders<'_>) -> Option<String> {
         if self.tier == Tier::Project {
             return None;
         }
         let files = self.files();
-        let place = folders.place_of_program(files.iter().map(PathBuf::as_path));
+        let place = files.iter().find_map(|file| folders.place(file));
         place.map(|place| {
             format!(
                 "{} is left out: it leads to something that is {place}; put a copy of the file \
@@ -288,6 +288,11 @@ impl Found {
         files.into_iter().flatten().collect()
     }
 
+    /// Whether it is a program, and not a Lua module.
+    pub(super) fn is_program(&self) -> bool {
+        self.kind == Kind::Program
+    }
+
     /// What it would run, for who has to say yes.
     pub(crate) fn item(&self) -> Item {
         let mut files = self.files();
@@ -393,6 +398,11 @@ impl Found {
             Some(_) => Takes::Json,
             None => Takes::Words,
         };
+        // What needed trust is a guest, whoever wrote it.
+        let standing = match check.is_some() {
+            true => Standing::Guest,
+            false => super::standing_of(self.tier, settings),
+        };
         Ok(Executable {
             definition: Definition {
                 name: self.name.clone(),
@@ -411,7 +421,7 @@ impl Found {
             timeout: page.timeout,
             timeout_set_in: format!("the front matter of {}", self.page_shown()),
             check,
-            standing: super::standing_of(self.tier, settings),
+            standing,
             files: self.files(),
         })
     }

@@ -6,6 +6,9 @@ use super::{line, needs_trust, servers};
 use crate::config::Settings;
 use crate::trust::{Item, Pin, Trust};
 use haft::Standing;
+use haft::ops::scope::real;
+use haft::ops::text::decode::visible;
+use std::path::PathBuf;
 
 /// The entry for `haft trust` that lets the person's own programs start programs of this
 /// folder. There is one only if they have such programs.
@@ -22,7 +25,11 @@ pub(super) fn starting(settings: &Settings) -> Option<Item> {
     let (tools, _) = own
         .map(|own| folder::look(own, Tier::Person))
         .unwrap_or_default();
-    names.extend(tools.iter().map(|tool| format!("{} (tool)", tool.name)));
+    let tools = tools.iter().filter(|tool| {
+        tool.leads_into(super::folders(settings)).is_none()
+            && super::own::item_to_trust(tool, settings).is_none()
+    });
+    names.extend(tools.map(|tool| format!("{} (tool)", tool.name)));
     if names.is_empty() {
         return None;
     }
@@ -55,21 +62,59 @@ fn started_by_own() -> Item {
     }
 }
 
-/// Whether the person's own programs may start what is in this folder.
-fn may_start(settings: &Settings) -> bool {
-    let state = settings.folders.state.as_deref();
-    Trust::load(state, &settings.started, settings.trust).allows(&started_by_own())
+/// The folders of the project: the one that haft was told to work in, and the one that the
+/// process is in.
+pub(crate) fn folders_of(settings: &Settings) -> Vec<PathBuf> {
+    let project = [settings.project().to_owned()];
+    project
+        .into_iter()
+        .chain(settings.current.clone())
+        .collect()
 }
 
-/// Whether the person has programs that the sandbox keeps from doing so.
-pub(crate) fn holds_back(settings: &Settings) -> bool {
-    !may_start(settings) && starting(settings).is_some()
+/// All folders whose programs the person's own programs may start only with trust.
+fn guarded(settings: &Settings) -> Vec<PathBuf> {
+    let roots = settings.roots.iter();
+    let roots = roots.map(|root| settings.work_dir.join(root));
+    let mut folders = folders_of(settings);
+    folders.push(settings.work_dir.clone());
+    folders.extend(roots);
+    folders
+}
+
+/// Those of them whose programs the person's own programs may start: each folder is trusted
+/// by itself, with what is in it.
+pub(crate) fn trusted_folders(settings: &Settings) -> Vec<PathBuf> {
+    let state = settings.folders.state.as_deref();
+    let mut folders = guarded(settings);
+    folders.retain(|folder| Trust::load(state, folder, settings.trust).allows(&started_by_own()));
+    folders
+}
+
+/// Those of them that are not trusted, by where they really are.
+fn closed(settings: &Settings) -> Vec<PathBuf> {
+    let at = |path: &PathBuf| real(path).unwrap_or_else(|| path.clone());
+    let trusted: Vec<PathBuf> = trusted_folders(settings).iter().map(at).collect();
+    let mut closed: Vec<PathBuf> = guarded(settings).iter().map(at).collect();
+    closed.retain(|folder| !trusted.iter().any(|free| folder.starts_with(free)));
+    closed.sort();
+    closed.dedup();
+    closed
+}
+
+/// The folders whose programs the sandbox keeps the person's own programs from starting, if
+/// they have such programs.
+pub(crate) fn held_back(settings: &Settings) -> Vec<String> {
+    let mut folders = closed(settings);
+    folders.retain(|_| starting(settings).is_some());
+    let shown = folders.iter().map(|folder| folder.display().to_string());
+    shown.map(|folder| visible(&folder)).collect()
 }
 
 /// The standing of a program that needs no trust.
 pub(super) fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
     let is_vouched = line.is_some_and(|line| line.is_vouched);
-    match is_vouched || may_start(settings) {
+    match is_vouched || closed(settings).is_empty() {
         true => Standing::Vouched,
         false => Standing::Own,
     }

@@ -938,15 +938,190 @@ fn a_tool_of_the_persons_that_leads_into_the_project_is_left_out() {
     let (names, beside) = bed.names();
     assert!(names.contains(&"mine".to_owned()), "{names:?}");
     for name in ["linked", "evil", "paged", "interpreted"] {
+        let told = match name {
+            "interpreted" => "interpreted (program)".to_owned(),
+            name => format!("tools/{name}"),
+        };
         assert!(!names.contains(&name.to_owned()), "{name}: {names:?}");
-        assert!(
-            beside.contains(&format!("tools/{name}")),
-            "{name}: {beside}"
-        );
+        assert!(beside.contains(&told), "{name}: {beside}");
         bed.haft(&["call", name]);
     }
     assert_eq!(canaries(&bed), NOTHING);
     assert_eq!(bed.said("mine", &json!({})), "mine");
+}
+
+/// First lines that load code from the folder that a program runs in.
+const LOADING: [&str; 18] = [
+    "/usr/bin/env -S bash ./pre.sh",
+    "/usr/bin/env -S bash pre.sh",
+    "./run",
+    "run",
+    "/usr/bin/env -S ./run",
+    "/usr/bin/perl -Ilib -MFoo",
+    "/usr/bin/env -S python3 -m mod",
+    "/usr/bin/env -S PYTHONPATH=. python3",
+    "/usr/bin/env -S BASH_ENV=pre.sh bash",
+    "/usr/bin/env -S 'perl' -Ilib",
+    "/usr/bin/env -S node -r ./pre.js",
+    "/usr/bin/env -S node --import tsx",
+    "/usr/bin/env -S gawk -f pre.awk -f",
+    "/usr/bin/env -S unknown -f pre.x -f",
+    "/usr/bin/env -S unknown --load=pre",
+    "/usr/bin/env -S -C lib python3",
+    "/usr/bin/env -S sh -c \". ./pre.sh\"",
+    "/usr/bin/env lua",
+];
+
+#[test]
+fn a_first_line_of_an_own_tool_loads_nothing_of_the_folder_before_trust() {
+    let bed = Bed::new();
+    bed.program("work/run", "#!/bin/sh\ntouch canary-run\n");
+    bed.file("work/pre.sh", "touch canary-pre; echo loaded\n");
+    bed.file("work/lib/Foo.pm", "system('touch canary-pm'); 1;\n");
+    for module in ["mod.py", "json.py", "lib/json.py"] {
+        bed.file(&format!("work/{module}"), "open('canary-py', 'w')\n");
+    }
+    let tool = |at: usize| format!("home/.config/haft/tools/tool{at}");
+    for (at, line) in LOADING.iter().enumerate() {
+        bed.program(&tool(at), format!("#!{line}\nimport json\n"));
+    }
+    let (names, beside) = bed.names();
+    for (at, line) in LOADING.iter().enumerate() {
+        let name = format!("tool{at}");
+        assert!(!names.contains(&name), "{line}: {names:?}");
+        assert!(
+            beside.contains(&format!("{name} (program)")),
+            "{line}: {beside}"
+        );
+    }
+    assert_eq!(canaries(&bed), NOTHING);
+    let shown = bed.haft(&["trust"]).out;
+    assert!(
+        shown.contains("your own tool: it may load code from the folder it runs in"),
+        "{shown}"
+    );
+    // They have none of the rights of an own program that may start programs here.
+    assert!(!shown.contains("started by"), "{shown}");
+    assert!(
+        bed.call_with(&["--trust"], "tool0", &json!({}))
+            .text
+            .contains("loaded")
+    );
+    bed.done(&["trust", "--yes"]);
+    assert!(bed.said("tool0", &json!({})).contains("loaded"));
+    // It is pinned as a tool of the project is.
+    bed.file(&tool(0), "#!/usr/bin/env -S bash ./pre.sh\n# changed\n");
+    assert_eq!(bed.haft(&["call", "tool0"]).code, Some(2));
+}
+
+#[test]
+fn ordinary_first_lines_need_no_trust_whatever_the_tool_is_called() {
+    let bed = Bed::new();
+    let tools = [
+        ("task", "/bin/sh"),
+        ("env", "/usr/bin/env bash"),
+        ("strict", "/usr/bin/env -S bash -euo pipefail"),
+        ("login", "/bin/bash -l"),
+        ("python", "/usr/bin/env python3"),
+        ("isolated", "/usr/bin/python3 -sP"),
+        ("unbuffered", "/usr/bin/env -S python3 -u"),
+        ("perl", "/usr/bin/perl -wT"),
+        ("node", "/usr/bin/env -S node --no-warnings"),
+        ("awk", "/usr/bin/unknown -f"),
+    ];
+    for (name, line) in tools {
+        let tool = format!("home/.config/haft/tools/{name}");
+        bed.program(&tool, format!("#!{line}\n"));
+        bed.file(&format!("{tool}.md"), "Is mine.");
+    }
+    let (names, beside) = bed.names();
+    for (name, line) in tools {
+        assert!(names.contains(&name.to_owned()), "{line}: {beside}");
+    }
+}
+
+/// As with `--dir`: the person is in one project, and works on another.
+#[test]
+fn the_folder_that_haft_is_started_in_is_no_more_trusted_than_the_work_folder() {
+    let bed = Bed::new();
+    let plugin = "#!/bin/sh\ntouch ../work/canary-path\n";
+    bed.program("here/bin/mytool", plugin);
+    bed.file("here/mod.py", "open('../work/canary-mod', 'w')\n");
+    bed.program("here/run.sh", "#!/bin/sh\necho ran\n");
+    let here = bed.path("here").display().to_string();
+    let start = format!("#!/bin/sh\nexec {here}/run.sh\n");
+    bed.program("home/.config/haft/tools/start", start);
+    bed.configure(&json!({ "tools": { "plugins": [
+        { "path": "mytool" },
+        { "path": "/usr/bin/python3", "args": ["-m", "mod"], "cwd": "${PWD}" },
+    ] } }));
+    let path = format!("{here}/bin:/usr/local/bin:/usr/bin:/bin");
+    let work = bed.work("").display().to_string();
+    for (flags, folder) in [(vec!["--dir", work.as_str()], None), (vec![], Some(&work))] {
+        let haft = |args: &[&str]| {
+            let mut command = bed.command(&[&flags[..], args].concat());
+            command.current_dir(&here).env("PATH", &path);
+            command.env("PWD", &here);
+            if let Some(folder) = folder {
+                command.env("HAFT_DIR", folder);
+            }
+            ran(&mut command)
+        };
+        let listed = haft(&["tools"]);
+        assert_eq!(canaries(&bed), NOTHING, "{listed:?}");
+        let called = haft(&["call", "start"]);
+        assert!(called.out.contains("ermission denied"), "{called:?}");
+        let shown = haft(&["trust"]).out;
+        let wanted = "which is in the folder that haft was started in";
+        assert!(shown.contains(wanted), "{shown}");
+    }
+    // A home folder is not a project: clients start haft there.
+    bed.program("home/bin/mine", "#!/bin/sh\necho mine\n");
+    bed.program("home/.config/haft/tools/start", "#!/bin/sh\nexec mine\n");
+    bed.configure(&json!({}));
+    let mut command = bed.command(&["--dir", &work, "call", "start"]);
+    let home = bed.path("home");
+    command.current_dir(&home);
+    command.env("PATH", format!("{}/bin:/usr/bin:/bin", home.display()));
+    let called = ran(&mut command);
+    assert_eq!(called.out.trim_end(), "mine", "{called:?}");
+}
+
+#[test]
+fn each_folder_is_trusted_by_itself() {
+    let bed = starters();
+    bed.program("outside/run.sh", "#!/bin/sh\necho ran outside\n");
+    bed.program("more/run.sh", "#!/bin/sh\necho ran more\n");
+    let more = bed.path("more").display().to_string();
+    bed.program(
+        "home/.config/haft/tools/more",
+        format!("#!/bin/sh\nexec {more}/run.sh\n"),
+    );
+    bed.configure(&json!({ "tools": { "work_dir": bed.path("outside"), "roots": [more] } }));
+    bed.done(&["trust", "--yes"]);
+    for tool in ["build", "more"] {
+        let answer = bed.call(tool, &json!({}));
+        assert!(answer.is_error, "{answer:?}");
+        assert!(
+            answer
+                .text
+                .contains("allows it if you run it in that folder"),
+            "{answer:?}"
+        );
+    }
+    let mut command = bed.command(&["trust", "--yes"]);
+    assert_eq!(ran(command.current_dir(&more)).code, Some(0));
+    assert_eq!(bed.said("more", &json!({})), "ran more");
+    assert!(bed.call("build", &json!({})).is_error);
+    let found = bed.haft(&["doctor"]).out;
+    let outside = bed.path("outside").display().to_string();
+    assert!(
+        found.contains(&format!("cannot start programs in {outside}, ")),
+        "{found}"
+    );
+    let mut command = bed.command(&["trust", "--yes"]);
+    assert_eq!(ran(command.current_dir(&outside)).code, Some(0));
+    assert!(bed.said("build", &json!({})).contains("ran outside"));
 }
 
 /// A plugin and a program of the person's that start what is in the folder they work in.

@@ -202,6 +202,8 @@ pub struct Programs {
     /// Folders beside the work folder and the roots from which the person's own start
     /// no program.
     pub(crate) inert: Vec<PathBuf>,
+    /// Folders among all these from which they may start programs.
+    pub(crate) startable: Vec<PathBuf>,
 }
 
 impl Programs {

@@ -13,9 +13,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// The person's own. It keeps the network and has a `/tmp` of its own, and no program
-    /// in the work folder or the roots can be started by it.
+    /// in the work folder or the roots can be started by it, except from folders that are
+    /// [startable](Builder::startable).
     Own,
-    /// The same, but the person lets it start what is in these folders.
+    /// The same, but the person lets it start what is in any of these folders.
     Vouched,
     /// A guest, as what a project brings is: it has the network only where commands have
     /// it, and shares their `/tmp`.
@@ -69,6 +70,7 @@ impl Programs {
         let execution = match standing {
             Standing::Own => Execution::OutsideRoots {
                 nor: self.inert.clone(),
+                except: self.startable.clone(),
             },
             Standing::Vouched => Execution::Anywhere,
             Standing::Guest => return None,
@@ -87,8 +89,9 @@ impl Programs {
         self.of(standing).sandbox.as_ref()?;
         if standing == Standing::Own && REFUSALS.iter().any(|known| words.contains(known)) {
             return Some(
-                "if it tried to start a program in this folder: your own plugins, MCP servers \
-                 and tools cannot do that while the folder is not trusted; `haft trust` allows it",
+                "if it tried to start a program in the work folder: your own plugins, MCP servers \
+                 and tools cannot do that while the folder is not trusted; `haft trust` allows it \
+                 if you run it in that folder",
             );
         }
         let is_about_temp = ["/tmp/", "/var/tmp/"]
@@ -170,6 +173,14 @@ impl Builder {
     #[must_use]
     pub fn inert(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.inert.extend(folders);
+        self
+    }
+
+    /// Folders from which programs of [`Standing::Own`] may start programs although they
+    /// are the work folder, a root or listed as inert: those that the person trusts.
+    #[must_use]
+    pub fn startable(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.startable.extend(folders);
         self
     }
 }

@@ -111,6 +111,7 @@ pub struct Builder {
     programs_run: Option<Commands>,
     programs_read: Vec<PathBuf>,
     pub(crate) inert: Vec<PathBuf>,
+    pub(crate) startable: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
     state: State,
     holding: Vec<Kept>,
@@ -175,6 +176,7 @@ impl Builder {
             programs_run: None,
             programs_read: Vec::new(),
             inert: Vec::new(),
+            startable: Vec::new(),
             messenger: None,
             state: State::default(),
             holding: Vec::new(),
@@ -519,6 +521,7 @@ impl Builder {
             plugins: self.programs_run.or_else(|| self.commands.clone()),
             programs_read: self.programs_read,
             inert: self.inert,
+            startable: self.startable,
             commands: self.commands,
         };
         let origin = Origin { ground, place };

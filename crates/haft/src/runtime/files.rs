@@ -127,6 +127,7 @@ pub(super) struct Ground {
     pub(super) programs_read: Vec<PathBuf>,
     /// Where the person's own programs start none from, beside the roots.
     pub(super) inert: Vec<PathBuf>,
+    pub(super) startable: Vec<PathBuf>,
     /// What is watched in this session and those beside it.
     pub(super) vigil: Arc<Vigil>,
 }
@@ -363,6 +364,7 @@ impl Ground {
                 own: Arc::new(surroundings(own, &for_plugins)?),
                 dir: places.work_dir.clone(),
                 inert,
+                startable: self.startable,
             }),
         };
         Ok((commands, plugins))

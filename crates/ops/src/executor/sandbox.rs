@@ -157,6 +157,9 @@ pub enum Execution {
     OutsideRoots {
         /// The other folders.
         nor: Vec<PathBuf>,
+        /// Those of all these folders, and folders around them, that programs may be
+        /// started from after all.
+        except: Vec<PathBuf>,
     },
 }
 

@@ -716,6 +716,7 @@ fn inert(who: Who, level: Level) {
     }
     bed.execution = Execution::OutsideRoots {
         nor: vec![bed.path("project"), bed.path("own/outputs")],
+        except: Vec::new(),
     };
     for mode in [Mode::Workspace, Mode::ReadOnly, Mode::Strict] {
         bed.mode = mode;
@@ -747,6 +748,14 @@ fn inert(who: Who, level: Level) {
     assert_eq!(bed.yes("cp run.sh $TMPDIR/x && $TMPDIR/x"), "ran\n");
     bed.yes("ls $BASE/project > /dev/null && echo hi > new && cat new $BASE/more/run.sh");
     bed.no("echo x > $BASE/project/new");
+    // Each folder is free or not by itself.
+    bed.execution = Execution::OutsideRoots {
+        nor: vec![bed.path("project")],
+        except: vec![bed.path("more")],
+    };
+    assert_eq!(bed.yes("$BASE/more/run.sh"), "ran\n");
+    bed.no("./run.sh");
+    bed.no("$BASE/project/run.sh");
 }
 
 fn environment(who: Who, level: Level) {

@@ -2,6 +2,7 @@
 //! that one, and so on.
 
 use super::known::{self, name_of};
+use super::text::fragments;
 use haft::ops::executor::clean_path;
 use haft::ops::scope::real;
 use std::ffi::{OsStr, OsString};
@@ -9,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// How often the kernel follows the first line of a script.
 const DEEPEST: usize = 6;
+
+/// Programs that are another one by each link to them.
+const MANY: [&str; 3] = ["busybox", "toybox", "coreutils"];
 
 /// Looks programs up as a program that haft starts does.
 pub(super) struct Finder {
@@ -81,12 +85,21 @@ impl Finder {
             true => self.find(written).unwrap_or_else(|| written.into()),
             false => PathBuf::from(written),
         };
-        // An option or a variable of `env`, or a path from the folder it runs in.
+        // An option or a variable of `env`, quotes that it removes, or a path from the folder
+        // it runs in.
         let is_unclear = written.starts_with('-')
             || written.contains('=')
+            || by_env && line.contains(['\'', '"', '\\', '$'])
             || !found.is_absolute() && (!by_env || written.contains('/'));
-        // A link may have a harmless name.
-        let behind = real(&found).filter(|_| found.is_absolute());
+        // An interpreter that is not known may take any word for a file with code.
+        let given = arguments.split_last().map_or(&[][..], |(_, given)| given);
+        let is_unclear = is_unclear
+            || !known::is_interpreter(&name_of(&found))
+                && given.iter().any(|word| is_relative(word));
+        // A link may have a harmless name. One to a program that is many, such as that of
+        // `sh` to `busybox`, is what its own name says.
+        let behind = real(&found)
+            .filter(|real| found.is_absolute() && !MANY.contains(&name_of(real).as_str()));
         let names = [Some(found.as_path()), behind.as_deref()];
         let is_loose = names.into_iter().flatten().any(|program| {
             known::code_of(&name_of(program), &arguments, Path::new("/")).is_from_folder
@@ -96,6 +109,14 @@ impl Finder {
             is_loose: is_unclear || is_loose,
             words: line.clone(),
         })
+    }
+}
+
+/// Whether a word of a first line may name something in the folder that the program runs in.
+fn is_relative(word: &str) -> bool {
+    match word.starts_with('-') {
+        true => word.contains(['.', '=']) || word.contains('/') && fragments(word).next().is_none(),
+        false => !word.starts_with('/'),
     }
 }
 

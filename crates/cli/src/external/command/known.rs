@@ -11,7 +11,8 @@ const STEADY: [&str; 12] = [
 ];
 
 /// Interpreters that look for code in the folder they run in, as Lua does in `./?.lua`.
-const LOOSE: [&str; 33] = [
+const LOOSE: [&str; 34] = [
+    "gawk",
     "lua",
     "luajit",
     "texlua",
@@ -77,8 +78,11 @@ const HARMLESS: [&str; 26] = [
     "--noprofile",
 ];
 
+/// Letters of such flags that may be written in one word, for every interpreter alike.
+const BUNDLED: &str = "uBEsSOPqbweTlf";
+
 /// Programs that load code from the folder they run in, or run another one that may.
-const RUNNERS: [&str; 93] = [
+const RUNNERS: [&str; 101] = [
     "npm",
     "npx",
     "pnpm",
@@ -91,6 +95,14 @@ const RUNNERS: [&str; 93] = [
     "ts-node",
     "nodemon",
     "vite-node",
+    "babel-node",
+    "swc-node",
+    "sucrase-node",
+    "ts-node-esm",
+    "ts-node-dev",
+    "jiti",
+    "esno",
+    "tsm",
     "uv",
     "uvx",
     "pipx",
@@ -181,7 +193,10 @@ const WRAPPERS: [&str; 9] = [
 ];
 
 /// The same, where the word is too common to count among the arguments of another program.
-const RUNNERS_BY_FIRST_WORD: [&str; 2] = ["mcp", "r"];
+const RUNNERS_BY_FIRST_WORD: [&str; 12] = [
+    "mcp", "r", "zx", "unittest", "doctest", "coverage", "debugpy", "pdb", "trace", "profile",
+    "cprofile", "runpy",
+];
 
 /// Programs whose arguments name what is run on another machine or in a container.
 const ELSEWHERE: [&str; 5] = ["docker", "podman", "nerdctl", "kubectl", "ssh"];
@@ -297,7 +312,25 @@ fn is_harmless(word: &str) -> bool {
     let is_number = number.is_some_and(|(_, value)| {
         !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
     });
-    HARMLESS.contains(&word) || is_number
+    // Several in one word, as in `#!/usr/bin/python3 -sP` and `#!/usr/bin/perl -wT`.
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    let is_bundle = !letters.is_empty() && letters.chars().all(|c| BUNDLED.contains(c));
+    HARMLESS.contains(&word) || is_number || is_bundle
+}
+
+/// The number of words at the start that are flags which take no code.
+fn harmless_flags(words: &[&str]) -> usize {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let is_option = word.starts_with('-') && words.get(at + 1) == Some(&"pipefail");
+        at += match word.strip_suffix('o').filter(|_| is_option) {
+            // `-euo pipefail`
+            Some(flags) if flags == "-" || is_harmless(flags) => 2,
+            _ if is_harmless(word) => 1,
+            _ => break,
+        };
+    }
+    at
 }
 
 /// Which words are code for a program of this name.
@@ -316,9 +349,13 @@ pub(super) fn code_of(name: &str, arguments: &[String], from: &Path) -> Code {
         let is_package = !word.starts_with(['.', '/', '~'])
             && !word.contains(':')
             && (plain.len() < word.len() || !plain.contains('/'));
-        let is_program = is_runner(word) || is_interpreter(&name_of(Path::new(word)));
+        let package = launcher::package_name(word);
+        let program = name_of(Path::new(package));
+        let is_program = is_runner(&package.to_ascii_lowercase())
+            || RUNNERS.contains(&program.as_str())
+            || is_interpreter(&program);
         // Such as `python server.py`, or the name of one of theirs.
-        let inner = |arguments| code_of(&name_of(Path::new(word)), arguments, from).rest;
+        let inner = |arguments| code_of(&program, arguments, from).rest;
         return match is_package {
             true if is_program => Code {
                 rest: after + arguments.get(after..).map_or(0, inner),
@@ -340,7 +377,7 @@ pub(super) fn code_of(name: &str, arguments: &[String], from: &Path) -> Code {
     }
     let mut rest = 0;
     if STEADY.contains(&name) {
-        let at = words.iter().take_while(|word| is_harmless(word)).count();
+        let at = harmless_flags(&words);
         let script = words.get(at).filter(|word| !word.starts_with('-'));
         if !script.is_some_and(|script| super::super::is_file(&from.join(script))) {
             return unknown;

@@ -102,3 +102,15 @@ pub(super) fn run_by(name: &str, words: &[&str]) -> Option<Option<usize>> {
     }
     Some(None)
 }
+
+/// The name of a package without its version and extras: `tsx` for `tsx@latest`, `@org/x`
+/// for `@org/x@1`, `mcp` for `mcp[cli]`, `ipython` for `ipython==8`. Of a Python module it
+/// is the package: `unittest` for `unittest.main`.
+pub(super) fn package_name(word: &str) -> &str {
+    let is_end = |(at, c): (usize, char)| {
+        let is_scope = at == 0 && c == '@';
+        (!is_scope && "@[=<>~!;,. ".contains(c)).then_some(at)
+    };
+    let end = word.char_indices().find_map(is_end);
+    word.get(..end.unwrap_or(word.len())).unwrap_or(word)
+}

@@ -17,6 +17,7 @@ impl Bed {
             "project/test",
             "root",
             "state/tmp/1",
+            "current/bin",
         ] {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
         }
@@ -83,6 +84,7 @@ impl Bed {
         }
         .line(Folders {
             started: &started,
+            current: Some(&self.path("current")),
             work_dir: &started,
             config: Some(&config),
             roots: &[self.path("root")],
@@ -139,6 +141,20 @@ fn a_file_of_the_project_is_never_found_by_a_path_of_another_file() {
         "uv run python ./src",
         "uvx --from x python ./src",
         "uv run --with x tsx .",
+        "npx -y tsx@latest .",
+        "npx -y node@20 ./src",
+        "npx -y @babel/node@7 .",
+        "npx -y @org/tsx@1.2 .",
+        "npx -y babel-node .",
+        "npx jiti ./src",
+        "bunx esno@0.17 .",
+        "uvx pytest@8 .",
+        "uvx mcp[cli] ./src",
+        "uvx 'mcp[cli]>=1.2' .",
+        "uvx ipython==8 .",
+        "pipx run 'IPython~=8.0' .",
+        "python3 -m unittest .",
+        "python3 -m unittest.main ./src",
     ] {
         let line = bed.line(words);
         assert_eq!(line.dir, Path::new("/"), "{words}");
@@ -204,6 +220,9 @@ fn a_server_gets_the_work_folder_to_work_on() {
         "uv run python ROOT/elsewhere/server.js .",
         "pipx run --spec some-package server .",
         "bunx -p some-package server .",
+        "npx -y @org/server@1.2 .",
+        "npx -y @org/mcp@latest .",
+        "uvx mcp-server-git[all]==1.2 .",
         "env npx -y server-filesystem .",
         "env -u HOME KEY=value npx -y server-filesystem .",
         "env -S npx -y server-filesystem .",
@@ -307,6 +326,21 @@ fn files_of_the_project_need_trust_unless_they_are_named_for_this_run() {
         assert_eq!(line.reasons, [""; 0], "{words}");
         assert_eq!(line.dir, bed.path("project"), "{words}");
     }
+}
+
+#[test]
+fn the_folder_of_the_process_is_judged_as_the_project_is() {
+    let bed = Bed::new();
+    for file in ["current/x.py", "current/bin/tool"] {
+        std::fs::write(bed.path(file), "").unwrap();
+    }
+    for words in ["python3 ROOT/current/x.py", "ROOT/current/bin/tool"] {
+        let reasons = bed.line(words).reasons.join(" ");
+        let wanted = "is in the folder that haft was started in";
+        assert!(reasons.contains(wanted), "{words}: {reasons}");
+    }
+    let line = bed.line_of("npx x", Some("current"), &[], Whose::Person, "config");
+    assert_eq!(line.reasons.len(), 1, "{line:?}");
 }
 
 #[test]

@@ -247,10 +247,14 @@ impl Plan {
             .map(|path| places::real(&path));
         let inert = match &request.execution {
             Execution::Anywhere => Vec::new(),
-            Execution::OutsideRoots { nor } => {
+            Execution::OutsideRoots { nor, except } => {
                 let more = existing(nor.iter().map(|path| places::real(path)));
+                let except: Vec<PathBuf> = except.iter().map(|path| places::real(path)).collect();
+                let is_free = |path: &PathBuf| {
+                    places::holds_programs(path) || except.iter().any(|free| path.starts_with(free))
+                };
                 let all = roots.iter().cloned().chain(more);
-                all.filter(|path| !places::holds_programs(path)).collect()
+                all.filter(|path| !is_free(path)).collect()
             }
         };
         let mut plan = Self {
