@@ -119,11 +119,11 @@ pub(crate) struct Session {
     /// How programs are run that are or bring tools.
     pub(crate) programs: Option<Programs>,
     /// Programs that bring tools, and what was wrong with them once they were met.
-    plugins: Vec<Arc<Host>>,
+    pub(crate) plugins: Vec<Arc<Host>>,
     /// Programs that are tools.
-    executables: Vec<Executable>,
+    pub(crate) executables: Vec<Executable>,
     /// What else brings tools.
-    sources: Vec<Arc<Sourced>>,
+    pub(crate) sources: Vec<Arc<Sourced>>,
     met: tokio::sync::OnceCell<Vec<String>>,
     /// The session beside which this one was made, which looks after their tools.
     elder: Option<Runtime>,

@@ -20,6 +20,7 @@ pub(crate) mod temp;
 mod tests;
 
 pub use closing::Closing;
+pub use links::links_on;
 pub use mode::{FileRules, Mode, Reading, Writing};
 pub use mounts::{MountPoint, Seen};
 pub use place::Places;
@@ -238,19 +239,10 @@ impl Scope {
     }
 }
 
-/// Where a path really is, every link followed; what is not there is named as it
-/// would be.
+/// Where a path really is, every link followed; what is missing keeps its name.
 #[must_use]
 pub fn real(path: &Path) -> Option<PathBuf> {
     links::real_path(path, Last::Follow, Reading::Anywhere).ok()
-}
-
-/// The links that are followed on the way to a path, each in its real folder. Whoever can
-/// change one of them decides where the path leads.
-#[must_use]
-pub fn links_on(path: &Path) -> Vec<PathBuf> {
-    let found = links::real_below(Path::new("/"), path, Last::Follow, Reading::Anywhere);
-    found.map(|real| real.links).unwrap_or_default()
 }
 
 /// Whether a folder is at a real path.

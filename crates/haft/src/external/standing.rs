@@ -144,13 +144,13 @@ impl Runtime {
         let is_temp = self.session.scope.is_on_disk()
             && programs.own.sandbox.is_some()
             && shared.any(|temp| std::path::Path::new(path).starts_with(temp));
+        let session = &self.session;
         let is_own = |standing: Standing| !standing.is_guest();
-        let tools = self.session.tools.entries();
-        if !is_temp
-            || !tools
-                .iter()
-                .any(|it| it.tool.standing().is_some_and(is_own))
-        {
+        let mut plugins = session.plugins.iter().map(|host| &host.plugin);
+        let has_own = !session.sources.is_empty()
+            || plugins.any(|plugin| is_own(plugin.standing) && plugin.guest.is_none())
+            || session.executables.iter().any(|it| is_own(it.standing));
+        if !is_temp || !has_own {
             return outcome;
         }
         let advice = "plugins, MCP servers and tools of yours each have a /tmp of their own; pass \

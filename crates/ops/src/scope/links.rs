@@ -128,6 +128,14 @@ pub(super) fn real_below(
     })
 }
 
+/// The links that are followed on the way to a path, each in its real folder. Whoever can
+/// change one of them decides where the path leads.
+#[must_use]
+pub fn links_on(path: &Path) -> Vec<PathBuf> {
+    let found = real_below(Path::new("/"), path, Last::Follow, Reading::Anywhere);
+    found.map(|real| real.links).unwrap_or_default()
+}
+
 /// The parts that matter: names and `..`.
 fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
     path.components().filter_map(|part| match part {
