@@ -407,6 +407,7 @@ fn variables_stand_for_secrets() {
     // With the variables set, and as the user's own word, every server is there.
     let variables = [
         "GITHUB_TOKEN",
+        "GITHUB_TOKEN_2",
         "DATABASE_URL",
         "DOCS_API_KEY",
         "DOCS_AUTHORIZATION",
