@@ -12,6 +12,7 @@ mod references;
 mod rules;
 mod secrets;
 mod servers;
+mod yaml;
 
 use crate::args::{Init, Shared};
 use crate::config;
@@ -69,15 +70,18 @@ fn convert(
     let from: PathBuf = env::current_folder()?.join(from);
     let source = origin::read(&from, &shown)?;
     let drafted = |is_own, is_elsewhere: bool| {
-        let mut draft = Draft::new(is_own, is_elsewhere.then_some(folder));
+        let mut draft = Draft::new(is_own, folder, is_elsewhere);
         carry(&mut draft, &source, folder);
         draft
     };
     let draft = drafted(shared.config.is_some(), path.parent() != Some(folder));
-    let report = format!("{shown}: {}\n{}", source.origin.about(), draft.report());
-    let beside = draft
-        .withholds()
-        .then(|| drafted(true, true).beside(&draft));
+    let own = draft.withholds().then(|| drafted(true, true));
+    let report = format!(
+        "{shown}: {}\n{}",
+        source.origin.about(),
+        draft.report(own.as_ref())
+    );
+    let beside = own.map(|own| own.beside(&draft));
     if draft.is_empty() {
         output::text(&report)?;
         if let Some(beside) = &beside {
@@ -109,7 +113,7 @@ fn convert(
             Some(beside) => advise_own(&draft, beside),
             None => advise_variables(&draft),
         }
-        advise(&draft, path);
+        advise(&draft);
     }
     Ok(Exit::Done)
 }
@@ -161,6 +165,11 @@ fn advise_own(draft: &Draft, beside: &str) {
         .config
         .map(|folder| folder.join(config::FILE));
     let own = own.unwrap_or_else(|| Path::new("~/.config/haft").join(config::FILE));
+    let there = servers_of(&own);
+    let there = draft
+        .withheld_servers()
+        .filter(|name| there.contains_key(*name));
+    let there: Vec<&str> = there.collect();
     output::note(&match (is_there(&own), own.parent()) {
         (false, Some(folder)) => format!(
             "What needs secrets goes into your own file. This writes it:\n\n\
@@ -174,6 +183,28 @@ fn advise_own(draft: &Draft, beside: &str) {
             own.display()
         ),
     });
+    if !there.is_empty() {
+        output::note(&format!(
+            "That file already has MCP servers of these names: {}. Keep one of each name.",
+            there.join(", ")
+        ));
+    }
+    output::note(
+        "Read these lines first: they may hold secrets that haft did not recognise. What they\n\
+         name runs without `haft trust`, because the file is your own, and in every folder.",
+    );
+}
+
+/// The MCP servers of a file, if it can be read.
+fn servers_of(path: &Path) -> Map<String, Value> {
+    let shown = path.display().to_string();
+    let text = config::read_text(path, &shown).ok().flatten();
+    let value = text.and_then(|text| config::yaml_value(&text, &shown).ok());
+    let servers = value.and_then(|value| value.pointer("/tools/mcp").cloned());
+    match servers {
+        Some(Value::Object(servers)) => servers,
+        _ => Map::new(),
+    }
 }
 
 /// A path as a word for a shell.
@@ -187,13 +218,8 @@ fn quoted(path: &Path) -> String {
 }
 
 /// Prints the next steps.
-fn advise(draft: &Draft, path: &Path) {
-    if !draft.is_own && draft.sets("api_key") {
-        output::note(&format!(
-            "api_key counts only in your own file, or if you name this one: haft --config {}",
-            quoted(path)
-        ));
-    }
+fn advise(draft: &Draft) {
+    output::note("Values that look like secrets are not copied; check the file for others.");
     output::note(match draft.is_own {
         true => {
             "Next: read the file. What it names runs without `haft trust`, because it is your own."

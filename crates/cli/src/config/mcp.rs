@@ -1,7 +1,7 @@
 //! MCP servers whose tools a session has: what the settings say of them. What a project
 //! names is only named here; whether it is reached is a matter of trust.
 
-use super::plugins::{Environment, Whose, located, texts};
+use super::plugins::{self, Environment, Whose, located, located_folder, texts};
 use super::sources::{Listed, Origin, Sources};
 use super::value;
 use super::{Shown, joined};
@@ -282,10 +282,10 @@ impl Reader<'_> {
         if program.is_empty() {
             return Err(missing());
         }
-        arguments.extend(self.texts(map, "args")?);
+        arguments.extend(plugins::arguments(map).map_err(|what| self.wrong(&what))?);
         let dir = match map.get("cwd") {
             None | Some(Value::Null) => None,
-            Some(Value::String(dir)) => Some(self.folder.join(dir).components().collect()),
+            Some(Value::String(dir)) => Some(located_folder(dir, &self.folder)),
             Some(_) => return Err(self.wrong("cwd must be a folder")),
         };
         Ok(How::Program {

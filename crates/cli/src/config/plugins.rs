@@ -4,6 +4,7 @@
 use super::layer::Role;
 use super::sources::{Listed, Origin, Sources};
 use super::value;
+use crate::env;
 use crate::exit::Failure;
 use crate::external::command::{is_interpreter, name_of};
 use crate::external::limit;
@@ -205,13 +206,35 @@ fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
     })
 }
 
-/// A name is looked up in PATH; a path starts at the folder of its file.
+/// A name is looked up in PATH; a path starts at the folder of its file or at the home folder.
 pub(super) fn located(program: &str, folder: &Path) -> PathBuf {
     if program.contains('/') {
-        folder.join(program).components().collect()
+        located_folder(program, folder)
     } else {
         PathBuf::from(program)
     }
+}
+
+/// A path that starts at the folder of its file or at the home folder.
+pub(super) fn located_folder(path: &str, folder: &Path) -> PathBuf {
+    folder.join(from_home(path)).components().collect()
+}
+
+/// A word with the home folder in place of `~` at its start: no shell puts it there.
+fn from_home(word: &str) -> String {
+    let below = word.strip_prefix('~');
+    let below = below.filter(|below| below.is_empty() || below.starts_with('/'));
+    let home = env::folders().home;
+    match (below, home.as_deref().and_then(Path::to_str)) {
+        (Some(below), Some(home)) => format!("{}{below}", home.trim_end_matches('/')),
+        _ => word.to_owned(),
+    }
+}
+
+/// The arguments of a program.
+pub(super) fn arguments(map: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let words = texts(map, "args")?;
+    Ok(words.iter().map(|word| from_home(word)).collect())
 }
 
 /// The program's own name, or that of the script it runs.
@@ -277,7 +300,7 @@ impl Reader<'_> {
             Some(Value::String(path)) if !path.trim().is_empty() => path.trim(),
             _ => return Err(self.wrong("path is missing")),
         };
-        let arguments = self.texts(map, "args")?;
+        let arguments = arguments(map).map_err(|what| self.wrong(&what))?;
         Ok(Configured {
             label: String::new(),
             name: String::new(),
@@ -302,7 +325,7 @@ impl Reader<'_> {
             arguments,
             dir: match map.get("cwd") {
                 None | Some(Value::Null) => None,
-                Some(Value::String(dir)) => Some(folder.join(dir).components().collect()),
+                Some(Value::String(dir)) => Some(located_folder(dir, folder)),
                 Some(_) => return Err(self.wrong("cwd must be a folder")),
             },
             whose: Whose::Person,
@@ -321,10 +344,6 @@ impl Reader<'_> {
                 ))
             }),
         }
-    }
-
-    fn texts(&self, map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Failure> {
-        texts(map, key).map_err(|what| self.wrong(&what))
     }
 }
 

@@ -38,11 +38,19 @@ pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<
         if servers.iter().any(|server| rule.tool().starts_with(server)) {
             continue;
         }
-        let meant = closest(rule.tool(), known.iter().cloned(), 1);
-        let meant = meant
-            .first()
-            .map(|near| format!("; did you mean \"{near}\"?"))
-            .unwrap_or_default();
+        let near = closest(rule.tool(), known.iter().cloned(), 1);
+        let server = |near: &String| {
+            let before = rule.tool().strip_suffix(near.as_str())?;
+            before.strip_suffix('_').map(str::to_owned)
+        };
+        let meant = match near.first() {
+            // That is how the tools of a server are called.
+            Some(near) if let Some(server) = server(near) => {
+                format!(", and there is no MCP server \"{}\"", visible(&server))
+            }
+            Some(near) => format!("; did you mean \"{near}\"?"),
+            None => String::new(),
+        };
         warnings.push(format!(
             "{}: no toolset has a tool \"{}\"{meant}",
             rule.place(),

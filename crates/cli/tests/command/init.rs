@@ -176,7 +176,7 @@ fn a_secret_in_a_word_is_hidden_and_the_rest_stays() {
         r#"PW: "${PW}", CONN: "${CONN}", MODE: fast"#,
         r#""GITHUB_TOKEN=${RUN_GITHUB_TOKEN}", "-e", "MODE=fast", "--env=PASSWORD=${RUN_PASSWORD}""#,
         r#""API_KEY=${RUN_API_KEY}", "--env", NAME, "ghcr.io/acme/auth:latest"]"#,
-        r#"[exec, "-i", db, mysql, "-uroot", "-p${SQL_PASSWORD}", "--password=${SQL_PASSWORD}", app]"#,
+        r#"[exec, "-i", db, mysql, "-uroot", "-p${SQL_PASSWORD}", "--password=${SQL_PASSWORD_2}", app]"#,
         r#"["-p${GLUE_PASSWORD}", "-port", "-p8080:80", "root:${GLUE_ROOT_PASSWORD}@tcp(db:3306)/app", "-ume:${GLUE_ME_PASSWORD}", "npm:left-pad@1.0.0"]"#,
         r#"["-p", pack, "-p", "${WEB_P}", "--header", "Authorization: Bearer ${WEB_AUTHORIZATION}""#,
         r#""X-Api-Key: ${WEB_X_API_KEY}", "--config", "${WEB_CONFIG}", "-H", "X-Key: ${KEPT}""#,
@@ -380,7 +380,7 @@ fn permissions_of_gemini_and_codex_never_get_wider() {
 fn variables_stand_for_secrets() {
     let (scratch, ended, text) = own_from(".mcp.json", SERVERS);
     for words in [
-        "\"--token\", \"${GITHUB_TOKEN}\"",
+        "\"--token\", \"${GITHUB_TOKEN_2}\"",
         "GITHUB_TOKEN: \"${GITHUB_TOKEN}\"",
         "DATABASE_URL: \"${DATABASE_URL}\"",
         "MODE: fast",
@@ -407,6 +407,7 @@ fn variables_stand_for_secrets() {
     // With the variables set, and as the user's own word, every server is there.
     let variables = [
         "GITHUB_TOKEN",
+        "GITHUB_TOKEN_2",
         "DATABASE_URL",
         "DOCS_API_KEY",
         "DOCS_AUTHORIZATION",
@@ -708,4 +709,243 @@ fn many_rules_are_carried_over_quickly() {
         ended.err
     );
     assert!(!scratch.work("haft.yaml").exists());
+}
+
+/// The lines that are printed for the person's own file.
+fn lines_for_own(ended: &Ended) -> &str {
+    let (_, lines) = ended.err.split_once("<<'END'\n").unwrap();
+    lines.split_once("\nEND\n").unwrap().0
+}
+
+#[test]
+fn lines_for_the_own_file_come_with_a_warning_that_they_run_everywhere() {
+    let servers = r#"{"mcpServers": {"open": {"command": "srv"},
+      "gh": {"command": "srv", "env": {"API_TOKEN": "plainpw"}}}}"#;
+    let (scratch, ended) = from(".mcp.json", servers);
+    let warning = "runs without `haft trust`, because the file is your own, and in every folder";
+    assert!(ended.err.contains(warning), "{}", ended.err);
+    assert!(
+        ended
+            .err
+            .contains("Values that look like secrets are not copied; check the file"),
+        "{}",
+        ended.err
+    );
+    assert!(!ended.err.contains("already has"), "{}", ended.err);
+    scratch.user("tools:\n  mcp:\n    gh: { command: other }\n");
+    let again = scratch.haft(&["init", "--from", ".mcp.json", "--force"]);
+    assert!(
+        again
+            .err
+            .contains("already has MCP servers of these names: gh."),
+        "{}",
+        again.err
+    );
+}
+
+#[test]
+fn different_secrets_get_different_variables() {
+    let servers = r#"{"mcpServers": {
+      "b3": {"command": "srv", "args": ["AKIA0123456789ABCDEF", "eyJhbGciOiJIUzI1NiJ9", "xoxb-0123456789ab", "AKIA0123456789ABCDEF"]},
+      "a7": {"command": "srv", "args": ["-pONE1", "--password=TWO2", "--password", "ONE1"]},
+      "one": {"command": "srv", "env": {"GH_TOKEN": "one"}}, "two": {"command": "srv", "env": {"GH_TOKEN": "two"}}}}"#;
+    let (_, _, text) = own_from(".mcp.json", servers);
+    for line in [
+        r#"["${B3_SECRET}", "${B3_SECRET_2}", "${B3_SECRET_3}", "${B3_SECRET}"]"#,
+        r#"["-p${A7_PASSWORD}", "--password=${A7_PASSWORD_2}", "--password", "${A7_PASSWORD}"]"#,
+        r#"one: { command: srv, env: { GH_TOKEN: "${GH_TOKEN}" } }"#,
+        r#"two: { command: srv, env: { GH_TOKEN: "${GH_TOKEN_2}" } }"#,
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn secrets_behind_short_flags_and_in_a_whole_command_line_are_found() {
+    let servers = r#"{"mcpServers": {
+      "line": {"command": "srv --token LEAK24 --x"},
+      "names": {"command": "srv", "env": {"CREDS": "LEAK1", "CREDENTIALS": "LEAK2", "PASSPHRASE": "LEAK3",
+        "PAT": "LEAK4", "AUTH": "LEAK5", "DB_CREDS": "LEAK6"}},
+      "aws": {"command": "srv", "args": ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYLEAKMPLEKE"]},
+      "flags": {"command": "srv", "args": ["-k", "LEAK32abc123", "-PLEAK21", "-aLEAK22", "-wLEAK23", "-w", "worker1"]},
+      "open": {"command": "my server", "args": ["x"]}
+    }}"#;
+    let scratch = Scratch::new();
+    scratch.file(".mcp.json", servers);
+    scratch.file("my server", "");
+    let ended = scratch.haft(&["init", "--from", ".mcp.json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let text = written(&scratch);
+    assert!(text.contains("open: { command: my server"), "{text}");
+    for text in [&text, &ended.out, &ended.err] {
+        assert!(!text.contains("LEAK"), "{text}");
+    }
+    let lines = lines_for_own(&ended);
+    assert!(
+        lines.contains(r#"line: { command: srv, args: ["--token", "${LINE_TOKEN}", "--x"] }"#),
+        "{lines}"
+    );
+    assert!(lines.contains("worker1"), "{lines}");
+}
+
+#[test]
+fn all_keys_of_a_plugin_are_carried_over() {
+    let agent = "plugins:\n  - ./p3\n  - { path: ./p1, timeout: 5, start_timeout: 2.5, cwd: sub, protocol: init, override: true, args: [] }\n  - { name: x }\n  - { path: ./p2, timeout: soon, colour: red }\n";
+    let (scratch, ended) = from("agent.yaml", agent);
+    let text = written(&scratch);
+    for line in [
+        "- { path: \"./p3\" }\n",
+        "timeout: 5",
+        "start_timeout: 2.5",
+        "cwd: sub",
+        "protocol: init",
+        "override: true",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    for line in [
+        "tools.plugins, entry 3: it has no path",
+        "tools.plugins ./p2.timeout: not a number of seconds up to a day",
+        "tools.plugins ./p2.colour: haft has no such setting for a plugin",
+    ] {
+        assert!(ended.out.contains(line), "{line}: {}", ended.out);
+    }
+}
+
+#[test]
+fn the_home_folder_is_meant_by_a_tilde() {
+    let scratch = Scratch::new();
+    let script = "#!/bin/sh\nprintf '%s\\n' \"$@\" >&2\npwd >&2\nexit 3\n";
+    let path = scratch.home("srv");
+    std::fs::write(&path, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    scratch.user("tools:\n  mcp:\n    a: { command: ~/srv, args: [\"~\", ~/x, a~/y, --z=~/z], cwd: \"~\" }\n");
+    let ended = scratch.haft(&["mcp", "test", "a", "--timeout", "20"]);
+    let home = scratch.home("");
+    let home = home.to_str().unwrap().trim_end_matches('/');
+    let given = format!("{home}\n{home}/x\na~/y\n--z=~/z\n{home}\n");
+    assert!(ended.err.contains(&given), "{given}: {ended:?}");
+}
+
+#[test]
+fn printed_lines_are_valid_yaml_whatever_the_names_hold() {
+    let servers = "{\"mcpServers\": {\"\u{202e}evil\": {\"command\": \"srv\", \"args\": [\"\u{e0041}\", \"\u{200b}\"], \"env\": {\"API_TOKEN\": \"x\"}}, \"open\": {\"command\": \"srv\"}}}";
+    let (scratch, ended) = from(".mcp.json", servers);
+    let lines = lines_for_own(&ended);
+    assert!(lines.contains(r#""\u202eevil""#), "{lines}");
+    assert!(lines.contains(r#"["\U000e0041", "\u200b"]"#), "{lines}");
+    scratch.user(lines);
+    let (shown, _) = scratch.shown("tools.mcp", &[("API_TOKEN", "x")], &[]);
+    assert_eq!(shown, serde_json::json!(["\u{202e}evil", "open"]));
+}
+
+#[test]
+fn the_report_says_what_happens_to_servers_for_the_own_file() {
+    let servers = r#"{"mcpServers": {
+      "shut": {"command": "srv", "args": ["${workspaceFolder}/x", "${env:MYVAR:-def}", "${input:token}"],
+        "env": {"A_TOKEN": "one", "B_TOKEN": "two"}},
+      "open": {"command": "srv", "args": ["${workspaceFolder}/x", "${env:MODE:-def}"]}}}"#;
+    let (scratch, ended) = from(".mcp.json", servers);
+    let (carried, rest) = ended.out.split_once("for your own haft.yaml").unwrap();
+    assert!(!carried.contains("shut"), "{carried}");
+    assert!(
+        carried.contains("mcpServers.open, ${workspaceFolder} -> `.`"),
+        "{carried}"
+    );
+    for line in [
+        "mcpServers.shut: it needs A_TOKEN, B_TOKEN, TOKEN\n",
+        "mcpServers.shut, ${workspaceFolder} -> `${PWD}`",
+        "mcpServers.shut, ${input:token}: haft does not ask",
+        "mcpServers.shut, the default of MYVAR: haft has no defaults for variables; set MYVAR",
+    ] {
+        assert!(rest.contains(line), "{line}: {rest}");
+    }
+    let text = written(&scratch);
+    assert!(text.contains(r#"["./x", "${MODE}"]"#), "{text}");
+    assert!(
+        lines_for_own(&ended).contains(r#"["${PWD}/x", "${MYVAR}", "${TOKEN}"]"#),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn a_provider_s_key_is_named_once_and_goes_into_the_own_file() {
+    let (scratch, ended) = from("agent.yaml", "provider: anthropic\napi_key: plainpw\n");
+    assert!(
+        ended
+            .err
+            .contains("Set these variables: ANTHROPIC_API_KEY\n"),
+        "{ended:?}"
+    );
+    assert_eq!(ended.out.matches("api_key").count(), 1, "{}", ended.out);
+    assert!(!written(&scratch).contains("api_key"));
+    let (scratch, _) = from(
+        "agent.yaml",
+        "provider: openai\nmodel: m\napi_key: \"${OPENAI_API_KEY}\"\n",
+    );
+    let text = written(&scratch);
+    assert!(text.contains("provider: openai-responses\n"), "{text}");
+    assert!(!text.contains("api_key"), "{text}");
+    let (scratch, ended) = from(
+        "agent.yaml",
+        "provider: openai\nbase_url: http://localhost:1/v1\nmodel: m\napi_key: \"${ROUTER_KEY}\"\n",
+    );
+    // The address goes with its key: it must not get another key of the person's.
+    let text = written(&scratch);
+    assert!(text.contains("model: m\n"), "{text}");
+    for key in ["api_key", "base_url", "provider"] {
+        assert!(!text.contains(key), "{key}: {text}");
+        let (carried, rest) = ended.out.split_once("for your own haft.yaml").unwrap();
+        assert!(
+            !carried.contains(key) && rest.contains(key),
+            "{}",
+            ended.out
+        );
+    }
+    assert_eq!(
+        lines_for_own(&ended),
+        "provider: openai-completions\nbase_url: \"http://localhost:1/v1\"\napi_key: \"${ROUTER_KEY}\""
+    );
+    let (_, _, text) = own_from(
+        "agent.yaml",
+        "provider: ollama\napi_key: \"${ROUTER_KEY}\"\n",
+    );
+    assert!(text.contains("api_key: \"${ROUTER_KEY}\"\n"), "{text}");
+}
+
+#[test]
+fn an_error_in_json_is_explained() {
+    let scratch = Scratch::new();
+    scratch.file("bad.json", "{\"a\": \"plainpw\"\n\"b\"}");
+    let ended = scratch.haft(&["init", "--from", "bad.json"]);
+    assert!(
+        ended
+            .err
+            .contains("bad.json:2:1: not valid JSON: expected `,` or `}`"),
+        "{ended:?}"
+    );
+    scratch.file("bad.json", "{\"mcpServers\": {\n");
+    let ended = scratch.haft(&["init", "--from", "bad.json"]);
+    assert!(
+        ended.err.contains("not valid JSON: EOF while parsing"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_rule_about_a_tool_of_a_server_is_not_taken_for_a_misspelling() {
+    let (scratch, _) = from(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__gh__list"]}}"#,
+    );
+    let ended = scratch.haft(&["config", "show"]);
+    assert!(
+        ended
+            .err
+            .contains("no toolset has a tool \"gh_list\", and there is no MCP server \"gh\""),
+        "{ended:?}"
+    );
+    assert!(!ended.err.contains("did you mean"), "{ended:?}");
 }

@@ -4,6 +4,7 @@ use super::draft::{Draft, usual_key};
 use super::references::{Work, references};
 use super::secrets;
 use super::servers::{self, Line, Spelling};
+use crate::external::limit;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -24,8 +25,8 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             ("tools", Value::Object(tools)) => self::tools(draft, tools),
             // The agent's own guide prints the list without `tools:` above it.
             ("plugins", Value::Array(plugins)) => self::plugins(draft, plugins),
-            ("provider", Value::String(name)) if PROVIDERS.contains(&name.as_str()) => {
-                draft.set(key, key, name.as_str());
+            ("provider", Value::String(_)) if !provider(given).is_empty() => {
+                draft.set(key, key, provider(given));
             }
             ("provider", _) => draft.left(
                 key,
@@ -34,7 +35,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             ("base_url", Value::String(url))
                 if secrets::is_literal(url) && secrets::is_secret("url", url) =>
             {
-                let hidden = draft.hide(key, "BASE_URL");
+                let hidden = draft.hide(key, "BASE_URL", url);
                 draft.set(key, key, hidden);
             }
             ("model" | "base_url" | "system_prompt", Value::String(text)) => {
@@ -43,16 +44,14 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             }
             ("api_key", Value::String(text)) => {
                 let carried = references(draft, key, text, Spelling::Claude, Work::Variable);
-                let provider = given.get("provider").and_then(Value::as_str);
-                let provider = provider.unwrap_or_default();
-                let carried = match secrets::is_literal(&carried) {
+                let provider = provider(given);
+                match secrets::is_literal(&carried) {
                     true => {
                         let variable = usual_key(provider).unwrap_or("API_KEY");
-                        draft.hide(key, variable)
+                        draft.hidden_api_key(key, provider, variable, text);
                     }
-                    false => carried,
-                };
-                draft.api_key(key, provider, &carried);
+                    false => draft.api_key(key, provider, &carried),
+                }
             }
             ("max_turns" | "max_tool_concurrency", Value::Number(number)) => {
                 match number.as_u64() {
@@ -106,6 +105,16 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     }
 }
 
+/// The provider by haft's name, or nothing if haft has none like it.
+fn provider(given: &Map<String, Value>) -> &str {
+    match given.get("provider").and_then(Value::as_str) {
+        Some("openai") if given.contains_key("base_url") => "openai-completions",
+        Some("openai") => "openai-responses",
+        Some(name) if PROVIDERS.contains(&name) => name,
+        _ => "",
+    }
+}
+
 fn is_seconds(number: f64) -> bool {
     (0.0..=86_400.0).contains(&number)
 }
@@ -149,32 +158,40 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) {
 }
 
 fn plugins(draft: &mut Draft, given: &[Value]) {
-    for plugin in given {
-        self::plugin(draft, plugin);
+    for (at, plugin) in given.iter().enumerate() {
+        // A path alone means the same as a map with only a path.
+        let path = plugin
+            .as_str()
+            .or(plugin.get("path").and_then(Value::as_str));
+        match path.filter(|path| !path.trim().is_empty()) {
+            Some(path) => self::plugin(draft, path, plugin),
+            None => draft.left(
+                &format!("tools.plugins, entry {}", at + 1),
+                "it has no path",
+            ),
+        }
     }
 }
 
-fn plugin(draft: &mut Draft, given: &Value) {
-    let Some(path) = given.get("path").and_then(Value::as_str) else {
-        return draft.left("tools.plugins", "an entry without a path");
-    };
-    let what = format!("tools.plugins {path}");
+fn plugin(draft: &mut Draft, line: &str, given: &Value) {
+    let what = format!("tools.plugins {line}");
+    let mut words = servers::split(draft, &what, line);
+    let path = words.first().cloned().unwrap_or_default();
+    if let Some(Value::Array(more)) = given.get("args") {
+        words.extend(servers::texts(more));
+    }
     let mut plugin = Map::new();
-    plugin.insert("path".to_owned(), draft.rooted(path).into());
-    if let Some(Value::Array(words)) = given.get("args") {
-        let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
-        let name = stem.unwrap_or(path);
+    plugin.insert("path".to_owned(), draft.rooted(&path).into());
+    let cwd = given.get("cwd").and_then(Value::as_str);
+    if words.len() > 1 {
+        let stem = Path::new(&path).file_stem().and_then(|stem| stem.to_str());
+        let name = stem.unwrap_or(&path);
         let line = Line {
             what: &what,
             owner: name,
             spelling: Spelling::Claude,
-            is_elsewhere: false,
+            is_elsewhere: cwd.is_some_and(|cwd| cwd != "."),
         };
-        // The program is the first word of a command line.
-        let words: Vec<String> = [path.to_owned()]
-            .into_iter()
-            .chain(servers::texts(words))
-            .collect();
         let words = line.words(draft, &words).split_off(1);
         plugin.insert("args".to_owned(), words.into());
     }
@@ -187,13 +204,32 @@ fn plugin(draft: &mut Draft, given: &Value) {
             None => draft.left(&format!("{what}.env"), "not a list of names or a map"),
         }
     }
-    for key in given.as_object().into_iter().flat_map(Map::keys) {
-        if !["path", "args", "env"].contains(&key.as_str()) {
-            draft.left(
-                &format!("{what}.{key}"),
-                "haft has no such setting for a plugin",
-            );
-        }
+    for (key, value) in given.as_object().into_iter().flatten() {
+        let at = format!("{what}.{key}");
+        let carried = match (key.as_str(), value) {
+            ("path" | "args" | "env", _) | (_, Value::Null) => continue,
+            ("cwd", Value::String(dir)) => draft.rooted(dir).into(),
+            ("timeout" | "start_timeout", _) if limit(value).is_some() => value.clone(),
+            ("override", Value::Bool(_)) => value.clone(),
+            ("protocol", Value::String(name))
+                if ["auto", "describe", "init"].contains(&name.as_str()) =>
+            {
+                value.clone()
+            }
+            ("timeout" | "start_timeout", _) => {
+                draft.left(&at, "not a number of seconds up to a day");
+                continue;
+            }
+            ("cwd" | "override" | "protocol", _) => {
+                draft.left(&at, "not a value that haft understands");
+                continue;
+            }
+            _ => {
+                draft.left(&at, "haft has no such setting for a plugin");
+                continue;
+            }
+        };
+        plugin.insert(key.clone(), carried);
     }
     draft.plugin(&what, plugin);
 }

@@ -2,11 +2,12 @@
 //! setting.
 
 use super::secrets;
+use super::yaml::{entry, flow, scalar};
 use crate::config;
 use haft::ops::text::brief;
 use haft_agent::provider::Provider;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -27,12 +28,16 @@ pub(super) struct Draft {
     /// What is in the lists so far, as it is written.
     listed: HashSet<String>,
     notes: Vec<Note>,
-    /// Where the other program's relative paths start, if the file is in another folder.
-    moved_from: Option<PathBuf>,
+    /// Where the other program's relative paths start.
+    folder: PathBuf,
+    /// Whether the file that is written is in another folder.
+    is_moved: bool,
     /// Variables that must be set.
     variables: BTreeSet<String>,
-    /// Those among them that stand in for secrets that were not copied.
-    hidden: BTreeSet<String>,
+    /// Those among them that stand in for secrets that were not copied, and the secrets.
+    hidden: BTreeMap<String, String>,
+    /// The reference to the provider's key, which only counts in the user's own file.
+    key: Option<String>,
 }
 
 #[derive(Debug)]
@@ -51,41 +56,47 @@ enum Fate {
     /// A program or an address, by its key. Written, unless it needs a secret variable and
     /// the file is a project's.
     Reached(String, Value),
+    /// The provider's key. Written, unless the file is a project's.
+    Key(String),
     /// Not written, and why.
     Left(String),
 }
 
 impl Draft {
     /// An empty one, for the user's own file or for a project's.
-    pub(super) fn new(is_own: bool, moved_from: Option<&Path>) -> Self {
+    pub(super) fn new(is_own: bool, folder: &Path, is_moved: bool) -> Self {
         Self {
             is_own,
-            moved_from: moved_from.map(Path::to_owned),
+            folder: folder.to_owned(),
+            is_moved,
             ..Self::default()
         }
     }
 
     /// Whether relative paths start at the work folder.
     pub(super) fn is_in_work_folder(&self) -> bool {
-        self.moved_from.is_none()
+        !self.is_moved
     }
 
     /// A path as it is written in the file. Relative ones start at the file's folder, which may
     /// be another one than before.
     pub(super) fn rooted(&self, given: &str) -> String {
-        let Some(folder) = &self.moved_from else {
+        if !self.is_moved {
             return given.to_owned();
-        };
+        }
         let is_relative = ["./", "../"].iter().any(|start| given.starts_with(start));
-        let names_file = || {
-            let found = folder.join(given).symlink_metadata();
-            !given.starts_with(['-', '/']) && found.is_ok_and(|found| found.is_file())
-        };
+        let names_file = || !given.starts_with(['-', '/']) && self.has_file(given);
         if !is_relative && !names_file() {
             return given.to_owned();
         }
-        let path = folder.join(given.trim_start_matches("./"));
+        let path = self.folder.join(given.trim_start_matches("./"));
         path.to_string_lossy().into_owned()
+    }
+
+    /// Whether a path that is written in the other program's file is that of a file.
+    pub(super) fn has_file(&self, given: &str) -> bool {
+        let found = self.folder.join(given).symlink_metadata();
+        found.is_ok_and(|found| found.is_file())
     }
 
     /// Sets a key, by its dotted name, with the same meaning.
@@ -110,20 +121,23 @@ impl Draft {
         self.note(what, Fate::Stricter(becomes, why.to_owned()));
     }
 
-    /// Whether a key outside of `tools` is set.
-    pub(super) fn sets(&self, key: &str) -> bool {
-        self.settings.contains_key(key)
-    }
-
     /// Sets the key of a provider, a reference to a variable, unless haft looks there anyway.
     pub(super) fn api_key(&mut self, what: &str, provider: &str, reference: &str) {
         let usual = usual_key(provider).filter(|usual| reference == format!("${{{usual}}}"));
         match usual {
-            Some(usual) => {
-                self.variables.remove(usual);
-                self.same(what, &format!("haft uses {usual} without being told"));
+            Some(usual) => self.same(what, &format!("haft uses {usual} without being told")),
+            None => {
+                self.note(what, Fate::Key(format!("api_key: {}", scalar(reference))));
+                self.key = Some(reference.to_owned());
             }
-            None => self.set(what, "api_key", reference),
+        }
+    }
+
+    /// Puts a variable in the place of a provider's key that is written out.
+    pub(super) fn hidden_api_key(&mut self, what: &str, provider: &str, name: &str, key: &str) {
+        let reference = self.hide(what, name, key);
+        if usual_key(provider).is_none_or(|usual| reference != format!("${{{usual}}}")) {
+            self.key = Some(reference);
         }
     }
 
@@ -214,37 +228,73 @@ impl Draft {
         self.note(what, Fate::Reached(becomes, plugin));
     }
 
-    /// The secret variable that keeps something out of a project's file. What is switched off
+    /// The secret variables that keep something out of a project's file. What is switched off
     /// needs none.
-    fn withheld(&self, reached: &Value) -> Option<String> {
+    fn secrets_of(&self, reached: &Value) -> BTreeSet<String> {
         if self.is_own || reached.get("enabled") == Some(&Value::Bool(false)) {
-            return None;
+            return BTreeSet::new();
         }
-        let is_secret = |name: &String| self.hidden.contains(name) || config::is_secret(name);
-        named(reached).into_iter().find(is_secret)
+        let is_secret = |name: &String| self.hidden.contains_key(name) || config::is_secret(name);
+        named(reached).into_iter().filter(is_secret).collect()
     }
 
-    /// The secret variable that keeps what a note is about out of a project's file.
-    fn withheld_of(&self, key: &str, noted: &Value) -> Option<String> {
+    /// Whether something is kept out of a project's file.
+    fn is_withheld(&self, reached: &Value) -> bool {
+        !self.secrets_of(reached).is_empty()
+    }
+
+    /// The secret variables that keep what a note is about out of a project's file.
+    fn withheld_of(&self, key: &str, noted: &Value) -> BTreeSet<String> {
         // A server may have been switched off since.
         let server = key.strip_prefix("tools.mcp.");
         let server = server.and_then(|name| self.servers.get(name));
-        self.withheld(server.unwrap_or(noted))
+        self.secrets_of(server.unwrap_or(noted))
     }
 
     /// Whether something has to be in the user's own file to work.
     pub(super) fn withholds(&self) -> bool {
         let mut all = self.servers.values().chain(&self.plugins);
-        all.any(|reached| self.withheld(reached).is_some())
+        self.moves_service() || all.any(|reached| self.is_withheld(reached))
+    }
+
+    /// The MCP servers that have to be in the user's own file to work.
+    pub(super) fn withheld_servers(&self) -> impl Iterator<Item = &str> {
+        let withheld = |(_, server): &(&String, &Value)| self.is_withheld(server);
+        let servers = self.servers.iter().filter(withheld);
+        servers.map(|(name, _)| name.as_str())
     }
 
     /// What the user's own file needs in addition to a project's: of this draft, which is one
     /// of the user's own, the parts that the project's leaves out.
     pub(super) fn beside(&self, project: &Self) -> String {
-        let out = |reached: &&Value| project.withheld(reached).is_some();
+        let out = |reached: &&Value| project.is_withheld(reached);
         let plugins: Vec<&Value> = self.plugins.iter().filter(out).collect();
         let servers = self.servers.iter().filter(|(_, server)| out(server));
-        reached(&plugins, &servers.collect::<Vec<_>>(), &Map::new())
+        let tools = reached(&plugins, &servers.collect::<Vec<_>>(), &Map::new());
+        if !project.moves_service() {
+            return tools;
+        }
+        let place = self.settings.iter().filter(|(name, _)| is_of_service(name));
+        let place: String = place.map(|(name, value)| entry("", name, value)).collect();
+        format!("{place}{}{tools}", self.key_line())
+    }
+
+    /// Whether the provider with its address and key goes into the user's own file. Without
+    /// that key the project's address would get another one of the user's.
+    fn moves_service(&self) -> bool {
+        !self.is_own && self.key.is_some()
+    }
+
+    /// The settings that are written.
+    fn kept_settings(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let is_kept = |name: &str| !(self.moves_service() && is_of_service(name));
+        self.settings.iter().filter(move |(name, _)| is_kept(name))
+    }
+
+    /// The line with the provider's key.
+    fn key_line(&self) -> String {
+        let line = |key: &String| entry("", "api_key", &key.as_str().into());
+        self.key.as_ref().map(line).unwrap_or_default()
     }
 
     /// Whether there is an MCP server of this name.
@@ -266,14 +316,21 @@ impl Draft {
         self.note(what, Fate::Stricter(becomes, why.to_owned()));
     }
 
-    /// Puts the name of a variable in the place of a secret value.
-    pub(super) fn hide(&mut self, what: &str, variable: &str) -> String {
+    /// Puts the name of a variable in the place of a secret value. Another value gets another
+    /// variable: the name with a number behind it.
+    pub(super) fn hide(&mut self, what: &str, variable: &str, secret: &str) -> String {
+        let mut name = variable.to_owned();
+        let mut number = 2;
+        while self.hidden.get(&name).is_some_and(|known| known != secret) {
+            name = format!("{variable}_{number}");
+            number += 1;
+        }
         self.left(
             what,
-            format!("secrets are not copied; set the variable {variable}"),
+            format!("secrets are not copied; set the variable {name}"),
         );
-        self.hidden.insert(variable.to_owned());
-        self.needs(variable)
+        self.hidden.insert(name.clone(), secret.to_owned());
+        self.needs(&name)
     }
 
     /// Writes a reference to a variable.
@@ -290,10 +347,11 @@ impl Draft {
     /// Whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         let mut reached = self.servers.values().chain(&self.plugins);
-        self.settings.is_empty()
+        self.kept_settings().next().is_none()
             && self.tools.is_empty()
             && self.rules.is_empty()
-            && reached.all(|reached| self.withheld(reached).is_some())
+            && (self.key.is_none() || !self.is_own)
+            && reached.all(|reached| self.is_withheld(reached))
     }
 
     /// Names of the variables that must be set for everything to work.
@@ -308,10 +366,13 @@ impl Draft {
              # `haft config show` says what is in force.\n\n",
             haft::ops::text::decode::visible(from).replace('\n', " ")
         );
-        for (name, value) in &self.settings {
+        for (name, value) in self.kept_settings() {
             text.push_str(&entry("", name, value));
         }
-        let kept = |reached: &&Value| self.withheld(reached).is_none();
+        if self.is_own {
+            text.push_str(&self.key_line());
+        }
+        let kept = |reached: &&Value| !self.is_withheld(reached);
         let plugins: Vec<&Value> = self.plugins.iter().filter(kept).collect();
         let servers = self.servers.iter().filter(|(_, server)| kept(server));
         text.push_str(&reached(
@@ -328,9 +389,31 @@ impl Draft {
         text
     }
 
-    /// The report: one line per setting, grouped by outcome.
-    pub(super) fn report(&self) -> String {
+    /// What is kept out of a project's file, as the notes call it.
+    fn withheld(&self) -> Vec<&str> {
+        let withheld = |note: &&Note| match &note.fate {
+            Fate::Reached(key, reached) => !self.withheld_of(key, reached).is_empty(),
+            _ => false,
+        };
+        let notes = self.notes.iter().filter(withheld);
+        notes.map(|note| note.what.as_str()).collect()
+    }
+
+    /// The report: one line per setting, grouped by outcome. `own` is the draft of the user's
+    /// own file, if something has to go there.
+    pub(super) fn report(&self, own: Option<&Self>) -> String {
         let mut text = String::new();
+        let withheld = self.withheld();
+        let is_part = |note: &Note| {
+            withheld.iter().any(|whole| {
+                let rest = note.what.strip_prefix(whole);
+                rest.is_some_and(|rest| rest.starts_with(['.', ',']))
+            })
+        };
+        let moves = |becomes: &str| {
+            let name = becomes.split_once(": ").map_or("", |(name, _)| name);
+            self.moves_service() && is_of_service(name)
+        };
         let mut group = |title: &str, lines: Vec<String>| {
             if !lines.is_empty() {
                 let _ = write!(text, "{title}:\n  {}\n", lines.join("\n  "));
@@ -341,10 +424,15 @@ impl Draft {
         group(
             "carried over",
             of(&|note| match &note.fate {
-                Fate::Carried(becomes) => Some(format!("{} -> {becomes}", note.what)),
-                Fate::Reached(becomes, reached) if self.withheld_of(becomes, reached).is_none() => {
+                Fate::Carried(becomes) if !is_part(note) && !moves(becomes) => {
                     Some(format!("{} -> {becomes}", note.what))
                 }
+                Fate::Reached(becomes, reached)
+                    if self.withheld_of(becomes, reached).is_empty() =>
+                {
+                    Some(format!("{} -> {becomes}", note.what))
+                }
+                Fate::Key(becomes) if self.is_own => Some(format!("{} -> {becomes}", note.what)),
                 _ => None,
             }),
         );
@@ -355,14 +443,24 @@ impl Draft {
                 _ => None,
             }),
         );
+        let mut for_own: Vec<String> = of(&|note| match &note.fate {
+            Fate::Reached(becomes, reached) => {
+                let names: Vec<String> = self.withheld_of(becomes, reached).into_iter().collect();
+                (!names.is_empty()).then(|| format!("{}: it needs {}", note.what, names.join(", ")))
+            }
+            Fate::Key(becomes) if !self.is_own => Some(format!("{} -> {becomes}", note.what)),
+            Fate::Carried(becomes) if moves(becomes) => Some(format!("{} -> {becomes}", note.what)),
+            _ => None,
+        });
+        let parts = own.into_iter().flat_map(|own| &own.notes);
+        let parts = parts.filter(|note| is_part(note));
+        for_own.extend(parts.filter_map(|note| match &note.fate {
+            Fate::Carried(becomes) => Some(format!("{} -> {becomes}", note.what)),
+            _ => None,
+        }));
         group(
             "for your own haft.yaml, because a project's never gets secret variables",
-            of(&|note| match &note.fate {
-                Fate::Reached(becomes, reached) => self
-                    .withheld_of(becomes, reached)
-                    .map(|name| format!("{}: it needs {name}", note.what)),
-                _ => None,
-            }),
+            for_own,
         );
         group(
             "not carried over",
@@ -373,6 +471,11 @@ impl Draft {
         );
         text
     }
+}
+
+/// Whether a key says where a provider's key is sent.
+fn is_of_service(key: &str) -> bool {
+    ["provider", "base_url"].contains(&key)
 }
 
 /// The section `tools`: what is reached, beside other keys.
@@ -423,89 +526,4 @@ fn named(value: &Value) -> Vec<String> {
 pub(super) fn usual_key(provider: &str) -> Option<&'static str> {
     let provider: Provider = provider.parse().ok()?;
     provider.key_variable()
-}
-
-/// A key and its value: lists of maps one item a line, long texts as a block.
-fn entry(indent: &str, name: &str, value: &Value) -> String {
-    match value {
-        Value::Array(items) if items.iter().any(Value::is_object) => {
-            let lines = items
-                .iter()
-                .map(|item| format!("{indent}  - {}\n", flow(item)));
-            format!("{indent}{name}:\n{}", lines.collect::<String>())
-        }
-        Value::String(text) if is_block(text) => {
-            let end = if text.ends_with('\n') { "" } else { "-" };
-            let lines = text.lines().map(|line| match line {
-                "" => "\n".to_owned(),
-                line => format!("{indent}  {line}\n"),
-            });
-            format!("{indent}{name}: |{end}\n{}", lines.collect::<String>())
-        }
-        other => format!("{indent}{name}: {}\n", flow(other)),
-    }
-}
-
-/// Whether a text reads better over several lines, and means the same there.
-fn is_block(text: &str) -> bool {
-    let is_plain = |c: char| c == '\n' || !(c.is_control() || is_odd(c));
-    text.trim_end_matches('\n').contains('\n')
-        && !text.starts_with([' ', '\n'])
-        && !text.ends_with("\n\n")
-        && text.chars().all(is_plain)
-}
-
-/// A value on one line.
-fn flow(value: &Value) -> String {
-    match value {
-        Value::String(text) => scalar(text),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(flow).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(map) if map.is_empty() => "{}".to_owned(),
-        Value::Object(map) => {
-            let entries: Vec<String> = map
-                .iter()
-                .map(|(name, value)| format!("{}: {}", scalar(name), flow(value)))
-                .collect();
-            format!("{{ {} }}", entries.join(", "))
-        }
-        other => other.to_string(),
-    }
-}
-
-/// Words that YAML readers take for something other than text.
-const WORDS: [&str; 10] = [
-    "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan",
-];
-
-/// A text: plain if it cannot be taken for anything else, in quotes otherwise.
-fn scalar(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./".contains(c);
-    if text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && !text.ends_with(' ')
-        && text.chars().all(is_plain)
-        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
-    {
-        return text.to_owned();
-    }
-    let mut quoted = String::new();
-    for c in Value::from(text).to_string().chars() {
-        match is_odd(c) {
-            true => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            false => quoted.push(c),
-        }
-    }
-    quoted
-}
-
-/// Characters that JSON may have in quotes and YAML may not, or that cannot be seen.
-fn is_odd(c: char) -> bool {
-    matches!(
-        c,
-        '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
-    )
 }

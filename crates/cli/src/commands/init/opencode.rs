@@ -89,11 +89,13 @@ fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     if let Some(Value::String(key)) = options.and_then(|options| options.get("apiKey")) {
         let what = format!("provider.{provider}.options.apiKey");
         let carried = references(draft, &what, key, Spelling::Opencode, Work::Variable);
-        let carried = match secrets::is_literal(&carried) {
-            true => draft.hide(&what, &secrets::variable(&[provider, "api_key"])),
-            false => carried,
-        };
-        draft.api_key(&what, kind, &carried);
+        match secrets::is_literal(&carried) {
+            true => {
+                let name = secrets::variable(&[provider, "api_key"]);
+                draft.hidden_api_key(&what, kind, &name, key);
+            }
+            false => draft.api_key(&what, kind, &carried),
+        }
     }
 }
 

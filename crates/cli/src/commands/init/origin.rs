@@ -49,9 +49,8 @@ pub(super) fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
         })?,
         Some("yaml" | "yml") => config::yaml_value(&text, shown)?,
         _ => serde_json::from_str(&jsonc::plain(&text)).map_err(|error| {
-            let place = format!("{shown}:{}:{}", error.line(), error.column());
-            // The parser's words may repeat what is in the file, which may be a key.
-            Failure::at(&place, "not valid JSON")
+            let place = format!("{shown}:{}:{}", error.line(), error.column().max(1));
+            Failure::at(&place, &format!("not valid JSON: {}", reason(&error)))
         })?,
     };
     let Value::Object(given) = value else {
@@ -64,6 +63,17 @@ pub(super) fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
     };
     let origin = origin.ok_or_else(|| unknown(shown))?;
     Ok(Source { origin, given })
+}
+
+/// Why a text is not JSON. The parser repeats what is in the file, which may be a key, only
+/// where it looks for a certain type.
+fn reason(error: &serde_json::Error) -> String {
+    if error.is_data() {
+        return "a value of another type is expected".to_owned();
+    }
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
 }
 
 fn unknown(shown: &str) -> Failure {

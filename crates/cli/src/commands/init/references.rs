@@ -67,7 +67,7 @@ pub(super) fn references(
                 true => work,
                 false => Work::Variable,
             };
-            match reference(draft, what, inner, work) {
+            match reference(draft, what, inner, spelling, work) {
                 Some(reference) => out.push_str(&reference),
                 None => out.push_str(from.strip_suffix(after).unwrap_or_default()),
             }
@@ -88,39 +88,28 @@ pub(super) fn references(
 }
 
 /// Translates the text between the braces of a reference.
-fn reference(draft: &mut Draft, what: &str, inner: &str, work: Work) -> Option<String> {
+fn reference(
+    draft: &mut Draft,
+    what: &str,
+    inner: &str,
+    spelling: Spelling,
+    work: Work,
+) -> Option<String> {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    let shown = format!("{what}, ${{{inner}}}");
-    // Claude Code puts the value in place of a variable that is not set.
-    let plain = inner.split_once(":-").map_or(inner, |(name, _)| name);
-    if WORK.contains(&plain) {
-        return Some(match work {
-            Work::Dot => {
-                draft.same(&shown, "`.`, the folder of haft.yaml");
-                ".".to_owned()
-            }
-            Work::Variable => {
-                draft.same(&shown, "`${PWD}`, the folder that haft is started in");
-                "${PWD}".to_owned()
-            }
-        });
-    }
-    match plain {
-        "userHome" => return Some("${HOME}".to_owned()),
-        "pathSeparator" | "/" => return Some("/".to_owned()),
-        _ => {}
-    }
-    if let Some((_, instead)) = OTHERS.iter().find(|(name, _)| *name == plain) {
-        let variable = secrets::variable(&[&snake(plain)]);
-        draft.left(
-            &shown,
-            format!("haft has no such placeholder; write {instead}, or set the variable {variable} to it"),
-        );
-        return Some(draft.needs(&variable));
-    }
-    if let Some((name, _)) = inner.split_once(":-") {
+    let shown = match spelling {
+        Spelling::Opencode => format!("{what}, {{{inner}}}"),
+        _ => format!("{what}, ${{{inner}}}"),
+    };
+    let inner = match inner.strip_prefix("env:") {
+        Some(variable) => variable,
+        None => match placeholder(draft, &shown, inner, work) {
+            Some(written) => return Some(written),
+            None => inner,
+        },
+    };
+    if let Some((name, _)) = inner.split_once(":-").filter(|(name, _)| is_name(name)) {
         draft.left(
             &format!("{what}, the default of {name}"),
             format!("haft has no defaults for variables; set {name}"),
@@ -132,11 +121,10 @@ fn reference(draft: &mut Draft, what: &str, inner: &str, work: Work) -> Option<S
     }
     let (kind, name) = inner.split_once(':')?;
     match kind {
-        "env" if is_name(name) => Some(draft.needs(name)),
         "input" | "file" => {
             let variable = secrets::variable(&[name]);
             draft.left(
-                &format!("{what}, {{{inner}}}"),
+                &shown,
                 format!("haft does not ask for values or read them from files; set the variable {variable}"),
             );
             Some(draft.needs(&variable))
@@ -152,6 +140,38 @@ fn reference(draft: &mut Draft, what: &str, inner: &str, work: Work) -> Option<S
         }
         _ => None,
     }
+}
+
+/// Translates a placeholder, which is no variable.
+fn placeholder(draft: &mut Draft, shown: &str, inner: &str, work: Work) -> Option<String> {
+    // Claude Code puts the value in place of a variable that is not set.
+    let plain = inner.split_once(":-").map_or(inner, |(name, _)| name);
+    if WORK.contains(&plain) {
+        return Some(match work {
+            Work::Dot => {
+                draft.same(shown, "`.`, the folder of haft.yaml");
+                ".".to_owned()
+            }
+            Work::Variable => {
+                draft.same(shown, "`${PWD}`, the folder that haft is started in");
+                "${PWD}".to_owned()
+            }
+        });
+    }
+    match plain {
+        "userHome" => return Some("${HOME}".to_owned()),
+        "pathSeparator" | "/" => return Some("/".to_owned()),
+        _ => {}
+    }
+    if let Some((_, instead)) = OTHERS.iter().find(|(name, _)| *name == plain) {
+        let variable = secrets::variable(&[&snake(plain)]);
+        draft.left(
+            shown,
+            format!("haft has no such placeholder; write {instead}, or set the variable {variable} to it"),
+        );
+        return Some(draft.needs(&variable));
+    }
+    None
 }
 
 /// `workspaceFolder` as `workspace_folder`.

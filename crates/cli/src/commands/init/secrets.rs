@@ -34,7 +34,35 @@ const LONG: usize = 16;
 /// Whether a text looks like a key or a token, whatever it is called.
 pub(super) fn looks_secret(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/".contains(c);
     text.split(|c: char| !is_part(c)).any(is_token)
+        || text.split(|c: char| !is_base64(c)).any(is_aws_key)
+}
+
+/// Whether a text looks like the secret key of AWS: forty characters of base64, with too many
+/// capitals for a path.
+fn is_aws_key(text: &str) -> bool {
+    let count = |is: fn(char) -> bool| text.chars().filter(|c| is(*c)).count();
+    text.len() == 40
+        && count(|c| c == '/') <= 3
+        && count(|c| c.is_ascii_uppercase()) >= 8
+        && count(|c| c.is_ascii_lowercase()) >= 8
+        && count(|c| c.is_ascii_digit()) >= 1
+}
+
+/// Short flags that often have a password after them, if the value looks like one.
+pub(super) const OFTEN: [&str; 4] = ["-k", "-P", "-a", "-w"];
+
+/// Whether the value of a short flag looks like a password: letters and digits, but no name
+/// with a number behind it (`worker1`), path, address or setting.
+pub(super) fn is_like_password(value: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-+!#%^&*".contains(c);
+    let name = value.trim_end_matches(|c: char| c.is_ascii_digit());
+    value.len() >= 6
+        && value.chars().all(is_part)
+        && value.starts_with(|c: char| c.is_ascii_alphabetic())
+        && value.contains(|c: char| c.is_ascii_digit())
+        && name.contains(|c: char| !c.is_ascii_lowercase() && c != '-')
 }
 
 fn is_token(word: &str) -> bool {
@@ -76,7 +104,18 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 /// Short names of passwords and of what carries them.
-const SHORT: [&str; 5] = ["PW", "PSW", "PSWD", "AUTHORIZATION", "DSN"];
+const SHORT: [&str; 10] = [
+    "PW",
+    "PSW",
+    "PSWD",
+    "AUTHORIZATION",
+    "DSN",
+    "CRED",
+    "CREDS",
+    "PASSPHRASE",
+    "CREDENTIALS",
+    "AUTH",
+];
 
 /// Words before a key in a header.
 pub(super) const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
@@ -158,6 +197,7 @@ pub(super) fn glued<'a>(word: &'a str, takes: &[&str]) -> Option<(&'a str, &'a s
             return None;
         }
         "-p" => 2,
+        flag if OFTEN.contains(&flag) && is_like_password(value) => 2,
         "-u" => {
             let (user, password) = value.split_once(':')?;
             let is_password = !password.is_empty() && !password.starts_with('/');
@@ -293,6 +333,7 @@ mod tests {
             "Bearer eyJhbGciOiJIUzI1NiJ9.e30.x",
             "ghp_0123456789abcdefghij",
             "https://mcp.example.com/s/a1b2c3d4e5f6a7b8c9/mcp",
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         ] {
             assert!(looks_secret(secret), "{secret}");
         }
@@ -301,6 +342,7 @@ mod tests {
             "claude-sonnet-4-5-20250929",
             "https://api.example.com/v1",
             "/home/someone/projects/2024",
+            "/Users/Someone/Dev2024/MyApp/Sources/Main",
             "--transport=stdio",
         ] {
             assert!(!looks_secret(name), "{name}");
@@ -350,6 +392,12 @@ mod tests {
             ("-p127.0.0.1:80:80", &["-p"], None),
             ("-p:Configuration=Release", &[], None),
             ("-p${NAME}", &["-p"], None),
+            ("-PPlain21", &[], Some("-P")),
+            ("-kPlain21", &[], Some("-k")),
+            ("-aworker12", &[], None),
+            ("-Pport8080", &[], None),
+            ("-w1920x1080", &[], None),
+            ("-all", &[], None),
             ("-u1000:1000", &[], None),
             ("-p", &["-p"], None),
             ("--password", &["-p"], None),

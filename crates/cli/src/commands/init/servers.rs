@@ -136,7 +136,7 @@ impl Reader<'_> {
 
     fn program(&self, draft: &mut Draft, server: &mut Map<String, Value>) {
         let mut words = match self.given.get("command") {
-            Some(Value::String(program)) => vec![program.clone()],
+            Some(Value::String(line)) => split(draft, self.what, line),
             Some(Value::Array(words)) => texts(words),
             _ => return,
         };
@@ -155,12 +155,13 @@ impl Reader<'_> {
             spelling: self.spelling,
             is_elsewhere: self.is_elsewhere(),
         };
+        // First, so that a variable keeps its name if an argument's would be the same.
+        let environment = self.environment(draft);
         let words = line.words(draft, &words);
         server.insert("command".to_owned(), words.first().cloned().into());
         if words.len() > 1 {
             server.insert("args".to_owned(), words[1..].to_vec().into());
         }
-        let environment = self.environment(draft);
         if !environment.is_empty() {
             server.insert("env".to_owned(), environment.into());
         }
@@ -174,7 +175,7 @@ impl Reader<'_> {
     /// Whether it runs in a folder that it names, where the paths in its arguments then start.
     fn is_elsewhere(&self) -> bool {
         let cwd = self.given.get("cwd").and_then(Value::as_str);
-        let mut unused = Draft::new(false, None);
+        let mut unused = Draft::default();
         cwd.is_some_and(|dir| references(&mut unused, "", dir, self.spelling, Work::Dot) != ".")
     }
 
@@ -294,7 +295,7 @@ pub(super) fn variable(
 ) -> String {
     let carried = references(draft, what, given, spelling, Work::Variable);
     match secrets::is_literal(&carried) && secrets::is_secret(name, given) {
-        true => draft.hide(&format!("{what}.{name}"), name),
+        true => draft.hide(&format!("{what}.{name}"), name, given),
         false => carried,
     }
 }
@@ -311,7 +312,7 @@ fn address(draft: &mut Draft, what: &str, owner: &str, given: &str) -> String {
     let has_user = url::Url::parse(place)
         .is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
     if has_user || secrets::holds_secret(place) {
-        return draft.hide(what, &secrets::variable(&[owner, "url"]));
+        return draft.hide(what, &secrets::variable(&[owner, "url"]), given);
     }
     let Some(query) = query else {
         return given.to_owned();
@@ -323,10 +324,10 @@ fn address(draft: &mut Draft, what: &str, owner: &str, given: &str) -> String {
                 if secrets::is_literal(value) && secrets::is_secret(name, value) =>
             {
                 let variable = secrets::variable(&[owner, name]);
-                format!("{name}={}", draft.hide(what, &variable))
+                format!("{name}={}", draft.hide(what, &variable, value))
             }
             None if secrets::holds_secret(pair) => {
-                draft.hide(what, &secrets::variable(&[owner, "query"]))
+                draft.hide(what, &secrets::variable(&[owner, "query"]), pair)
             }
             _ => pair.to_owned(),
         })
@@ -343,13 +344,34 @@ fn header(draft: &mut Draft, what: &str, owner: &str, name: &str, given: &str) -
     if is_harmless || !secrets::is_literal(given) {
         return given.to_owned();
     }
-    let hidden = draft.hide(what, &secrets::variable(&[owner, name]));
-    match given.split_once(' ') {
-        Some((scheme, _)) if secrets::SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()) => {
-            format!("{scheme} {hidden}")
-        }
-        _ => hidden,
+    let is_scheme = |word: &str| secrets::SCHEMES.contains(&word.to_ascii_lowercase().as_str());
+    let (scheme, secret) = match given.split_once(' ') {
+        Some((scheme, secret)) if is_scheme(scheme) => (Some(scheme), secret),
+        _ => (None, given),
+    };
+    let hidden = draft.hide(what, &secrets::variable(&[owner, name]), secret);
+    match scheme {
+        Some(scheme) => format!("{scheme} {hidden}"),
+        None => hidden,
     }
+}
+
+/// The words of a program's path that has its arguments behind it. A path with a space in it
+/// stays whole if there is such a file.
+pub(super) fn split(draft: &mut Draft, what: &str, line: &str) -> Vec<String> {
+    let has_space = line.trim().contains(char::is_whitespace);
+    if !has_space || draft.has_file(line.trim()) {
+        return vec![line.to_owned()];
+    }
+    let words =
+        shlex::split(line).unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect());
+    if words.len() > 1 {
+        draft.same(
+            &format!("{what}, a program and its arguments in one text"),
+            "the arguments are in args",
+        );
+    }
+    words
 }
 
 /// The command line of a server or a plugin.
@@ -429,11 +451,10 @@ impl Word<'_> {
             .carried(draft, value);
             return format!("{name}={value}");
         }
-        let place = format!(
-            "{}.args, the value of {}",
-            self.what,
-            self.name.unwrap_or("a word")
-        );
+        let place = match self.name {
+            Some(name) => format!("{}.args, the value of {name}", self.what),
+            None => format!("{}.args, a word", self.what),
+        };
         let is_header = matches!(self.name, Some("-H" | "--header" | "--headers"));
         if let Some((name, value)) = given.split_once(':').filter(|(name, _)| is_name(name))
             && (is_header || (value.starts_with(' ') && secrets::is_secret(name, "")))
@@ -441,11 +462,11 @@ impl Word<'_> {
             let value = header(draft, &place, self.owner, name, value.trim());
             return format!("{name}: {value}");
         }
-        if let Some((before, _)) = secrets::glued(given, self.takes) {
+        if let Some((before, password)) = secrets::glued(given, self.takes) {
             let place = format!("{}.args, the password after `{before}`", self.what);
             let user = before.get(2..).unwrap_or_default();
             let variable = secrets::variable(&[self.owner, user, "password"]);
-            return format!("{before}{}", draft.hide(&place, &variable));
+            return format!("{before}{}", draft.hide(&place, &variable, password));
         }
         if !secrets::is_literal(given) || !self.is_secret(given) {
             return given.to_owned();
@@ -455,13 +476,15 @@ impl Word<'_> {
         {
             let place = format!("{}.args, the password after `{before}`", self.what);
             let variable = secrets::variable(&[self.owner, before, "password"]);
-            return format!("{before}{}{after}", draft.hide(&place, &variable));
+            let password = given.strip_prefix(before).unwrap_or_default();
+            let password = password.strip_suffix(after).unwrap_or_default();
+            return format!("{before}{}{after}", draft.hide(&place, &variable, password));
         }
         if given.contains("://") && self.name.is_none_or(|name| !secrets::is_secret(name, "")) {
             return address(draft, &place, self.owner, given);
         }
         let variable = secrets::variable(&[self.owner, self.name.unwrap_or("secret")]);
-        draft.hide(&place, &variable)
+        draft.hide(&place, &variable, given)
     }
 
     fn is_secret(self, given: &str) -> bool {
@@ -474,6 +497,7 @@ impl Word<'_> {
             Some("-p") => !self.is_package,
             // The name of a user, or the password with it.
             Some("-u" | "--user") => given.contains(':'),
+            Some(flag) if secrets::OFTEN.contains(&flag) => secrets::is_like_password(given),
             _ => false,
         };
         (by_flag && !is_number && !given.is_empty())
