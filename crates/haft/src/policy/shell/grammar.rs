@@ -142,6 +142,14 @@ fn redirected(input: Input, from: Option<Input>, number: Option<String>) -> Inpu
     }
 }
 
+/// Whether the words behind a command can be arrays.
+fn declares(command: &Word) -> bool {
+    let names = [
+        "alias", "declare", "eval", "export", "let", "local", "readonly", "typeset",
+    ];
+    command.known().is_some_and(|name| names.contains(&name))
+}
+
 impl Reader<'_> {
     /// The whole text.
     pub(in crate::policy) fn script(&mut self) -> Result<(), Stop> {
@@ -177,7 +185,7 @@ impl Reader<'_> {
                 Some(')') => return Err("a parenthesis that closes nothing"),
                 _ => {}
             }
-            self.command()?;
+            let is_compound = self.command()?;
             any = true;
             wanted = false;
             self.blanks();
@@ -213,9 +221,17 @@ impl Reader<'_> {
                     }
                     wanted = true;
                 }
+                // A reserved word may follow at once: `do (make) done`.
+                Some(_) if is_compound && self.at_end(ends) => {}
                 Some(_) => return Err("a word where a separator should be"),
             }
         }
+    }
+
+    /// Whether a reserved word that ends the list comes next.
+    fn at_end(&mut self, ends: &Ends) -> bool {
+        let word = self.plain_word();
+        word.is_some_and(|word| ends.words.contains(&word.as_str()))
     }
 
     /// What ends the list here, if anything does.
@@ -238,8 +254,9 @@ impl Reader<'_> {
         Some(word)
     }
 
-    /// One command of a pipeline, with `!` and `time` in front of it.
-    fn command(&mut self) -> Result<(), Stop> {
+    /// One command of a pipeline, with `!` and `time` in front of it. Returns whether it
+    /// ended with a compound command that has no redirections.
+    fn command(&mut self) -> Result<bool, Stop> {
         let word = self.plain_word();
         if let Some(word) = word.as_deref() {
             if MISPLACED.contains(&word) {
@@ -270,16 +287,18 @@ impl Reader<'_> {
             }
         }
         if self.nested(|reader| reader.compound(word.as_deref()))? {
-            return self.redirections();
+            let is_definition = matches!(word.as_deref(), Some("function" | "coproc"));
+            return Ok(!self.redirections()? && !is_definition);
         }
-        self.simple()
+        self.simple()?;
+        Ok(false)
     }
 
     /// The command behind `!` or `time`, which may be missing.
-    fn after_prefix(&mut self) -> Result<(), Stop> {
+    fn after_prefix(&mut self) -> Result<bool, Stop> {
         self.blanks();
         match self.peek() {
-            None | Some('\n' | ';' | '&' | '|' | ')') => Ok(()),
+            None | Some('\n' | ';' | '&' | '|' | ')') => Ok(false),
             _ => self.nested(Self::command),
         }
     }
@@ -314,6 +333,7 @@ impl Reader<'_> {
                 Some('(') => return Err("a parenthesis in a command"),
                 Some(_) => {}
             }
+            self.arrays = words.first().map_or(true, declares);
             let items = self.items(items)?;
             if self.is_file_number(&items)? {
                 number = plain(&items);

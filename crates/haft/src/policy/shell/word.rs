@@ -166,6 +166,7 @@ impl Reader<'_> {
     /// Reads a word, of which some parts may have been read already.
     pub(super) fn items(&mut self, mut items: Vec<Item>) -> Result<Vec<Item>, Stop> {
         let start = self.at;
+        let arrays = std::mem::take(&mut self.arrays);
         while let Some(c) = self.peek() {
             match c {
                 '<' | '>' => {
@@ -178,7 +179,7 @@ impl Reader<'_> {
                     self.at = before;
                     break;
                 }
-                '(' if is_array(&items) => {
+                '(' if arrays && is_array(&items) => {
                     self.bump();
                     self.array()?;
                     items.push(Item::Hole { splits: false });

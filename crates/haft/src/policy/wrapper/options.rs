@@ -78,8 +78,8 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
         }
         if options && prefix == "--" && is_known {
             options = false;
-        } else if options && word.known() == Some("-") && spec.extra == Extra::Assignments {
-            // `env -` is `env -i`, and ends the options.
+        } else if word.known() == Some("-") && spec.extra == Extra::Assignments {
+            // `env -` is `env -i`, also behind `--`, and ends the options.
             options = false;
         } else if options && prefix.starts_with("--") {
             let (option, value) = match prefix.split_once('=') {
