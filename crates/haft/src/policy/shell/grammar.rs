@@ -1,7 +1,7 @@
 //! Lists, pipelines and simple commands.
 
 use super::cursor::{Reader, is_meta};
-use super::dollar::FOLDERS;
+use super::dollar::MOVING;
 use super::redirect::Redirected;
 use super::word::{Item, Word, assigned, is_open_subscript, plain};
 use super::{Dialect, Hidden, Input, Simple, Stop};
@@ -78,8 +78,25 @@ const COMMANDS: &[&str] = &[
 
 /// Variables whose value the shell evaluates as arithmetic.
 const NUMBERS: &[&str] = &[
-    "RANDOM", "SECONDS", "OPTIND", "LINENO", "HISTCMD", "SRANDOM",
+    "RANDOM",
+    "SECONDS",
+    "OPTIND",
+    "LINENO",
+    "HISTCMD",
+    "SRANDOM",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "BASHPID",
+    "BASH_SUBSHELL",
+    "PPID",
+    "UID",
+    "EUID",
 ];
+
+/// Whether the shell evaluates whatever this variable is set to.
+pub(in crate::policy) fn is_number(name: &str) -> bool {
+    NUMBERS.contains(&name)
+}
 
 /// Variables that change which command a word runs, or what text means to a shell that
 /// gets them.
@@ -111,6 +128,7 @@ pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Optio
     match value {
         Some(value) if EXPANDED.contains(&name) => Ok(Some(Hidden::Expanded(value.to_owned()))),
         Some("") if STARTUP.contains(&name) => Ok(None),
+        None if name == "ENV" => Ok(Some(Hidden::Startup)),
         // A quote or a backslash would mean something else in quotes.
         Some(value) if STARTUP.contains(&name) && !value.contains(['"', '\\', '\n']) => {
             Ok(Some(Hidden::Line(format!(". \"{value}\""))))
@@ -350,8 +368,8 @@ impl Reader<'_> {
                     {
                         return Err("a quoted substitution in the subscript of an array");
                     }
-                    self.script.numbers.evaluates |= NUMBERS.contains(&name.as_str())
-                        || items.get(name.len()) == Some(&Item::Plain('['));
+                    self.script.numbers.evaluates |=
+                        is_number(&name) || items.get(name.len()) == Some(&Item::Plain('['));
                     match subscript.ends_with(&[Item::Plain('+'), Item::Plain('=')]) {
                         true => self.append(&name, value),
                         false => self.assign(&name, value),
@@ -381,7 +399,7 @@ impl Reader<'_> {
 
     /// A variable gets a value.
     fn assign(&mut self, name: &str, value: &[Item]) {
-        self.script.moves |= FOLDERS.contains(&name);
+        self.script.moves |= MOVING.contains(&name);
         self.script.numbers.assign(value);
         let value = self.word(value);
         match run_by(name, value.known()) {
@@ -398,9 +416,11 @@ impl Reader<'_> {
 
     /// A variable gets a value that is not known.
     pub(super) fn sets(&mut self, name: &str) {
-        self.script.moves |= FOLDERS.contains(&name);
-        if let Err(why) = run_by(name, None) {
-            self.script.fault(why);
+        self.script.moves |= MOVING.contains(&name);
+        self.script.numbers.evaluates |= is_number(name);
+        match run_by(name, None) {
+            Ok(hidden) => self.script.hidden.extend(hidden),
+            Err(why) => self.script.fault(why),
         }
     }
 }

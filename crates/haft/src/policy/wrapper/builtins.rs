@@ -1,7 +1,7 @@
 //! Words of the shell itself that run text, name commands or evaluate names.
 
 use super::options::{self, Extra, Spec};
-use super::{Inside, assignment, is_run, setting, texts, unclear, unknown};
+use super::{Inside, assignment, is_number, is_run, setting, texts, unclear, unknown};
 use crate::policy::shell::{Dialect, Word, names_words};
 
 const NONE: Spec = Spec {
@@ -131,6 +131,7 @@ fn mapfile(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         inside.push(Inside::Words(words));
     }
     inside.extend(variables(name, parsed.command)?);
+    inside.push(Inside::Arrays);
     inside.push(Inside::Assigns(Word::unknown()));
     Ok(inside)
 }
@@ -156,18 +157,21 @@ fn read(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     };
     let parsed = options::parse(name, words, &spec)?;
     let arrays = parsed.options.iter().filter(|(option, _)| option == "a");
-    for word in arrays.filter_map(|(_, value)| value.as_ref()) {
-        variable(name, word)?;
-    }
     let mut inside = variables(name, parsed.command)?;
+    for word in arrays.filter_map(|(_, value)| value.as_ref()) {
+        inside.extend(variables(name, std::slice::from_ref(word))?);
+        inside.push(Inside::Arrays);
+    }
     inside.push(Inside::Assigns(Word::unknown()));
     Ok(inside)
 }
 
 fn variables(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     words.iter().try_for_each(|word| variable(name, word))?;
-    let has_subscript = words.iter().any(|word| word.prefix().contains('['));
-    Ok(has_subscript
+    let evaluates = |word: &Word| word.prefix().contains('[') || is_number(word.prefix());
+    Ok(words
+        .iter()
+        .any(evaluates)
         .then_some(Inside::Evaluates)
         .into_iter()
         .collect())
@@ -204,8 +208,11 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         if let Some(run) = variable.filter(|name| converts && is_run(name)) {
             return Err(format!("the variable {run} decides what is run"));
         }
-        if letters.contains('i') || word.prefix().contains('[') {
+        if letters.contains('i') || word.prefix().contains('[') || variable.is_some_and(is_number) {
             inside.push(Inside::Evaluates);
+        }
+        if letters.contains(['a', 'A']) {
+            inside.push(Inside::Arrays);
         }
         let Some((variable, value)) = assignment(word) else {
             match word.known() {
@@ -219,6 +226,7 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
             }
         };
         inside.push(Inside::Assigns(word.clone()));
+        inside.extend(as_array(name, word)?);
         if variable.contains(['$', '`']) {
             return Err(unclear(name));
         }
@@ -228,6 +236,25 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         )?);
     }
     Ok(inside)
+}
+
+/// What happens if the variable in `name=value` is an array: the shell reads a value in
+/// parentheses once more, whatever quotes were around it.
+fn as_array(name: &str, word: &Word) -> Result<Option<Inside>, String> {
+    let (_, value) = word.prefix().split_once('=').unwrap_or_default();
+    if word.is_list() || !(value.is_empty() || value.starts_with('(')) {
+        return Ok(None);
+    }
+    if word.known().is_none() {
+        return Ok(Some(Inside::Lists));
+    }
+    let is_array = value.starts_with('(') && value.ends_with(')');
+    if is_array && value.contains(['$', '`', '<', '>', '\\']) {
+        return Err(format!(
+            "\"{name}\" may read quoted text in parentheses as an array"
+        ));
+    }
+    Ok((is_array && value.contains('[')).then_some(Inside::Evaluates))
 }
 
 /// `getopts LETTERS NAME`.

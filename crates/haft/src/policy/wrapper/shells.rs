@@ -172,14 +172,19 @@ fn shell(
             }
         }
     }
+    let mut inside = Vec::new();
+    if interactive {
+        inside.push(Inside::Interactive);
+    }
     if takes_text {
         let text = rest.first().ok_or_else(|| unknown(name))?;
         let text = text.known().ok_or_else(|| not_literal(name))?;
-        return Ok(vec![Inside::Line(text.to_owned(), dialect)]);
+        inside.push(Inside::Line(text.to_owned(), dialect));
+        return Ok(inside);
     }
     match rest.first() {
         Some(script) if !reads_input => match file(script) {
-            true => Ok(Vec::new()),
+            true => Ok(inside),
             false => Err(unknown_file(name)),
         },
         // It replaces `!` in what it reads.
@@ -372,7 +377,12 @@ fn ssh(
         }
     } else {
         let text = texts(name, command)?.join(" ");
-        inside.push(Inside::Line(text, Dialect::Bash));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./:,@+%".contains(c);
+        // A plain command reads the input of ssh.
+        inside.push(match text.chars().all(is_plain) {
+            true => Inside::Words(text.split_whitespace().map(Word::literal).collect()),
+            false => Inside::Line(text, Dialect::Bash),
+        });
     }
     Ok(inside)
 }
