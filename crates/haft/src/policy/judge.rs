@@ -164,14 +164,21 @@ impl Policy {
     #[must_use]
     pub fn judge(&self, act: &Act<'_>) -> Judgement {
         let mut things = Vec::new();
+        // A command with a path runs in that folder.
+        let elsewhere = act
+            .resources
+            .iter()
+            .any(|resource| matches!(resource, Resource::Path(..)));
         for resource in act.resources {
             match resource {
                 Resource::Path(given, access) => {
                     things.push(Subject::Path(given.clone(), *access).into());
                 }
-                Resource::Command(text) => commands(text, line::read(text), &mut things),
+                Resource::Command(text) => {
+                    commands(text, line::read(text, elsewhere), &mut things);
+                }
                 Resource::Program(argv) => {
-                    commands(&spelled(argv), line::program(argv), &mut things);
+                    commands(&spelled(argv), line::program(argv, elsewhere), &mut things);
                 }
                 Resource::Host(host) => things.push(Subject::Host(host.clone()).into()),
                 // One that talks to no host: what is left is the call itself.

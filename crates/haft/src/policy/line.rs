@@ -4,7 +4,7 @@
 //! *analysed*. One with anything else in it is *read* if every command in it was made
 //! out, those that wrappers run included. If one was not, the line is *unreadable*.
 
-use super::shell::{DEPTH, Dialect, Hidden, Input, Script, Simple, Word};
+use super::shell::{DEPTH, Dialect, Hidden, Input, MOVING, Script, Simple, Word};
 use super::wrapper::{self, Inside};
 
 /// A command line that has been read.
@@ -19,16 +19,19 @@ pub(crate) struct Line {
     pub(super) unreadable: Option<String>,
 }
 
-/// Reads a line for a shell.
-pub(crate) fn read(line: &str) -> Line {
+/// Reads a line for a shell. `elsewhere` says that it runs in a folder of which the real
+/// name is not known.
+pub(crate) fn read(line: &str, elsewhere: bool) -> Line {
     let mut script = Script::default();
+    script.moves = elsewhere;
     script.read(line, Dialect::Bash, 0);
     finished(script)
 }
 
 /// A program with its arguments, which no shell looks at.
-pub(crate) fn program(argv: &[String]) -> Line {
+pub(crate) fn program(argv: &[String], elsewhere: bool) -> Line {
     let mut script = Script::default();
+    script.moves = elsewhere;
     let size = argv.iter().map(|word| word.len() + 1).sum::<usize>();
     if let Err(why) = script.charge(size) {
         script.note(why);
@@ -68,7 +71,10 @@ fn finished(mut script: Script) -> Line {
         return finished(script);
     }
     if script.moves && script.relies {
-        script.fault("a variable for a folder gets another value");
+        script.fault("a variable for a folder may hold more than one word");
+    }
+    if script.startup && script.interactive {
+        script.fault("the variable ENV decides what is run");
     }
     Line {
         commands: script
@@ -84,20 +90,45 @@ fn finished(mut script: Script) -> Line {
 /// Whether a command can change what HOME, PWD, OLDPWD or TMPDIR holds to something that
 /// is not one word.
 fn moves(words: &[Word]) -> bool {
+    let Some((first, rest)) = words.split_first() else {
+        return false;
+    };
+    let name = first.program().unwrap_or_default();
+    let any = |test: &dyn Fn(&Word) -> bool| rest.iter().any(test);
+    // A letter of an option may stand right in front of the name: `printf -vHOME`.
     let names = |word: &Word| {
-        ["HOME", "PWD", "OLDPWD", "TMPDIR"]
-            .iter()
-            .any(|name| word.prefix().starts_with(name))
+        let is_option = word.prefix().starts_with('-');
+        word.names().any(|name| {
+            let is_moving =
+                |moving: &&str| name == *moving || (is_option && name.ends_with(moving));
+            MOVING.iter().any(is_moving) || matches!(name, "cdable_vars" | "physical")
+        })
     };
     let is_one_word = |word: &Word| {
         let text = word.known();
         text.is_some_and(|text| !text.contains(char::is_whitespace))
     };
-    let changes_folder = words
-        .first()
-        .and_then(Word::known)
-        .is_some_and(|name| matches!(name, "cd" | "pushd" | "popd"));
-    words.iter().any(names) || (changes_folder && !words.iter().all(is_one_word))
+    let has_letter = |letter: char| {
+        move |word: &Word| word.prefix().starts_with('-') && word.prefix().contains(letter)
+    };
+    let starts_with = |starts: &'static [&str]| {
+        move |word: &Word| starts.iter().any(|start| word.prefix().starts_with(start))
+    };
+    match name {
+        // With an option, the folder is named as it is behind all links.
+        "cd" | "pushd" | "popd" => {
+            any(&|word| !is_one_word(word))
+                || any(&|word| word.prefix().starts_with('-') && word.known() != Some("-"))
+        }
+        "set" | "bash" | "rbash" | "sh" | "dash" | "ash" => any(&names) || any(&has_letter('P')),
+        "find" => any(&starts_with(&["-execdir", "-okdir"])),
+        "git" => any(&starts_with(&["-C", "submodule"])),
+        "cat" | "echo" | "grep" | "ls" | "test" | "[" => false,
+        _ if wrapper::is_wrapper(name) => {
+            any(&names) || any(&starts_with(&["-C", "-D", "--ch", "--w"]))
+        }
+        _ => any(&names),
+    }
 }
 
 fn look_into(command: &Simple, script: &mut Script) -> Result<(), String> {
@@ -122,6 +153,9 @@ fn look_into(command: &Simple, script: &mut Script) -> Result<(), String> {
             Inside::Assigns(value) => script.assign(&value),
             Inside::Exports => script.export(),
             Inside::Relies => script.relies = true,
+            Inside::Arrays => script.array(),
+            Inside::Lists => script.list(),
+            Inside::Interactive => script.interactive = true,
         }
     }
     Ok(())
@@ -131,5 +165,6 @@ fn read_hidden(hidden: Hidden, depth: usize, script: &mut Script) {
     match hidden {
         Hidden::Line(line) => script.read(&line, Dialect::Bash, depth),
         Hidden::Expanded(text) => script.read_expanded(&text, depth),
+        Hidden::Startup => script.startup = true,
     }
 }

@@ -221,7 +221,7 @@ impl Rule {
                 );
             }
             About::Command(_) => {
-                let line = line::read(example);
+                let line = line::read(example, false);
                 let why = line
                     .obstacle
                     .as_ref()

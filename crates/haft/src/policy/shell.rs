@@ -16,7 +16,8 @@ mod number;
 mod redirect;
 mod word;
 
-pub(super) use grammar::{is_run, run_by};
+pub(super) use dollar::MOVING;
+pub(super) use grammar::{is_number, is_run, run_by};
 pub(super) use number::names_words;
 pub(super) use word::Word;
 
@@ -82,6 +83,8 @@ pub(super) enum Hidden {
     Line(String),
     /// Text in which the shell runs the substitutions.
     Expanded(String),
+    /// A file, of which the name is not known, that an interactive shell reads.
+    Startup,
 }
 
 /// What was found in a text, and in all texts within it.
@@ -102,6 +105,10 @@ pub(super) struct Script {
     pub(super) moves: bool,
     /// A variable that holds a folder is taken for a single word.
     pub(super) relies: bool,
+    /// An interactive shell would read a file of which the name is not known.
+    pub(super) startup: bool,
+    /// An interactive shell is started.
+    pub(super) interactive: bool,
     /// Characters read so far.
     work: usize,
 }
@@ -188,6 +195,18 @@ impl Script {
     /// A variable gets the value in a word.
     pub(super) fn assign(&mut self, value: &Word) {
         self.numbers.assign_word(value);
+        self.check_evaluation();
+    }
+
+    /// There is an array.
+    pub(super) fn array(&mut self) {
+        self.numbers.arrays = true;
+        self.check_evaluation();
+    }
+
+    /// A command like `declare` is given a value that may be the text of an array.
+    pub(super) fn list(&mut self) {
+        self.numbers.list = true;
         self.check_evaluation();
     }
 

@@ -8,7 +8,7 @@ mod programs;
 mod shells;
 mod table;
 
-use super::shell::{Dialect, Hidden, Simple, Word, is_run, run_by};
+use super::shell::{Dialect, Hidden, Simple, Word, is_number, is_run, run_by};
 
 /// Programs that run what their arguments or their input say.
 const WRAPPERS: &[&str] = &[
@@ -158,7 +158,7 @@ pub(super) fn obstacle(words: &[Word]) -> Option<String> {
     None
 }
 
-fn is_wrapper(name: &str) -> bool {
+pub(super) fn is_wrapper(name: &str) -> bool {
     WRAPPERS.contains(&name) || is_loader(name)
 }
 
@@ -178,7 +178,7 @@ fn is_open_file(word: &Word, name: &str) -> bool {
         && folders
             .next()
             .is_some_and(|folder| matches!(folder, "proc" | "dev"));
-    let has_path = word.prefix().contains('/') || word.suffix().contains('/');
+    let has_path = word.is_folder() || word.prefix().contains('/') || word.suffix().contains('/');
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
     is_special || (has_path && (name == "exe" || is_number))
 }
@@ -200,6 +200,12 @@ pub(super) enum Inside {
     Exports,
     /// A folder in a variable is taken for one word.
     Relies,
+    /// There is an array.
+    Arrays,
+    /// A value that is not known becomes an array, if the variable is one.
+    Lists,
+    /// A shell that reads the file that `ENV` names.
+    Interactive,
 }
 
 /// The commands that a command runs. An error says why they are not known.
@@ -221,6 +227,20 @@ pub(super) fn inside(command: &Simple, documents: &[Option<Word>]) -> Result<Vec
             first.prefix()
         ));
     }
+    let mut inside = inside_of(name, rest, command, documents)?;
+    if first.is_folder() {
+        inside.push(Inside::Relies);
+    }
+    Ok(inside)
+}
+
+/// What the program of this name runs.
+fn inside_of(
+    name: &str,
+    rest: &[Word],
+    command: &Simple,
+    documents: &[Option<Word>],
+) -> Result<Vec<Inside>, String> {
     if let Some(inside) = shells::inside(name, rest, command, documents) {
         return inside;
     }

@@ -105,7 +105,7 @@ impl Reader<'_> {
         self.newlines()?;
         let word = self.plain_word();
         if self.nested(|reader| reader.compound(word.as_deref()))? {
-            self.redirections()
+            self.redirections().map(drop)
         } else {
             Err("a function without a body")
         }

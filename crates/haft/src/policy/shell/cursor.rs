@@ -14,6 +14,8 @@ pub(in crate::policy) struct Reader<'s> {
     pub(super) pending: Vec<Pending>,
     /// Number of `$(` and `<(` around the current position.
     pub(super) substitutions: usize,
+    /// Whether `name=(` begins an array here. Elsewhere the parenthesis is an operator.
+    pub(super) arrays: bool,
 }
 
 impl<'s> Reader<'s> {
@@ -38,6 +40,7 @@ impl<'s> Reader<'s> {
             depth,
             pending: Vec::new(),
             substitutions: 0,
+            arrays: false,
         })
     }
 

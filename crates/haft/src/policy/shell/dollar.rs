@@ -9,6 +9,8 @@ use super::{Dialect, Stop};
 const DOLLAR: &str = "an expansion or substitution ($)";
 /// Variables that hold a folder, whose name is taken to have no blank in it.
 pub(super) const FOLDERS: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR"];
+/// Variables that decide what those hold, or whether that is one word.
+pub(in crate::policy) const MOVING: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR", "CDPATH", "IFS"];
 const UNBALANCED: Stop = "parentheses in arithmetic that do not balance";
 const TICK: &str = "a command substitution (`)";
 
@@ -125,7 +127,8 @@ impl Reader<'_> {
                 '"' if quote != Quote::Document => {
                     self.nested(|reader| reader.double(&mut ignored))?;
                 }
-                '\'' | '"' => return Err("a quote in ${ } in quotes"),
+                '\'' => self.plain_quotes()?,
+                '"' => return Err("a quote in ${ } in quotes"),
                 '{' => return Err("a brace in ${ }"),
                 '<' | '>' if self.peek() == Some('(') => {
                     if quote != Quote::None {
@@ -180,6 +183,18 @@ impl Reader<'_> {
         self.script.numbers.evaluates |= is_indirect || evaluates(operator);
         self.script.numbers.unknown |= evaluates(operator) && names_words(operator);
         Ok(body.contains('@'))
+    }
+
+    /// Behind a single quote in `${ }` in quotes, where it may be a quote or not. What is
+    /// between two of them must mean the same either way.
+    fn plain_quotes(&mut self) -> Result<(), Stop> {
+        loop {
+            match self.next_raw() {
+                Some('\'') => return Ok(()),
+                Some(c) if c.is_ascii_alphanumeric() || " _-./,".contains(c) => {}
+                _ => return Err("a quote in ${ } in quotes"),
+            }
+        }
     }
 
     /// Behind `((`, up to `))`.

@@ -1,7 +1,7 @@
 //! Lists, pipelines and simple commands.
 
 use super::cursor::{Reader, is_meta};
-use super::dollar::FOLDERS;
+use super::dollar::MOVING;
 use super::redirect::Redirected;
 use super::word::{Item, Word, assigned, is_open_subscript, plain};
 use super::{Dialect, Hidden, Input, Simple, Stop};
@@ -78,8 +78,25 @@ const COMMANDS: &[&str] = &[
 
 /// Variables whose value the shell evaluates as arithmetic.
 const NUMBERS: &[&str] = &[
-    "RANDOM", "SECONDS", "OPTIND", "LINENO", "HISTCMD", "SRANDOM",
+    "RANDOM",
+    "SECONDS",
+    "OPTIND",
+    "LINENO",
+    "HISTCMD",
+    "SRANDOM",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "BASHPID",
+    "BASH_SUBSHELL",
+    "PPID",
+    "UID",
+    "EUID",
 ];
+
+/// Whether the shell evaluates whatever this variable is set to.
+pub(in crate::policy) fn is_number(name: &str) -> bool {
+    NUMBERS.contains(&name)
+}
 
 /// Variables that change which command a word runs, or what text means to a shell that
 /// gets them.
@@ -111,6 +128,7 @@ pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Optio
     match value {
         Some(value) if EXPANDED.contains(&name) => Ok(Some(Hidden::Expanded(value.to_owned()))),
         Some("") if STARTUP.contains(&name) => Ok(None),
+        None if name == "ENV" => Ok(Some(Hidden::Startup)),
         // A quote or a backslash would mean something else in quotes.
         Some(value) if STARTUP.contains(&name) && !value.contains(['"', '\\', '\n']) => {
             Ok(Some(Hidden::Line(format!(". \"{value}\""))))
@@ -140,6 +158,14 @@ fn redirected(input: Input, from: Option<Input>, number: Option<String>) -> Inpu
         }
         _ => input,
     }
+}
+
+/// Whether the words behind a command can be arrays.
+fn declares(command: &Word) -> bool {
+    let names = [
+        "alias", "declare", "eval", "export", "let", "local", "readonly", "typeset",
+    ];
+    command.known().is_some_and(|name| names.contains(&name))
 }
 
 impl Reader<'_> {
@@ -177,7 +203,7 @@ impl Reader<'_> {
                 Some(')') => return Err("a parenthesis that closes nothing"),
                 _ => {}
             }
-            self.command()?;
+            let is_compound = self.command()?;
             any = true;
             wanted = false;
             self.blanks();
@@ -213,9 +239,17 @@ impl Reader<'_> {
                     }
                     wanted = true;
                 }
+                // A reserved word may follow at once: `do (make) done`.
+                Some(_) if is_compound && self.at_end(ends) => {}
                 Some(_) => return Err("a word where a separator should be"),
             }
         }
+    }
+
+    /// Whether a reserved word that ends the list comes next.
+    fn at_end(&mut self, ends: &Ends) -> bool {
+        let word = self.plain_word();
+        word.is_some_and(|word| ends.words.contains(&word.as_str()))
     }
 
     /// What ends the list here, if anything does.
@@ -238,8 +272,9 @@ impl Reader<'_> {
         Some(word)
     }
 
-    /// One command of a pipeline, with `!` and `time` in front of it.
-    fn command(&mut self) -> Result<(), Stop> {
+    /// One command of a pipeline, with `!` and `time` in front of it. Returns whether it
+    /// ended with a compound command that has no redirections.
+    fn command(&mut self) -> Result<bool, Stop> {
         let word = self.plain_word();
         if let Some(word) = word.as_deref() {
             if MISPLACED.contains(&word) {
@@ -270,16 +305,18 @@ impl Reader<'_> {
             }
         }
         if self.nested(|reader| reader.compound(word.as_deref()))? {
-            return self.redirections();
+            let is_definition = matches!(word.as_deref(), Some("function" | "coproc"));
+            return Ok(!self.redirections()? && !is_definition);
         }
-        self.simple()
+        self.simple()?;
+        Ok(false)
     }
 
     /// The command behind `!` or `time`, which may be missing.
-    fn after_prefix(&mut self) -> Result<(), Stop> {
+    fn after_prefix(&mut self) -> Result<bool, Stop> {
         self.blanks();
         match self.peek() {
-            None | Some('\n' | ';' | '&' | '|' | ')') => Ok(()),
+            None | Some('\n' | ';' | '&' | '|' | ')') => Ok(false),
             _ => self.nested(Self::command),
         }
     }
@@ -314,6 +351,7 @@ impl Reader<'_> {
                 Some('(') => return Err("a parenthesis in a command"),
                 Some(_) => {}
             }
+            self.arrays = words.first().map_or(true, declares);
             let items = self.items(items)?;
             if self.is_file_number(&items)? {
                 number = plain(&items);
@@ -330,8 +368,8 @@ impl Reader<'_> {
                     {
                         return Err("a quoted substitution in the subscript of an array");
                     }
-                    self.script.numbers.evaluates |= NUMBERS.contains(&name.as_str())
-                        || items.get(name.len()) == Some(&Item::Plain('['));
+                    self.script.numbers.evaluates |=
+                        is_number(&name) || items.get(name.len()) == Some(&Item::Plain('['));
                     match subscript.ends_with(&[Item::Plain('+'), Item::Plain('=')]) {
                         true => self.append(&name, value),
                         false => self.assign(&name, value),
@@ -361,7 +399,7 @@ impl Reader<'_> {
 
     /// A variable gets a value.
     fn assign(&mut self, name: &str, value: &[Item]) {
-        self.script.moves |= FOLDERS.contains(&name);
+        self.script.moves |= MOVING.contains(&name);
         self.script.numbers.assign(value);
         let value = self.word(value);
         match run_by(name, value.known()) {
@@ -378,9 +416,11 @@ impl Reader<'_> {
 
     /// A variable gets a value that is not known.
     pub(super) fn sets(&mut self, name: &str) {
-        self.script.moves |= FOLDERS.contains(&name);
-        if let Err(why) = run_by(name, None) {
-            self.script.fault(why);
+        self.script.moves |= MOVING.contains(&name);
+        self.script.numbers.evaluates |= is_number(name);
+        match run_by(name, None) {
+            Ok(hidden) => self.script.hidden.extend(hidden),
+            Err(why) => self.script.fault(why),
         }
     }
 }

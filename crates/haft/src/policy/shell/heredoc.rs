@@ -89,9 +89,8 @@ impl Reader<'_> {
                 body.push('\n');
             }
             let word = if pending.literal {
-                let numbers = &mut self.script.numbers;
-                numbers.subscript |= body.contains("[$") || body.contains("[`");
-                numbers.quoted |= body.contains(['$', '`']);
+                let items: Vec<Item> = body.chars().map(Item::Quoted).collect();
+                self.script.numbers.look_at_document(&items);
                 Word::literal(body)
             } else {
                 self.inner(&body)?.document_text()?
@@ -124,6 +123,7 @@ impl Reader<'_> {
             self.bump();
             self.quoted_part(c, &mut items, Quote::Document)?;
         }
+        self.script.numbers.look_at_document(&items);
         Ok(self.word(&items))
     }
 }

@@ -4,7 +4,7 @@
 //! What matters is what the text itself can put into a variable. Quoted text in the words
 //! of an ordinary command matters only if the output of commands gets into a variable.
 
-use super::word::{Item, Word};
+use super::word::{EMPTY, Item, Word};
 
 /// What was seen of it.
 #[derive(Debug, Default)]
@@ -25,6 +25,15 @@ pub(super) struct Numbers {
     pub(super) subscript: bool,
     /// Any word has a quoted `$` or backtick in it.
     pub(super) quoted: bool,
+    /// Any word begins with a quoted parenthesis and has a quoted `$` or backtick in it.
+    pub(super) paren: bool,
+    /// There is an array.
+    pub(super) arrays: bool,
+    /// An array is given a subscript that is not literal.
+    pub(super) index: bool,
+    /// A command like `declare` is given a value that is not literal. If the variable is an
+    /// array, a value in parentheses is expanded once more.
+    pub(super) list: bool,
     /// `export` is given what a command prints.
     pub(super) exports: bool,
 }
@@ -38,6 +47,12 @@ impl Numbers {
                 "the shell evaluates a variable as a number, and its value could run a command",
             );
         }
+        if self.index && (self.dollar || (self.unknown && self.quoted)) {
+            return Some("the subscript of an array is not literal, and could run a command");
+        }
+        if self.list && self.arrays && (self.dollar || (self.unknown && self.paren)) {
+            return Some("a value may become an array, and its words could run a command");
+        }
         (self.exports && self.quoted)
             .then_some("\"export\" may set a variable that decides what is run")
     }
@@ -48,8 +63,8 @@ impl Numbers {
             match item {
                 Item::Plain('[') | Item::Quoted('[') => self.bracket = true,
                 Item::Quoted('$' | '`') => self.dollar = true,
-                Item::Hole { .. } | Item::Output | Item::Folder | Item::Pattern => {
-                    self.unknown = true;
+                Item::Hole { .. } | Item::Output | Item::Folder | Item::Pattern | Item::List => {
+                    self.unknown = true
                 }
                 _ => {}
             }
@@ -63,17 +78,34 @@ impl Numbers {
         self.unknown |= word.known().is_none();
     }
 
+    /// Looks at the text of a here-document.
+    pub(super) fn look_at_document(&mut self, items: &[Item]) {
+        for line in items.split(|item| *item == Item::Quoted('\n')) {
+            self.look_at(&subscripts(line));
+        }
+    }
+
     /// Looks for text that would run a command as the subscript of an array.
     pub(super) fn look_at(&mut self, items: &[Item]) {
         let mut open = None;
+        let mut paren = false;
         for (at, item) in items.iter().enumerate() {
             match item {
+                // A parenthesis where a word can begin.
+                Item::Quoted('(')
+                    if at.checked_sub(1).and_then(|at| items.get(at)).is_none_or(
+                        |item| matches!(item, Item::Quoted(c) if c.is_whitespace() || *c == EMPTY),
+                    ) =>
+                {
+                    paren = true;
+                }
                 // A colour for the terminal.
                 Item::Quoted('[') if is_escape(items.get(..at).unwrap_or_default()) => {}
                 Item::Plain('[') | Item::Quoted('[') => open = Some(item),
                 Item::Plain(']') | Item::Quoted(']') => open = None,
                 Item::Quoted('$' | '`') => {
                     self.quoted = true;
+                    self.paren |= paren;
                     self.subscript |= open.is_some();
                 }
                 _ => {}
@@ -89,6 +121,24 @@ impl Numbers {
             escaped.is_some_and(|c| matches!(c, '$' | '`' | '[' | '\\'))
         });
     }
+}
+
+/// The parts of a line of a document without the brackets that cannot be the beginning of
+/// a subscript: a name stands in front of those, or what they run right behind them.
+fn subscripts(line: &[Item]) -> Vec<Item> {
+    let is_name = |item: &Item| match item {
+        Item::Plain(c) | Item::Quoted(c) => c.is_ascii_alphanumeric() || *c == '_',
+        _ => true,
+    };
+    let can_begin = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| line.get(at));
+        before.is_some_and(is_name) || matches!(line.get(at + 1), Some(Item::Quoted('$' | '`')))
+    };
+    let parts = line.iter().copied().enumerate();
+    parts
+        .filter(|(at, item)| *item != Item::Quoted('[') || can_begin(*at))
+        .map(|(_, item)| item)
+        .collect()
 }
 
 /// Whether the parts end in a way to write the control character that begins a sequence

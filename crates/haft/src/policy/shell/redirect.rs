@@ -96,7 +96,11 @@ impl Reader<'_> {
         if let Some(name) = name {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             return match !name.is_empty() && name.chars().all(is_name) {
-                true if name.starts_with(|c: char| c.is_ascii_digit()) => Err(NO_NUMBER),
+                true if name.starts_with(|c: char| c.is_ascii_digit())
+                    || self.dialect == Dialect::Posix =>
+                {
+                    Err(NO_NUMBER)
+                }
                 true => {
                     self.sets(name);
                     Ok(true)
@@ -119,8 +123,9 @@ impl Reader<'_> {
         }
     }
 
-    /// The redirections behind a compound command.
-    pub(super) fn redirections(&mut self) -> Result<(), Stop> {
+    /// The redirections behind a compound command. Returns whether there are any.
+    pub(super) fn redirections(&mut self) -> Result<bool, Stop> {
+        let mut any = false;
         loop {
             self.blanks();
             let start = self.at;
@@ -136,12 +141,13 @@ impl Reader<'_> {
                 Some('&') if self.at == start && self.at_both('&', '>') => {}
                 _ => {
                     self.at = start;
-                    return Ok(());
+                    return Ok(any);
                 }
             }
             if let Redirected::Word(_) = self.redirection()? {
                 return Err("a word behind a compound command");
             }
+            any = true;
         }
     }
 

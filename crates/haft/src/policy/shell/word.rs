@@ -30,6 +30,8 @@ enum Source {
     Output,
     /// It begins with a folder that a well-known variable holds; the rest is known.
     Folder,
+    /// It ends in an array, whose words have been read.
+    List,
 }
 
 impl Word {
@@ -85,7 +87,10 @@ impl Word {
         if let Some(text) = self.known() {
             return Some(base(text));
         }
-        let suffix = self.suffix();
+        let suffix = match self.is_folder() {
+            true => self.text.trim_start_matches(HOLE),
+            false => self.suffix(),
+        };
         (suffix.contains('/') && !self.pattern).then(|| base(suffix))
     }
 
@@ -117,6 +122,17 @@ impl Word {
     /// Whether it begins with a well-known folder.
     pub(in crate::policy) fn is_folder(&self) -> bool {
         self.source == Source::Folder
+    }
+
+    /// Whether it ends in an array whose words have been read.
+    pub(in crate::policy) fn is_list(&self) -> bool {
+        self.source == Source::List
+    }
+
+    /// The names of variables that may be in it, and parts of words that look like one.
+    pub(in crate::policy) fn names(&self) -> impl Iterator<Item = &str> {
+        self.text
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
     }
 
     /// Whether one of these characters is in it.
@@ -152,6 +168,8 @@ pub(super) enum Item {
     Folder,
     /// The result of arithmetic.
     Number,
+    /// An array.
+    List,
 }
 
 /// How a part of a text is quoted.
@@ -166,6 +184,7 @@ impl Reader<'_> {
     /// Reads a word, of which some parts may have been read already.
     pub(super) fn items(&mut self, mut items: Vec<Item>) -> Result<Vec<Item>, Stop> {
         let start = self.at;
+        let arrays = std::mem::take(&mut self.arrays);
         while let Some(c) = self.peek() {
             match c {
                 '<' | '>' => {
@@ -178,10 +197,10 @@ impl Reader<'_> {
                     self.at = before;
                     break;
                 }
-                '(' if is_array(&items) => {
+                '(' if arrays && is_array(&items) => {
                     self.bump();
                     self.array()?;
-                    items.push(Item::Hole { splits: false });
+                    items.push(Item::List);
                     continue;
                 }
                 '(' if matches!(items.last(), Some(Item::Plain('@' | '!' | '+')))
@@ -322,6 +341,7 @@ impl Reader<'_> {
             return Err("an array in text for sh");
         }
         self.note("an assignment");
+        self.script.numbers.arrays = true;
         self.nested(|reader| {
             loop {
                 reader.newlines()?;
@@ -343,6 +363,13 @@ impl Reader<'_> {
                             reader.script.numbers.evaluates = true;
                             let end = items.iter().position(|item| *item == Item::Plain(']'));
                             value = end.and_then(|end| items.get(end..)).unwrap_or(value);
+                            let subscript = items.get(..items.len() - value.len());
+                            reader.script.numbers.index |= subscript.is_none_or(|items| {
+                                let is_known = |item: &Item| {
+                                    matches!(item, Item::Plain(_) | Item::Quoted(_) | Item::Number)
+                                };
+                                !items.iter().all(is_known)
+                            });
                         }
                         reader.script.numbers.assign(value);
                     }
@@ -404,13 +431,14 @@ impl Reader<'_> {
                     word.text.push(HOLE);
                     word.splits = true;
                 }
-                Item::Number => word.text.push(HOLE),
+                Item::Number | Item::List => word.text.push(HOLE),
             }
         }
         let is_single = word.text.matches(HOLE).count() == 1;
         word.source = match items.first() {
             Some(Item::Output) if items.len() == 1 => Source::Output,
             Some(Item::Folder) if is_single => Source::Folder,
+            Some(_) if items.last() == Some(&Item::List) => Source::List,
             _ => Source::Any,
         };
         word
@@ -418,7 +446,7 @@ impl Reader<'_> {
 }
 
 /// Marks where a quote began, so that an empty word is one. It never reaches a text.
-const EMPTY: char = '\0';
+pub(super) const EMPTY: char = '\0';
 
 const PATTERN: &str = "a pattern of file names";
 

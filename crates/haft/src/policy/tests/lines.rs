@@ -19,7 +19,7 @@ struct Read {
 }
 
 fn read(line: &str) -> Read {
-    let line = line::read(line);
+    let line = line::read(line, false);
     Read {
         commands: line
             .commands
@@ -463,7 +463,7 @@ fn hostile_text_costs_little() {
         format!("ls {}", "a ".repeat(70_000)),
     ] {
         assert!(line.len() < 150_000);
-        let read = line::read(&line);
+        let read = line::read(&line, false);
         assert!(read.unreadable.is_some(), "{:?}", line.get(..40));
         let words: usize = read.commands.iter().map(Vec::len).sum();
         assert!(words < 200_000, "{words} words");

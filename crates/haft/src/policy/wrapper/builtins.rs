@@ -1,7 +1,7 @@
 //! Words of the shell itself that run text, name commands or evaluate names.
 
 use super::options::{self, Extra, Spec};
-use super::{Inside, assignment, is_run, setting, texts, unclear, unknown};
+use super::{Inside, assignment, is_number, is_run, setting, texts, unclear, unknown};
 use crate::policy::shell::{Dialect, Word, names_words};
 
 const NONE: Spec = Spec {
@@ -71,9 +71,14 @@ fn trap(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
 fn alias(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
     for text in texts(name, words)? {
-        let Some((_, value)) = text.split_once('=') else {
+        let Some((alias, value)) = text.split_once('=') else {
             continue;
         };
+        // It must not stand for a part of the grammar.
+        let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+        if !alias.chars().all(is_name) || RESERVED.contains(&alias) {
+            return Err("an alias for a word of the shell's grammar".to_owned());
+        }
         // The value becomes part of the text, so it must be one command and nothing else.
         let is_plain = |c: char| c.is_alphanumeric() || " _-./=:,@+%".contains(c);
         let first = value.split(' ').find(|word| !word.is_empty());
@@ -126,6 +131,7 @@ fn mapfile(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         inside.push(Inside::Words(words));
     }
     inside.extend(variables(name, parsed.command)?);
+    inside.push(Inside::Arrays);
     inside.push(Inside::Assigns(Word::unknown()));
     Ok(inside)
 }
@@ -151,18 +157,21 @@ fn read(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     };
     let parsed = options::parse(name, words, &spec)?;
     let arrays = parsed.options.iter().filter(|(option, _)| option == "a");
-    for word in arrays.filter_map(|(_, value)| value.as_ref()) {
-        variable(name, word)?;
-    }
     let mut inside = variables(name, parsed.command)?;
+    for word in arrays.filter_map(|(_, value)| value.as_ref()) {
+        inside.extend(variables(name, std::slice::from_ref(word))?);
+        inside.push(Inside::Arrays);
+    }
     inside.push(Inside::Assigns(Word::unknown()));
     Ok(inside)
 }
 
 fn variables(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     words.iter().try_for_each(|word| variable(name, word))?;
-    let has_subscript = words.iter().any(|word| word.prefix().contains('['));
-    Ok(has_subscript
+    let evaluates = |word: &Word| word.prefix().contains('[') || is_number(word.prefix());
+    Ok(words
+        .iter()
+        .any(evaluates)
         .then_some(Inside::Evaluates)
         .into_iter()
         .collect())
@@ -199,8 +208,11 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         if let Some(run) = variable.filter(|name| converts && is_run(name)) {
             return Err(format!("the variable {run} decides what is run"));
         }
-        if letters.contains('i') || word.prefix().contains('[') {
+        if letters.contains('i') || word.prefix().contains('[') || variable.is_some_and(is_number) {
             inside.push(Inside::Evaluates);
+        }
+        if letters.contains(['a', 'A']) {
+            inside.push(Inside::Arrays);
         }
         let Some((variable, value)) = assignment(word) else {
             match word.known() {
@@ -214,6 +226,7 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
             }
         };
         inside.push(Inside::Assigns(word.clone()));
+        inside.extend(as_array(name, word)?);
         if variable.contains(['$', '`']) {
             return Err(unclear(name));
         }
@@ -223,6 +236,25 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         )?);
     }
     Ok(inside)
+}
+
+/// What happens if the variable in `name=value` is an array: the shell reads a value in
+/// parentheses once more, whatever quotes were around it.
+fn as_array(name: &str, word: &Word) -> Result<Option<Inside>, String> {
+    let (_, value) = word.prefix().split_once('=').unwrap_or_default();
+    if word.is_list() || !(value.is_empty() || value.starts_with('(')) {
+        return Ok(None);
+    }
+    if word.known().is_none() {
+        return Ok(Some(Inside::Lists));
+    }
+    let is_array = value.starts_with('(') && value.ends_with(')');
+    if is_array && value.contains(['$', '`', '<', '>', '\\']) {
+        return Err(format!(
+            "\"{name}\" may read quoted text in parentheses as an array"
+        ));
+    }
+    Ok((is_array && value.contains('[')).then_some(Inside::Evaluates))
 }
 
 /// `getopts LETTERS NAME`.
@@ -339,7 +371,7 @@ fn wait(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     variables(name, &targets.collect::<Vec<_>>())
 }
 
-/// History expansion would change the text that follows.
+/// Options of the shell, and words for its functions.
 fn set(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut rest = words;
     while let Some((word, behind)) = rest.split_first() {
@@ -347,50 +379,63 @@ fn set(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         let Some(letters) = text.strip_prefix(['-', '+']) else {
             break;
         };
+        let on = text.starts_with('-');
         rest = behind;
         if text == "--" || letters.is_empty() {
             break;
         }
-        if letters.contains('H') {
-            return Err(HISTORY.to_owned());
-        }
-        if letters.contains('k') {
-            return Err(KEYWORD.to_owned());
-        }
-        for _ in letters.matches('o') {
-            let Some((option, after)) = rest.split_first() else {
-                break;
+        for letter in letters.chars() {
+            let option = match letter {
+                'B' => "braceexpand",
+                'H' => "histexpand",
+                'k' => "keyword",
+                'o' => {
+                    let Some((option, after)) = rest.split_first() else {
+                        continue;
+                    };
+                    rest = after;
+                    option.known().ok_or_else(|| unclear(name))?
+                }
+                _ => continue,
             };
-            let option = option.known().ok_or_else(|| unclear(name))?;
-            if option.starts_with("hist") {
-                return Err(HISTORY.to_owned());
+            if let Some(why) = changes_text(option, on) {
+                return Err(why.to_owned());
             }
-            if option == "keyword" {
-                return Err(KEYWORD.to_owned());
-            }
-            rest = after;
         }
     }
     Ok(rest.iter().cloned().map(Inside::Assigns).collect())
 }
 
-/// Options of the shell after which its text means something else.
-pub(super) const CHANGING: &[&str] = &["keyword", "interactive_comments"];
-
-const KEYWORD: &str = "words behind a command become variables (set -k)";
-const HISTORY: &str = "the shell replaces ! in the text that follows";
+/// Why the text that follows means something else once this option of the shell is turned
+/// on or off, if it does.
+pub(super) fn changes_text(option: &str, on: bool) -> Option<&'static str> {
+    match (option, on) {
+        ("keyword", true) => Some("words behind a command become variables (set -k)"),
+        ("history" | "histexpand", true) => Some("the shell replaces ! in the text that follows"),
+        ("braceexpand", false) => Some("braces no longer make several words of one (set +B)"),
+        ("interactive_comments", false) => Some("comments are no longer comments"),
+        ("extquote", false) => Some("quotes in ${ } are no longer quotes"),
+        (option, true) if option.starts_with("compat") => {
+            Some("the shell reads text as an older version does")
+        }
+        _ => None,
+    }
+}
 
 fn shopt(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
-    match texts(name, words)?
-        .iter()
-        .find(|text| matches!(**text, "history" | "histexpand") || CHANGING.contains(text))
-    {
-        Some(text) if CHANGING.contains(text) => Err(format!(
-            "the option {text} changes what the text that follows means"
-        )),
-        Some(_) => Err(HISTORY.to_owned()),
-        None => Ok(Vec::new()),
+    let texts = texts(name, words)?;
+    let (options, names): (Vec<&str>, Vec<&str>) =
+        texts.iter().partition(|text| text.starts_with('-'));
+    // Without one of them it only tells, and with both it is an error.
+    for (letter, on) in [('s', true), ('u', false)] {
+        if !options.iter().any(|option| option.contains(letter)) {
+            continue;
+        }
+        if let Some(why) = names.iter().find_map(|name| changes_text(name, on)) {
+            return Err(why.to_owned());
+        }
     }
+    Ok(Vec::new())
 }
 
 /// Builtins that load code or run text in some of their options.

@@ -1,6 +1,6 @@
 //! The options of a wrapper, up to the command that it runs.
 
-use super::{Inside, assignment, is_run, setting, unclear};
+use super::{Inside, assignment, is_number, is_run, setting, unclear};
 use crate::policy::shell::Word;
 
 /// Options of a program, and what stands in front of the command.
@@ -78,8 +78,8 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
         }
         if options && prefix == "--" && is_known {
             options = false;
-        } else if options && word.known() == Some("-") && spec.extra == Extra::Assignments {
-            // `env -` is `env -i`, and ends the options.
+        } else if word.known() == Some("-") && spec.extra == Extra::Assignments {
+            // `env -` is `env -i`, also behind `--`, and ends the options.
             options = false;
         } else if options && prefix.starts_with("--") {
             let (option, value) = match prefix.split_once('=') {
@@ -123,6 +123,9 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
         {
             options = false;
             parsed.set.push(Inside::Assigns(word.clone()));
+            if is_number(variable) {
+                parsed.set.push(Inside::Evaluates);
+            }
             if is_run(variable) {
                 parsed.set.extend(setting(variable, value)?);
             }

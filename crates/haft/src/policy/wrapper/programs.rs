@@ -195,6 +195,9 @@ fn is_command_key(key: &str) -> bool {
         "core.askpass",
         "core.fsmonitor",
         "core.gitproxy",
+        "core.alternaterefscommand",
+        "interactive.difffilter",
+        "uploadpack.packobjectshook",
         "sequence.editor",
         "diff.external",
     ];
@@ -349,49 +352,114 @@ fn given_to_run<'w>(
     }
 }
 
-/// Whether a word ends as a path does.
-fn is_path(word: &Word) -> bool {
-    let end = word.suffix().rsplit_once('/');
-    end.is_some_and(|(_, name)| !name.contains('.'))
-}
+/// Options of `git config` that take no word behind them.
+const CONFIG_FLAGS: &[&str] = &[
+    "--global",
+    "--system",
+    "--local",
+    "--worktree",
+    "--get",
+    "--get-all",
+    "--get-regexp",
+    "--get-urlmatch",
+    "--replace-all",
+    "--add",
+    "--append",
+    "--all",
+    "--regexp",
+    "--unset",
+    "--unset-all",
+    "--list",
+    "-l",
+    "--edit",
+    "-e",
+    "--null",
+    "-z",
+    "--name-only",
+    "--show-origin",
+    "--show-scope",
+    "--show-names",
+    "--bool",
+    "--int",
+    "--bool-or-int",
+    "--bool-or-str",
+    "--path",
+    "--expiry-date",
+    "--includes",
+    "--no-includes",
+    "--fixed-value",
+    "--no-type",
+];
 
-/// The command in the value that `git config` sets.
-fn set_by_git(words: &[Word]) -> Result<Option<Inside>, String> {
-    let mut rest = words.iter();
-    let key = loop {
-        let Some(word) = rest.next() else {
-            return Ok(None);
-        };
-        // In front of the key there are options, their values and words like `set`.
-        if word.splits() || word.is_pattern() {
+/// The commands in what `git config` sets.
+fn set_by_git(words: &[Word]) -> Result<Vec<Inside>, String> {
+    let mut inside = Vec::new();
+    // Whether the word may be the value of the option in front of it, and whether the key
+    // has been seen. Whatever looks like the key of a command counts as one.
+    let (mut is_value, mut has_key) = (false, false);
+    for (at, word) in words.iter().enumerate() {
+        let may_be_value = std::mem::take(&mut is_value);
+        if !has_key && (word.splits() || word.is_pattern()) {
             return Err(unclear("git"));
         }
-        let is_option = word.prefix().starts_with('-');
-        match word.known() {
-            Some(text) if text.contains('.') && !is_option => break text,
-            // What stands behind the last point of a key has no slash in it.
-            None if !is_option && !is_path(word) => return Err(unclear("git")),
-            _ => {}
+        if word.prefix().starts_with('-') {
+            let renames = word.prefix().starts_with("--ren");
+            if renames {
+                check_renamed(words.get(at + 1..).unwrap_or_default())?;
+            }
+            let is_whole = word.prefix().contains('=') || renames;
+            is_value = !is_whole
+                && !word
+                    .known()
+                    .is_some_and(|text| CONFIG_FLAGS.contains(&text));
+            continue;
         }
-    };
-    // What looks like a file may be the value of an option in front of the key.
-    if !is_command_key(key) {
-        return match key.contains('/') {
-            true => set_by_git(rest.as_slice()),
-            false => Ok(None),
+        let Some(text) = word.known() else {
+            if !has_key && !may_be_value && !is_other_key(word) {
+                return Err(unclear("git"));
+            }
+            has_key |= !may_be_value;
+            continue;
         };
+        if text == "rename-section" && !has_key {
+            check_renamed(words.get(at + 1..).unwrap_or_default())?;
+        }
+        has_key |= text.contains('.') && !may_be_value;
+        if !is_command_key(text) {
+            continue;
+        }
+        let Some(value) = words.get(at + 1) else {
+            continue;
+        };
+        let value = value.known().ok_or_else(|| unclear("git"))?;
+        let is_alias = text.to_ascii_lowercase().starts_with("alias.");
+        let line = match value.strip_prefix('!') {
+            Some(line) => line.to_owned(),
+            None if is_alias => format!("git {value}"),
+            None => value.to_owned(),
+        };
+        inside.push(Inside::Line(line, Dialect::Posix));
     }
-    let Some(value) = rest.next() else {
-        return Ok(None);
+    Ok(inside)
+}
+
+/// Whether a key of which the middle is not known holds no command for certain.
+fn is_other_key(word: &Word) -> bool {
+    let (prefix, suffix) = (word.prefix(), word.suffix());
+    prefix.contains('.') && suffix.contains('.') && !is_command_key(&format!("{prefix}{suffix}"))
+}
+
+/// Checks the names behind `--rename-section`. Settings must not become commands.
+fn check_renamed(names: &[Word]) -> Result<(), String> {
+    let harmless = ["branch.", "remote.", "submodule.", "url."];
+    let is_harmless = |word: &Word| {
+        let prefix = word.prefix().to_ascii_lowercase();
+        harmless.iter().any(|section| prefix.starts_with(section))
     };
-    let text = value.known().ok_or_else(|| unclear("git"))?;
-    let is_alias = key.to_ascii_lowercase().starts_with("alias.");
-    let text = match text.strip_prefix('!') {
-        Some(text) => text.to_owned(),
-        None if is_alias => format!("git {text}"),
-        None => text.to_owned(),
-    };
-    Ok(Some(Inside::Line(text, Dialect::Posix)))
+    match names.iter().all(is_harmless) {
+        true => Ok(()),
+        false => Err("\"git config\" may turn other settings into commands".to_owned()),
+    }
 }
 
 /// The command in `-c key=value`.

@@ -1,12 +1,34 @@
 //! Shells, and programs that give text to one.
 
-use super::builtins::CHANGING;
+use super::builtins::changes_text;
 use super::options::{self, Parsed, Spec};
 use super::{Inside, table, texts, unclear, unknown};
 use crate::policy::shell::{Dialect, Input, Simple, Word};
 
 /// Shells whose language is not read here.
 const OTHERS: &[&str] = &["csh", "fish", "ksh", "mksh", "tcsh", "zsh"];
+
+/// The long options of bash, without their dashes.
+const LONG_NAMES: &[&str] = &[
+    "debug",
+    "debugger",
+    "dump-po-strings",
+    "dump-strings",
+    "help",
+    "init-file",
+    "login",
+    "noediting",
+    "noprofile",
+    "norc",
+    "posix",
+    "pretty-print",
+    "protected",
+    "rcfile",
+    "restricted",
+    "verbose",
+    "version",
+    "wordexp",
+];
 
 /// What such a program runs; `None` if it is not one.
 pub(super) fn inside(
@@ -77,6 +99,8 @@ fn shell(
     input: impl Fn(Dialect) -> Result<Vec<Inside>, String>,
 ) -> Result<Vec<Inside>, String> {
     const FLAGS: &str = "abefhilmnprtuvxBCDEPTcs";
+    // Off by default, or of no consequence when they are turned off.
+    const OFF: &str = "abefhklmnprtuvxCDEHPT";
     const LONG: &[&str] = &[
         "--norc",
         "--noprofile",
@@ -123,33 +147,44 @@ fn shell(
             break;
         };
         let on = text.starts_with('-');
+        let not_known = || format!("the option {text} of \"{name}\" is not known");
+        // bash takes its long options with one dash too, but not in every place.
+        if LONG_NAMES.contains(&letters) {
+            return Err(not_known());
+        }
         rest = behind;
         for letter in letters.chars() {
             match letter {
                 'o' | 'O' => {
                     let value = rest.split_first().filter(|(word, _)| {
-                        word.known().is_some_and(|text| {
-                            !text.starts_with("hist") && !CHANGING.contains(&text)
-                        })
+                        word.known()
+                            .is_some_and(|option| changes_text(option, on).is_none())
                     });
                     (_, rest) = value.ok_or_else(|| unclear(name))?;
                 }
                 'c' if on => takes_text = true,
                 's' if on => reads_input = true,
                 'i' if on => interactive = true,
-                letter if FLAGS.contains(letter) => {}
-                _ => return Err(format!("the option {text} of \"{name}\" is not known")),
+                // bash takes +c and +s for -c and -s; others do not.
+                letter if on && FLAGS.contains(letter) => {}
+                letter if !on && OFF.contains(letter) => {}
+                _ => return Err(not_known()),
             }
         }
+    }
+    let mut inside = Vec::new();
+    if interactive {
+        inside.push(Inside::Interactive);
     }
     if takes_text {
         let text = rest.first().ok_or_else(|| unknown(name))?;
         let text = text.known().ok_or_else(|| not_literal(name))?;
-        return Ok(vec![Inside::Line(text.to_owned(), dialect)]);
+        inside.push(Inside::Line(text.to_owned(), dialect));
+        return Ok(inside);
     }
     match rest.first() {
         Some(script) if !reads_input => match file(script) {
-            true => Ok(Vec::new()),
+            true => Ok(inside),
             false => Err(unknown_file(name)),
         },
         // It replaces `!` in what it reads.
@@ -342,7 +377,12 @@ fn ssh(
         }
     } else {
         let text = texts(name, command)?.join(" ");
-        inside.push(Inside::Line(text, Dialect::Bash));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./:,@+%".contains(c);
+        // A plain command reads the input of ssh.
+        inside.push(match text.chars().all(is_plain) {
+            true => Inside::Words(text.split_whitespace().map(Word::literal).collect()),
+            false => Inside::Line(text, Dialect::Bash),
+        });
     }
     Ok(inside)
 }
