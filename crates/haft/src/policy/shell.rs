@@ -89,6 +89,10 @@ pub(super) enum Hidden {
 
 /// What was found in a text, and in all texts within it.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says that something was seen anywhere in the text"
+)]
 pub(super) struct Script {
     pub(super) commands: Vec<Simple>,
     /// Here-documents, once their bodies have been read.

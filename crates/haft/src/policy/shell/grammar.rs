@@ -351,7 +351,7 @@ impl Reader<'_> {
                 Some('(') => return Err("a parenthesis in a command"),
                 Some(_) => {}
             }
-            self.arrays = words.first().map_or(true, declares);
+            self.arrays = words.first().is_none_or(declares);
             let items = self.items(items)?;
             if self.is_file_number(&items)? {
                 number = plain(&items);
