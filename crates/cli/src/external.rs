@@ -231,7 +231,7 @@ impl External {
             Ok(folder::Made::Program(program)) => self.programs.push(*program),
             Err(problem) => return self.warnings.push(problem),
         }
-        if !is_project {
+        if tool.tier == Tier::Person {
             self.readable.extend(tool.read());
         }
     }
