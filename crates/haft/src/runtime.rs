@@ -119,11 +119,11 @@ pub(crate) struct Session {
     /// How programs are run that are or bring tools.
     pub(crate) programs: Option<Programs>,
     /// Programs that bring tools, and what was wrong with them once they were met.
-    pub(crate) plugins: Vec<Arc<Host>>,
+    plugins: Vec<Arc<Host>>,
     /// Programs that are tools.
-    pub(crate) executables: Vec<Executable>,
+    executables: Vec<Executable>,
     /// What else brings tools.
-    pub(crate) sources: Vec<Arc<Sourced>>,
+    sources: Vec<Arc<Sourced>>,
     met: tokio::sync::OnceCell<Vec<String>>,
     /// The session beside which this one was made, which looks after their tools.
     elder: Option<Runtime>,

@@ -509,7 +509,7 @@ async fn one_that_has_no_place_is_queued() {
         listed.contains("running: begins") || listed.contains("running: turn 1"),
         "{listed}"
     );
-    assert!(listed.ends_with("worker  queued"), "{listed}");
+    assert!(listed.ends_with("worker: work  queued"), "{listed}");
 }
 
 #[tokio::test]

@@ -256,17 +256,3 @@ fn a_refused_start_is_explained_even_if_the_tool_goes_on() {
     let hints = answer.text.matches("`haft trust` allows it").count();
     assert_eq!(hints, 1, "{answer:?}");
 }
-
-#[test]
-fn who_reads_a_missing_file_in_tmp_is_told_who_has_another_one() {
-    let bed = Bed::new();
-    let missing = json!({ "path": "/tmp/made-by-a-plugin" });
-    let hint = "a /tmp of their own";
-    let answer = bed.call("read", &missing);
-    assert!(!answer.text.contains(hint), "{answer:?}");
-    bed.program(&format!("{OWN}/mine"), "#!/bin/sh\necho mine\n");
-    let answer = bed.call("read", &missing);
-    assert!(answer.is_error && answer.text.contains(hint), "{answer:?}");
-    let answer = bed.call("read", &json!({ "path": "missing" }));
-    assert!(!answer.text.contains(hint), "{answer:?}");
-}

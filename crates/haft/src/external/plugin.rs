@@ -225,7 +225,7 @@ impl Programs {
 
 /// A plugin of a session: its process, when there is one, and its past.
 pub(crate) struct Host {
-    pub(super) plugin: Plugin,
+    plugin: Plugin,
     programs: Programs,
     slot: Mutex<Slot>,
     /// One call at a time, for those that can do no more.

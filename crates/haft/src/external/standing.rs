@@ -116,7 +116,7 @@ impl Runtime {
             return outcome;
         };
         let Some(standing) = standing else {
-            return self.explained_temp(programs, outcome);
+            return outcome;
         };
         let text = match &outcome {
             Ok(reply) if reply.is_error => reply.text(),
@@ -127,34 +127,6 @@ impl Runtime {
         let Some(advice) = advice.filter(|advice| !text.contains(advice)) else {
             return outcome;
         };
-        Ok(self.advised(outcome, advice))
-    }
-
-    /// Says whose temp folder a file is missing in, where a program of the person's may
-    /// have put it into its own.
-    fn explained_temp(
-        &self,
-        programs: &Programs,
-        outcome: Result<Reply, Error>,
-    ) -> Result<Reply, Error> {
-        let Err(Error::Operation(haft_ops::Error::NotFound { path, .. })) = &outcome else {
-            return outcome;
-        };
-        let mut shared = haft_ops::scope::SHARED_TEMP.iter();
-        let is_temp = self.session.scope.is_on_disk()
-            && programs.own.sandbox.is_some()
-            && shared.any(|temp| std::path::Path::new(path).starts_with(temp));
-        let session = &self.session;
-        let is_own = |standing: Standing| !standing.is_guest();
-        let mut plugins = session.plugins.iter().map(|host| &host.plugin);
-        let has_own = !session.sources.is_empty()
-            || plugins.any(|plugin| is_own(plugin.standing) && plugin.guest.is_none())
-            || session.executables.iter().any(|it| is_own(it.standing));
-        if !is_temp || !has_own {
-            return outcome;
-        }
-        let advice = "plugins, MCP servers and tools of yours each have a /tmp of their own; pass \
-                      files through the work folder";
         Ok(self.advised(outcome, advice))
     }
 
