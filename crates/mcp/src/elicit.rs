@@ -133,7 +133,7 @@ impl Person {
         open.0 = None;
         match said {
             Ok(ClientResult::ElicitResult(result)) => Ok(result),
-            Ok(_) => Err("the user said none"),
+            Ok(_) => Err("the answer was not valid"),
             Err(rmcp::ServiceError::Timeout { .. }) => Err("nobody answered in time"),
             Err(error) => {
                 tracing::debug!(%error, "a person was asked in vain");
@@ -226,10 +226,10 @@ pub(crate) fn round(question: &Question, state: String) -> Option<InputRequiredR
 pub(crate) fn answered(responses: Option<&rmcp::model::InputResponses>) -> Option<Answer> {
     let response = responses?.get(QUESTION)?;
     // An answer that cannot be read is no yes.
-    Some(
-        serde_json::from_value(response.clone())
-            .map_or_else(|_| rejected("the user said none"), |result| answer(&result)),
-    )
+    Some(serde_json::from_value(response.clone()).map_or_else(
+        |_| rejected("the answer was not valid"),
+        |result| answer(&result),
+    ))
 }
 
 /// Who is asked about a call.
