@@ -22,8 +22,6 @@ pub(crate) struct Ready {
     descriptor: AsyncFd<OwnedFd>,
     /// What it holds, if it is a pipe.
     pipe: Option<usize>,
-    /// Whether it was used up when it last said that it is ready: then it is.
-    fresh: bool,
 }
 
 impl Ready {
@@ -44,11 +42,7 @@ impl Ready {
     fn new(descriptor: BorrowedFd<'_>, interest: Interest) -> io::Result<Self> {
         let pipe = rustix::pipe::fcntl_getpipe_size(descriptor).ok();
         let descriptor = AsyncFd::with_interest(descriptor.try_clone_to_owned()?, interest)?;
-        Ok(Self {
-            descriptor,
-            pipe,
-            fresh: true,
-        })
+        Ok(Self { descriptor, pipe })
     }
 
     /// How much can be written without waiting: an empty pipe takes all it can
@@ -68,24 +62,22 @@ impl Ready {
 
 impl AsyncRead for Ready {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
         loop {
-            let mut guard = ready!(this.descriptor.poll_read_ready(cx))?;
-            if !std::mem::take(&mut this.fresh) && !now(this.descriptor.get_ref(), PollFlags::IN)? {
+            let mut guard = ready!(self.descriptor.poll_read_ready(cx))?;
+            // The event may be for bytes that the last read already took.
+            if !now(self.descriptor.get_ref(), PollFlags::IN)? {
                 guard.clear_ready();
-                this.fresh = true;
                 continue;
             }
-            match rustix::io::read(this.descriptor.get_ref(), buffer.initialize_unfilled()) {
+            match rustix::io::read(self.descriptor.get_ref(), buffer.initialize_unfilled()) {
                 Ok(read) => {
                     // Less than there was room for: that was all of it.
                     if read < buffer.remaining() {
                         guard.clear_ready();
-                        this.fresh = true;
                     }
                     buffer.advance(read);
                     return Poll::Ready(Ok(()));
@@ -134,4 +126,77 @@ impl AsyncWrite for Ready {
 fn now(descriptor: &OwnedFd, what: PollFlags) -> io::Result<bool> {
     let mut asked = [PollFd::new(descriptor, what)];
     Ok(poll(&mut asked, Some(&Timespec::default()))? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::time::{Duration, Instant};
+    use tokio::io::AsyncReadExt as _;
+    use tokio::sync::mpsc;
+
+    /// A client may write a message in many small pieces. Each piece is an event, and the
+    /// event can arrive after an earlier read took its bytes. A read that trusts it stops
+    /// the thread, and every answer with it, until the client writes again.
+    #[test]
+    fn an_event_for_bytes_already_read_does_not_block() {
+        const MESSAGES: u64 = 5000;
+        const PIECES: usize = 4;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(4)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let (answers, mut answered) = mpsc::unbounded_channel();
+        let serving = runtime.spawn(async move {
+            let mut reader = Ready::new(reader.as_fd(), Interest::READABLE).expect("a pipe");
+            let mut buffer = [0; 64];
+            let mut received = 0;
+            loop {
+                // Like the protocol loop: looks for input first, then sends what is due.
+                tokio::select! {
+                    biased;
+                    read = reader.read(&mut buffer) => match read {
+                        Ok(read @ 1..) => received += read,
+                        _ => return,
+                    },
+                    () = std::future::ready(()), if received == PIECES => {
+                        received = 0;
+                        answers.send(()).expect("the test is waiting");
+                    }
+                }
+            }
+        });
+        // Keeps a second thread busy: it delivers the events while the first one reads.
+        let busy = runtime.spawn(async {
+            loop {
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut unanswered = None;
+        for message in 0..MESSAGES {
+            for piece in 0..PIECES as u64 {
+                writer.write_all(b"x").expect("the server reads");
+                // Pauses of every length up to 20 µs: one of them meets the read.
+                let pause = Duration::from_nanos((message * 37 + piece * 1009) % 20_000);
+                let start = Instant::now();
+                while start.elapsed() < pause {
+                    std::hint::spin_loop();
+                }
+            }
+            let answer = runtime.block_on(async {
+                tokio::time::timeout(Duration::from_secs(5), answered.recv()).await
+            });
+            if !matches!(answer, Ok(Some(()))) {
+                unanswered = Some(message);
+                break;
+            }
+        }
+        busy.abort();
+        drop(writer);
+        runtime.block_on(serving).expect("the server ends");
+        assert_eq!(unanswered, None, "this message got no answer within 5 s");
+    }
 }
