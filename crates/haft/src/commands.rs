@@ -10,7 +10,7 @@ pub(crate) use notes::{details, looks_refused, notes, notes_within, touched};
 use haft_ops::exec::{Elsewhere, Sandbox, Surroundings, Vigil};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::{
-    self, Counting, Enforcement, Execution, Helper, Limits, Memory, Network, Request,
+    self, Controls, Counting, Enforcement, Execution, Helper, Limits, Memory, Network, Request,
 };
 use haft_ops::scope::{FileRules, Places, Reading, Stands, Writing};
 use std::ffi::OsString;
@@ -106,7 +106,7 @@ impl Commands {
                     readable: places.readable.clone(),
                     temp: temp.folder.clone(),
                     protect: with_targets(&places.protect),
-                    repositories: Vec::new(),
+                    repositories: Controls::default(),
                     homes: places.home.iter().cloned().collect(),
                     own: with_targets(&places.own),
                     closed: Vec::new(),

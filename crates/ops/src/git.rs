@@ -7,6 +7,7 @@
 //! use, even if its files are removed.
 
 mod config;
+mod controls;
 mod obeyed;
 mod register;
 mod same;
@@ -16,6 +17,7 @@ mod tests;
 mod unfinished;
 mod walk;
 
+pub use controls::Controls;
 pub(crate) use obeyed::{Control, control_of, in_folder};
 pub(crate) use register::{Register, Remembered, Running, Since};
 pub(crate) use same::{Sought, same_files, with_other_names};
@@ -40,7 +42,7 @@ fn is(name: &OsStr, other: &str) -> bool {
 
 /// Everything that git obeys in `root` and below, found by walking it once.
 #[must_use]
-pub fn repositories(root: &Path) -> Vec<PathBuf> {
+pub fn repositories(root: &Path) -> Controls {
     let register = Register::new(root);
     register.look(Since::Start);
     register.guarded(None)

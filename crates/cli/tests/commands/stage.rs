@@ -2,7 +2,8 @@
 //! found again.
 
 use haft_ops::executor::sandbox::{
-    Confinement, Counting, Execution, Helper, Level, Limits, Memory, Network, Plan, Request, probe,
+    Confinement, Controls, Counting, Execution, Helper, Level, Limits, Memory, Network, Plan,
+    Request, probe,
 };
 use haft_ops::executor::{
     Disk, Executor, Finished, Input, Keep, Launch, Local, Program, Prompts, Streams, When,
@@ -114,7 +115,7 @@ impl Stage {
             readable: Vec::new(),
             temp,
             protect: Vec::new(),
-            repositories: Vec::new(),
+            repositories: Controls::default(),
             homes: Vec::new(),
             own: Vec::new(),
             closed: Vec::new(),

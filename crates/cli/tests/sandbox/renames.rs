@@ -150,3 +150,99 @@ fn a_link_to_nothing_is_watched_where_it_leads() {
         assert_eq!(inner.bash("echo fine").text, "fine\n", "{name}");
     });
 }
+
+/// Whatever leads to a protected place through several links is protected at each of them.
+#[test]
+fn every_link_on_the_way_to_a_protected_place_is_put_back() {
+    let _turn = turn::shared();
+    let cases = [
+        // The middle of a chain.
+        (
+            "ln -s real a; ln -s a hk; git init -q .; git config core.hooksPath hk",
+            "a",
+            "real",
+        ),
+        // Hooks that are switched off.
+        (
+            "ln -s /dev/null nh; git init -q .; git config core.hooksPath nh",
+            "nh",
+            "/dev/null",
+        ),
+        // A work tree of another name, where relative hooks start.
+        (
+            "git init -q --bare real/b; ln -s real t; git -C real/b config core.bare false; \
+             git -C real/b config core.worktree ../../t; git -C real/b config core.hooksPath hk",
+            "t",
+            "real",
+        ),
+        // A folder above.
+        (
+            "ln -s real lnk; mkdir real/hooks; git init -q .; git config core.hooksPath lnk/hooks",
+            "lnk",
+            "real",
+        ),
+        (
+            "git init -q .; rm -rf .git/hooks; ln -s real a; ln -s ../a .git/hooks",
+            "a",
+            "real",
+        ),
+        (
+            "git init -q .; echo true > real/hk; ln -s real sl; ln -s ../../sl/hk .git/hooks/pre-commit",
+            "sl",
+            "real",
+        ),
+        (
+            "git init -q t; mv t/.git r.git; ln -s r.git a; ln -s a .git",
+            "a",
+            "r.git",
+        ),
+        (
+            "git init -q --separate-git-dir=real/r.git .; ln -s real sl; echo gitdir: sl/r.git > .git",
+            "sl",
+            "real",
+        ),
+        (
+            "git init -q .; touch real/cfg; ln -s real/cfg a; ln -s a inc; git config include.path ../inc",
+            "a",
+            "real/cfg",
+        ),
+        (
+            "echo 'tools: {protect: [conf]}' > haft.yaml; touch real/f; ln -s real/f a; ln -s a conf",
+            "a",
+            "real/f",
+        ),
+        (
+            "echo 'tools: {protect: [l/f]}' > haft.yaml; touch real/f; ln -s real l",
+            "l",
+            "real",
+        ),
+        (
+            "echo 'tools: {protect: [x]}' > real/haft.yaml; ln -s real d; ln -s d/haft.yaml haft.yaml",
+            "d",
+            "real",
+        ),
+    ];
+    for (setup, link, target) in cases {
+        in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+            let name = bed.name();
+            free(bed, &format!("mkdir real; {setup}"));
+            let mut server = bed.serve();
+            for attack in [
+                format!("mkdir e; ln -sfn e {link}"),
+                format!("rm {link}; mkdir {link}"),
+            ] {
+                let answer = server.bash(&attack);
+                let now = std::fs::read_link(bed.path(&format!("work/{link}")));
+                assert_eq!(
+                    now.ok().as_deref(),
+                    Some(std::path::Path::new(target)),
+                    "{name}: {setup}: {attack}: {answer:?}"
+                );
+            }
+            let path = format!("path={link}");
+            let delete = ["call", "--toolset", "workspace", "delete", &path];
+            let deleted = bed.haft(&delete).output().unwrap();
+            assert!(!deleted.status.success(), "{name}: {setup}: {deleted:?}");
+        });
+    }
+}

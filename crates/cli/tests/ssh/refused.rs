@@ -4,7 +4,7 @@ use crate::host::script;
 use crate::stage::{Stage, local, target};
 use haft_ops::Error;
 use haft_ops::executor::sandbox::{
-    Confinement, Execution, Level, Network, Plan, Request, Strength,
+    Confinement, Controls, Execution, Level, Network, Plan, Request, Strength,
 };
 use haft_ops::executor::{Ended, Executor, Launch, Refusal, Ssh, Target};
 use std::ffi::OsString;
@@ -87,7 +87,7 @@ fn confinement(stage: &Stage) -> Confinement {
         readable: Vec::new(),
         temp: stage.path("."),
         protect: Vec::new(),
-        repositories: Vec::new(),
+        repositories: Controls::default(),
         homes: Vec::new(),
         own: Vec::new(),
         closed: Vec::new(),

@@ -8,7 +8,7 @@ use super::vigil::Vigil;
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
 use crate::executor::{Program, Refusal};
-use crate::git::{self, Register, Since};
+use crate::git::{self, Controls, Register, Since};
 use crate::private::Held;
 use crate::scope::{self, Closing, Identity, Root};
 use crate::{Result, private};
@@ -294,7 +294,7 @@ impl Sandbox {
 
     /// What git obeys below the roots, other names of what is protected, and what was
     /// noticed while that was looked for.
-    async fn survey(&self) -> Result<(Vec<PathBuf>, Vec<Touched>)> {
+    async fn survey(&self) -> Result<(Controls, Vec<Touched>)> {
         let repositories = self.repositories.clone();
         let names = Arc::clone(&self.names);
         let request = self.request.clone();
@@ -317,7 +317,7 @@ fn survey(
     repositories: &[Arc<Register>],
     request: &Request,
     names: &mut Names,
-) -> (Vec<PathBuf>, Vec<Touched>) {
+) -> (Controls, Vec<Touched>) {
     if !names.is_tidied {
         names.is_tidied = true;
         names.hold(&request.temp);
@@ -325,7 +325,7 @@ fn survey(
     }
     let home = request.homes.first().map(PathBuf::as_path);
     let mut noticed = Vec::new();
-    let mut places = Vec::new();
+    let mut places = Controls::default();
     for register in repositories {
         let looked = register.look(Since::Between);
         // Somebody else's are protected from now on, and are no command's work.
@@ -347,10 +347,10 @@ fn survey(
         let listed: Vec<_> = listed.map(|path| request.work_dir.join(path)).collect();
         git::with_other_names(listed.iter().map(PathBuf::as_path))
     });
-    let mut files: Vec<PathBuf> = places.clone();
+    let mut files = places.paths.clone();
     for root in &roots {
         files.push(root.join("haft.yaml"));
-        files.extend(git::in_folder(root, home));
+        files.extend(git::in_folder(root, home).paths);
     }
     let mut sought = git::with_other_names(files.iter().map(PathBuf::as_path));
     sought.extend(listed.iter().copied());
@@ -368,7 +368,7 @@ fn survey(
         names.sought = sought;
         names.found = found.0;
     }
-    places.extend(names.found.iter().cloned());
+    places.paths.extend(names.found.iter().cloned());
     (places, noticed)
 }
 

@@ -50,7 +50,7 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod system;
 
-pub use crate::git::repositories;
+pub use crate::git::{Controls, repositories};
 #[cfg(target_os = "linux")]
 pub use cgroup::Cage;
 pub use confinement::{Confinement, Surface};

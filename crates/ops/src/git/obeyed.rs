@@ -2,14 +2,11 @@
 
 use super::config::{Named, is_configuration};
 use super::shape::Shape;
-use super::{CONTROL, UNFINISHED, is, kind, list, pointer, real};
-use rustix::fs::{CWD, FileType, readlinkat};
+use super::{CONTROL, Controls, UNFINISHED, is, kind, list, pointer, real};
+use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// More than the kernel follows.
-const MOST_LINKS: usize = 41;
 
 /// What git runs in a folder of hooks.
 const HOOKS: [&str; 28] = [
@@ -46,87 +43,90 @@ const HOOKS: [&str; 28] = [
 /// The git folders that a `.git` leads to: its own, and the one it shares with other
 /// work trees.
 pub(super) fn behind(dot_git: &Path) -> Vec<PathBuf> {
-    let folder = dot_git.parent().unwrap_or(Path::new("/"));
     let git = match kind(dot_git) {
         Some(FileType::Directory) => dot_git.to_owned(),
         Some(FileType::Symlink) if kind(&real(dot_git)) == Some(FileType::Directory) => {
             real(dot_git)
         }
-        Some(_) => {
-            // Of a link to a pointer, the pointer's own folder counts.
-            let file = real(dot_git);
-            let folder = file.parent().unwrap_or(folder);
-            let Some(text) = pointer(&file) else {
-                return Vec::new();
-            };
-            let Some(target) = text.strip_prefix(b"gitdir:") else {
-                return Vec::new();
-            };
-            let target = target.strip_prefix(b" ").unwrap_or(target);
-            real(&folder.join(OsStr::from_bytes(target)))
-        }
+        Some(_) => match named_by_pointer(dot_git) {
+            Some(target) => real(&target),
+            None => return Vec::new(),
+        },
         None => return Vec::new(),
     };
     let shared = common(&git);
     std::iter::once(git).chain(shared).collect()
 }
 
+/// The path that a `.git` file names, with its links not yet followed.
+fn named_by_pointer(dot_git: &Path) -> Option<PathBuf> {
+    // If the file is reached through a link, the path starts at the file's own folder.
+    let file = real(dot_git);
+    let text = pointer(&file)?;
+    let target = text.strip_prefix(b"gitdir:")?;
+    let target = target.strip_prefix(b" ").unwrap_or(target);
+    Some(file.parent()?.join(OsStr::from_bytes(target)))
+}
+
+/// Adds a `.git` that is a file or a link, with the links between it and the git folder
+/// that it leads to.
+pub(super) fn add_pointer(found: &mut Controls, dot_git: &Path) {
+    if let Some(target) = named_by_pointer(dot_git) {
+        found.follow(&target);
+    }
+    found.add(dot_git.to_owned());
+}
+
 /// The folder that a git folder shares with others.
 pub(super) fn common(git: &Path) -> Option<PathBuf> {
-    let text = pointer(&git.join("commondir"))?;
-    let shared = real(&git.join(OsStr::from_bytes(&text)));
+    let shared = real(&named_by_common(git)?);
     (shared != git).then_some(shared)
+}
+
+/// The path that `commondir` names, with its links not yet followed.
+fn named_by_common(git: &Path) -> Option<PathBuf> {
+    let text = pointer(&git.join("commondir"))?;
+    Some(git.join(OsStr::from_bytes(&text)))
 }
 
 /// What git obeys in a git folder, whether it is there yet or not, and what its hooks
 /// and its configuration lead to. `trees` are the folders that are worked in with it.
-pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Controls {
     let trees = &with_configured(git, trees, home);
-    let mut found: Vec<PathBuf> = CONTROL
-        .iter()
-        .map(|name| git.join(name))
-        // Of a work tree only, and there it is from the beginning.
-        .filter(|path| !path.ends_with("gitdir") || kind(path).is_some())
-        .collect();
-    found.extend(linked(&git.join("hooks")));
+    let mut found = Controls::default();
+    for name in CONTROL {
+        let path = git.join(name);
+        // Only a work tree has a `gitdir`, and it has one from the start.
+        if name != "gitdir" || kind(&path).is_some() {
+            found.add_in_real_folder(path);
+        }
+    }
+    if let Some(shared) = named_by_common(git) {
+        found.follow(&shared);
+    }
+    add_linked_hooks(&mut found, &git.join("hooks"));
     let mut named = Named::default();
     for name in ["config", "config.worktree"] {
         named.read(&git.join(name), home);
     }
+    for tree in &named.trees {
+        found.follow(&git.join(tree));
+    }
     let places: Vec<PathBuf> = trees.iter().cloned().chain([git.to_owned()]).collect();
-    found.extend(told(&named, &places));
+    add_configured(&mut found, &named, &places);
     found
 }
 
-/// The files that configurations make git obey in these work trees and git folders. A
+/// Adds the files that configurations make git obey in these work trees and git folders. A
 /// configuration that is too long to be read may name any file in there.
-fn told(named: &Named, places: &[PathBuf]) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = named.files().collect();
-    found.extend(hook_folders(named, places));
+fn add_configured(found: &mut Controls, named: &Named, places: &[PathBuf]) {
+    for file in named.files() {
+        found.add(file);
+    }
+    add_hook_folders(found, named, places);
     if named.is_cut {
-        found.extend_from_slice(places);
+        found.paths.extend_from_slice(places);
     }
-    found
-}
-
-/// A file and, where it is a link, all that it leads through, each in its real folder.
-fn led_through(file: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut next = Some(file.to_owned());
-    while let Some(path) = next.take()
-        && found.len() < MOST_LINKS
-    {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            break;
-        };
-        let folder = real(folder);
-        let path = folder.join(name);
-        next = readlinkat(CWD, &path, Vec::new())
-            .ok()
-            .map(|target| folder.join(OsStr::from_bytes(target.as_bytes())));
-        found.push(path);
-    }
-    found
 }
 
 /// These work trees and those that `core.worktree` of a git folder names.
@@ -153,7 +153,7 @@ pub(super) fn of_the_person(
     places: &[PathBuf],
     home: Option<&Path>,
     more: &[PathBuf],
-) -> Vec<PathBuf> {
+) -> Controls {
     let usual = home
         .into_iter()
         .flat_map(|home| [".gitconfig", ".config/git/config"].map(|below| home.join(below)));
@@ -163,15 +163,19 @@ pub(super) fn of_the_person(
     for file in &configs {
         named.read(file, home);
     }
-    let mut found: Vec<PathBuf> = configs.iter().flat_map(|file| led_through(file)).collect();
-    found.retain(|file| file.starts_with(root));
-    found.extend(told(&named, places));
+    let mut found = Controls::default();
+    for file in &configs {
+        found.paths.push(real(file));
+        found.add(file.clone());
+    }
+    found.retain_below(root);
+    add_configured(&mut found, &named, places);
     found
 }
 
-/// The folders of hooks. A relative one begins where git runs the hook: in the work tree,
-/// or in the git folder when something is received.
-fn hook_folders(named: &Named, places: &[PathBuf]) -> Vec<PathBuf> {
+/// Adds the folders of hooks. A relative one starts where git runs the hook: in the work
+/// tree, or in the git folder for hooks that receive something.
+fn add_hook_folders(found: &mut Controls, named: &Named, places: &[PathBuf]) {
     let mut folders: Vec<PathBuf> = Vec::new();
     for hooks in &named.hooks {
         match hooks.is_absolute() {
@@ -179,53 +183,54 @@ fn hook_folders(named: &Named, places: &[PathBuf]) -> Vec<PathBuf> {
             false => folders.extend(places.iter().map(|place| place.join(hooks))),
         }
     }
-    let mut found = Vec::new();
     for folder in folders {
         let real = real(&folder);
+        found.follow(&folder);
         // `/dev/null` switches hooks off.
-        if kind(&real).is_some_and(|kind| kind != FileType::Directory) {
+        if real == Path::new("/dev/null") {
             continue;
         }
         if places.iter().any(|place| place.starts_with(&real)) {
-            // Not everything can be protected; what git would run can.
-            found.extend(HOOKS.iter().map(|hook| real.join(hook)));
+            // The folder holds the work tree, which must stay writable; the hooks need not.
+            found.paths.extend(HOOKS.iter().map(|hook| real.join(hook)));
         } else {
-            found.extend(linked(&folder));
-            found.push(folder);
+            add_linked_hooks(found, &folder);
+            found.paths.push(folder);
         }
     }
-    found
 }
 
-/// What hooks lead to that are links: it runs as well.
-fn linked(hooks: &Path) -> Vec<PathBuf> {
+/// Adds the files that hooks which are links lead to.
+fn add_linked_hooks(found: &mut Controls, hooks: &Path) {
     let all: Vec<PathBuf> = match list(hooks) {
         Some(all) => all.iter().map(std::fs::DirEntry::path).collect(),
         None => HOOKS.iter().map(|hook| hooks.join(hook)).collect(),
     };
-    all.iter()
-        .filter(|hook| kind(hook) == Some(FileType::Symlink))
-        .map(|hook| real(hook))
-        .collect()
+    for hook in all {
+        if kind(&hook) == Some(FileType::Symlink) {
+            found.follow(&hook);
+            found.paths.push(real(&hook));
+        }
+    }
 }
 
-/// What git obeys in a folder that may be a work tree, a repository or neither. Where
-/// there is no `.git`, that name is told.
-pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+/// What git obeys in a folder that may be a work tree, a repository or neither. The name
+/// `.git` is included even if nothing has it yet.
+pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Controls {
     let dot_git = folder.join(".git");
     let trees = [folder.to_owned()];
     let gits = behind(&dot_git);
-    let mut found: Vec<PathBuf> = gits
-        .iter()
-        .flat_map(|git| controls(git, &trees, home))
-        .collect();
+    let mut found = Controls::default();
+    for git in &gits {
+        found.extend(controls(git, &trees, home));
+    }
     if Shape::of(folder).is_repository() {
         found.extend(controls(folder, &[], home));
     }
     let places = [gits, trees.into()].concat();
     found.extend(of_the_person(folder, &places, home, &[]));
     if kind(&dot_git) != Some(FileType::Directory) {
-        found.push(dot_git);
+        add_pointer(&mut found, &dot_git);
     }
     found
 }

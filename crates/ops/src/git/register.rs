@@ -4,10 +4,10 @@ mod recall;
 
 pub(crate) use recall::Remembered;
 
-use super::obeyed::{behind, common, controls, of_the_person, with_configured};
+use super::obeyed::{add_pointer, behind, common, controls, of_the_person, with_configured};
 use super::shape::is_whole;
 use super::walk::{self, Stamp};
-use super::{Added, CONTROL, Left, UNFINISHED, is, kind, left_open, real};
+use super::{Added, CONTROL, Controls, Left, UNFINISHED, is, kind, left_open, real};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -80,7 +80,7 @@ struct Known {
     /// Configurations of the person that the environment names.
     configs: Vec<PathBuf>,
     /// What git obeys in them, and when that was read.
-    guarded: Option<(Instant, Arc<[PathBuf]>)>,
+    guarded: Option<(Instant, Arc<Controls>)>,
 }
 
 #[derive(Debug)]
@@ -184,11 +184,11 @@ impl Register {
     }
 
     /// What git obeys and no command may change: all of it but what commands made.
-    pub(crate) fn guarded(&self, home: Option<&Path>) -> Vec<PathBuf> {
+    pub(crate) fn guarded(&self, home: Option<&Path>) -> Controls {
         let known = self.known();
         let lasting = |since: Since| since != Since::Command;
         let gits = known.gits.iter().filter(|(_, git)| lasting(git.since));
-        let mut found: Vec<PathBuf> = Vec::new();
+        let mut found = Controls::default();
         let mut places = Vec::new();
         for (path, git) in gits {
             let of_it: Vec<PathBuf> = git.trees.iter().cloned().collect();
@@ -199,12 +199,12 @@ impl Register {
         }
         found.extend(of_the_person(&self.root, &places, home, &known.configs));
         let closed = known.closed.iter().filter(|(_, since)| lasting(**since));
-        found.extend(closed.map(|(path, _)| path.clone()));
+        found.paths.extend(closed.map(|(path, _)| path.clone()));
         let pointers = known.pointers.iter();
-        let pointers = pointers.filter(|(_, pointer)| lasting(pointer.since));
-        found.extend(pointers.map(|(path, _)| path.clone()));
+        for (path, _) in pointers.filter(|(_, pointer)| lasting(pointer.since)) {
+            add_pointer(&mut found, path);
+        }
         found.sort();
-        found.dedup();
         found
     }
 
@@ -251,27 +251,31 @@ impl Register {
             })
         });
         drop(known);
-        is_part
-            || self
-                .lately_guarded(home)
-                .iter()
-                .any(|place| path.starts_with(place))
+        if is_part {
+            return true;
+        }
+        let guarded = self.lately_guarded(home);
+        guarded.paths.iter().any(|place| path.starts_with(place))
+            || guarded
+                .links
+                .binary_search_by(|link| (**link).cmp(path))
+                .is_ok()
     }
 
     /// What is guarded, and where it really is, read not long ago.
-    fn lately_guarded(&self, home: Option<&Path>) -> Arc<[PathBuf]> {
-        if let Some((read, places)) = &self.known().guarded
+    fn lately_guarded(&self, home: Option<&Path>) -> Arc<Controls> {
+        if let Some((read, guarded)) = &self.known().guarded
             && read.elapsed() < FRESH
         {
-            return Arc::clone(places);
+            return Arc::clone(guarded);
         }
-        let mut places = self.guarded(home);
-        places.extend(places.clone().iter().map(|place| real(place)));
-        places.sort();
-        places.dedup();
-        let places: Arc<[PathBuf]> = places.into();
-        self.known().guarded = Some((Instant::now(), Arc::clone(&places)));
-        places
+        let mut guarded = self.guarded(home);
+        let real: Vec<PathBuf> = guarded.paths.iter().map(|path| real(path)).collect();
+        guarded.paths.extend(real);
+        guarded.sort();
+        let guarded = Arc::new(guarded);
+        self.known().guarded = Some((Instant::now(), Arc::clone(&guarded)));
+        guarded
     }
 }
 

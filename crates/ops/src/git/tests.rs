@@ -61,7 +61,7 @@ impl Yard {
     }
 
     fn guarded(&self) -> Vec<PathBuf> {
-        self.register().guarded(Some(&self.path("home")))
+        self.register().guarded(Some(&self.path("home"))).paths
     }
 }
 
@@ -118,8 +118,13 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
         "/dev/null".into(),
     ]);
     let home = yard.path("home");
-    let guarded = register.guarded(Some(&home));
-    for at in ["link", "real", "env", "included", "tree/of-home"] {
+    let Controls {
+        paths: guarded,
+        links,
+    } = register.guarded(Some(&home));
+    assert_eq!(links, [yard.path("work/link")]);
+    assert!(register.covers(&yard.path("work/link"), Some(&home)));
+    for at in ["real", "env", "included", "tree/of-home"] {
         let path = yard.path(&format!("work/{at}"));
         assert!(guarded.contains(&path), "{at}: {guarded:#?}");
         assert!(register.covers(&path, Some(&home)), "{at}");
@@ -132,7 +137,7 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
 fn a_home_in_the_root_has_its_configurations_guarded_before_they_are_there() {
     let yard = Yard::new();
     let register = yard.register();
-    let guarded = register.guarded(Some(&yard.path("work")));
+    let guarded = register.guarded(Some(&yard.path("work"))).paths;
     for at in [".gitconfig", ".config/git/config"] {
         assert!(
             guarded.contains(&yard.path("work").join(at)),

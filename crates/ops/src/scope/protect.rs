@@ -15,7 +15,7 @@ pub(super) struct Protect {
     /// Real paths: each entry, and what it points to when it is a link.
     entries: Vec<PathBuf>,
     /// Links on the way to an entry or to one of haft's own folders. Only the link itself
-    /// is protected: other things may be reached through it.
+    /// is protected, because it may lead to other things as well.
     links: Vec<PathBuf>,
     /// The repositories of each root.
     registers: Vec<Arc<Register>>,
@@ -56,13 +56,16 @@ impl Protect {
         }
         for root in roots {
             let config = root.path().join("haft.yaml");
+            on_the_way.extend(super::links_on(&config));
             entries.extend(links::real_path(&config, Last::Follow, Reading::Anywhere));
             entries.push(config);
         }
         entries.extend(own.iter().cloned());
         // What is below is found at the first write.
         for root in roots {
-            for place in git::in_folder(root.path(), home) {
+            let controls = git::in_folder(root.path(), home);
+            on_the_way.extend(controls.links);
+            for place in controls.paths {
                 entries.extend(links::real_path(&place, Last::Follow, Reading::Anywhere));
                 entries.push(place);
             }

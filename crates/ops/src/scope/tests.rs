@@ -745,7 +745,7 @@ fn repositories_are_found_behind_any_number_of_folders() {
     assert!(protected(&scope, &format!("many/59/5999/{deep}g/config")));
     let found = crate::executor::sandbox::repositories(&yard.work);
     let config = yard.work.join(format!("many/59/5999/{deep}g/config"));
-    assert!(found.contains(&config));
+    assert!(found.paths.contains(&config));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The folders that the rules name, and what is found in them.
 
-use crate::git;
+use crate::git::{self, Controls};
 use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::rules::SYSTEM;
@@ -123,8 +123,8 @@ pub fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
 
 /// What lets a repository run code or configure haft, in a root. Of what is not
 /// there, the names are told that would matter.
-pub(super) fn always_protected(root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let mut found = vec![root.join("haft.yaml")];
-    found.extend(git::in_folder(root, home));
+pub(super) fn always_protected(root: &Path, home: Option<&Path>) -> Controls {
+    let mut found = git::in_folder(root, home);
+    found.add(root.join("haft.yaml"));
     found
 }

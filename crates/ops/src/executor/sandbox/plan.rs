@@ -2,6 +2,7 @@
 
 use super::places::{self, Kind};
 use super::{Error, Execution, Level, Limits, Network, Result};
+use crate::git::Controls;
 use crate::scope::{self, FileRules, Identity, Reading, Writing};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ pub struct Request {
     pub protect: Vec<PathBuf>,
     /// What git obeys below the roots, as [`repositories`](super::repositories)
     /// finds it, and other names of what is protected.
-    pub repositories: Vec<PathBuf>,
+    pub repositories: Controls,
     /// Home folders whose secret places are hidden, beside all in `/home` and
     /// `/root`.
     pub homes: Vec<PathBuf>,
@@ -149,18 +150,20 @@ impl Plan {
                 .map_or_else(|| entry.clone(), |work| work.join(entry));
             named.push((path, Why::Listed));
         }
-        // A link on the way to what is listed or to one of haft's own folders: made to lead
-        // elsewhere, it would decide what the next session reads.
+        let home = request.homes.first().map(PathBuf::as_path);
+        let mut controls = request.repositories.clone();
+        for root in &roots {
+            controls.extend(places::always_protected(root, home));
+        }
+        // A command that changes a link on the way to a protected path decides what git and
+        // the next session of haft read there.
         let listed = named.iter().map(|(path, _)| path);
-        let firm: BTreeSet<PathBuf> = listed
+        let mut links: BTreeSet<PathBuf> = listed
             .chain(&request.own)
             .flat_map(|path| scope::links_on(path))
             .collect();
-        let home = request.homes.first().map(PathBuf::as_path);
-        let in_roots_itself = roots
-            .iter()
-            .flat_map(|root| places::always_protected(root, home));
-        for path in in_roots_itself.chain(request.repositories.iter().cloned()) {
+        links.extend(controls.links);
+        for path in controls.paths {
             // A repository or a haft.yaml may be what a person wanted; what makes
             // git run something in one that is there is not.
             let is_wanted = path.ends_with(".git") || path.ends_with("haft.yaml");
@@ -171,28 +174,12 @@ impl Plan {
             };
             named.push((path, why));
         }
-        // A link on the way could be made to lead elsewhere.
-        let on_the_way: BTreeSet<PathBuf> = named
-            .iter()
-            .flat_map(|(path, _)| ancestors_in(&roots, path))
-            .map(Path::to_owned)
-            .collect();
-        let links = on_the_way
-            .iter()
-            .filter(|above| places::kind(above) == Kind::Link);
         let mut protected = Vec::new();
-        let mut watched: Vec<Watched> = links
-            .filter_map(|link| {
-                let path = places::real(link.parent()?).join(link.file_name()?);
-                let why = Why::Control;
-                Some(Watched { path, why })
-            })
-            .filter(|watched| !firm.contains(&watched.path))
-            .collect();
-        watched.extend(firm.into_iter().map(|path| {
-            let why = Why::Listed;
-            Watched { path, why }
-        }));
+        let links = links.into_iter().map(|path| Watched {
+            path,
+            why: Why::Listed,
+        });
+        let mut watched: Vec<Watched> = links.collect();
         for (path, why) in named {
             // The name itself, in its real folder: a link there can be read
             // through but not pinned by a mount, so it is watched.
