@@ -32,7 +32,7 @@ fn what_never_ends_is_ended_in_time() {
         assert_eq!(answer.text("message"), "timed out after 1.0s", "{code}");
         assert_eq!(answer.json["exit_code"], -1);
         // The promise is 200 ms; a machine with much to do gets more.
-        assert!(took >= limit && took < limit * 2, "{code}: {took:?}");
+        assert!(took >= limit && took < limit * 4, "{code}: {took:?}");
         if code.contains("begun") {
             assert_eq!(answer.text("stdout"), "begun\n");
         }
