@@ -305,6 +305,31 @@ fn no_command_runs_while_something_cannot_be_moved_out() {
 }
 
 #[test]
+fn no_command_runs_while_a_link_cannot_be_put_back() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        // The state folder lies in the work folder, so folders are copied, but not this one.
+        bed.user("tools:\n  protect: [conf]\n");
+        let home = bed.at("home");
+        bed.free(&format!("cd {home}; mkdir real; ln -s real conf"));
+        let mut server = bed.serve_with(&["--dir", &home]);
+        let deep = "d/".repeat(150);
+        let replaced = server.bash(&format!("rm conf; mkdir -p conf/{deep}; echo made"));
+        assert!(
+            replaced.has("could not be moved away (it is too large"),
+            "{}: {replaced:?}",
+            bed.name()
+        );
+        let refused = server.bash("touch ran");
+        let why = "the command was not run: something is at ";
+        assert!(refused.is_error && refused.has(why), "{refused:?}");
+        bed.free(&format!("rm -r {home}/conf"));
+        let answer = server.bash("echo hello");
+        assert!(answer.text.starts_with("hello\n"), "{answer:?}");
+    });
+}
+
+#[test]
 fn a_process_in_a_folder_that_is_moved_out_does_not_get_into_the_state_folder() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {

@@ -68,7 +68,7 @@ fn a_time_limit_and_a_cancelled_request_end_the_tree() {
         let answer = server.call(&json!({ "command": tree(bed, "limit"), "timeout": 2.5 }));
         let took = begun.elapsed();
         assert!(bed.has("work/limit"), "the tree was too slow: {answer:?}");
-        assert!(took < Duration::from_millis(3_500 + 1_000), "{took:?}");
+        assert!(took < Duration::from_secs(8), "{took:?}");
         assert!(answer.is_error, "{answer:?}");
         assert!(answer.text.starts_with("so far\n"), "{answer:?}");
         assert!(

@@ -246,3 +246,101 @@ fn every_link_on_the_way_to_a_protected_place_is_put_back() {
         });
     }
 }
+
+/// `a/../b` leads elsewhere once `a` is a link, so no command can make it one.
+#[test]
+fn a_folder_before_dot_dot_does_not_become_a_link() {
+    let _turn = turn::shared();
+    let cases = [
+        "mkdir x; git init -q .; git config core.hooksPath x/../real",
+        "git init -q .; git config core.hooksPath x/../real",
+        "mkdir x; git init -q .; touch real/cfg; git config include.path ../x/../real/cfg",
+        "mkdir x; git init -q --separate-git-dir=real/r.git .; echo gitdir: x/../real/r.git > .git",
+        "mkdir x; echo 'tools: {protect: [x/../real]}' > haft.yaml",
+    ];
+    for setup in cases {
+        in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+            let name = bed.name();
+            free(bed, &format!("mkdir real; {setup}"));
+            let mut server = bed.serve();
+            let answer = server.bash("mkdir -p e/s e/real; rmdir x; ln -s e/s x; true");
+            let is_link = bed.path("work/x").is_symlink();
+            assert!(!is_link, "{name}: {setup}: {answer:?}");
+        });
+    }
+}
+
+/// Links that lead in a circle lead nowhere until a command changes one of them.
+#[test]
+fn every_link_of_a_circle_is_put_back() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+        free(
+            bed,
+            "git init -q .; ln -s b a; ln -s a b; git config core.hooksPath a",
+        );
+        let mut server = bed.serve();
+        let answer = server.bash("mkdir e; ln -sfn e b");
+        let target = std::fs::read_link(bed.path("work/b")).ok();
+        let expected = Some(std::path::Path::new("a"));
+        assert_eq!(target.as_deref(), expected, "{}: {answer:?}", bed.name());
+    });
+}
+
+#[test]
+fn a_folder_of_hooks_is_protected_however_it_is_spelled() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(
+            bed,
+            "git init -q .; mkdir -p hk/sub; git config core.hooksPath hk/sub/..",
+        );
+        let answer = bed.serve().bash("echo true > hk/pre-commit");
+        assert!(!bed.has("work/hk/pre-commit"), "{}: {answer:?}", bed.name());
+    });
+    // The folder of hooks is the work tree itself.
+    in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+        free(
+            bed,
+            "git init -q .; mkdir real; echo true > real/pc; ln -s real/pc a; ln -s a pre-commit; \
+             git config core.hooksPath \"$PWD\"",
+        );
+        let answer = bed
+            .serve()
+            .bash("mkdir e; echo true > e/pc; ln -sfn e/pc a");
+        let target = std::fs::read_link(bed.path("work/a")).ok();
+        let expected = Some(std::path::Path::new("real/pc"));
+        assert_eq!(target.as_deref(), expected, "{}: {answer:?}", bed.name());
+    });
+}
+
+/// A process in the background makes the file again as soon as it is taken away. The look
+/// that follows its end takes it away for good.
+#[test]
+fn a_background_process_does_not_outlast_the_last_look() {
+    const AGAIN: &str = r#"
+import os, time
+end = time.time() + 3
+while time.time() < end:
+    with open(".git/new", "w") as file: file.write("../e.git")
+    while os.path.lexists(".git/commondir") and time.time() < end: pass
+    os.rename(".git/new", ".git/commondir")
+open("done", "w").close()
+"#;
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+        let name = bed.name();
+        // Many folders, so that looking at them takes a while.
+        free(bed, "git init -q .; mkdir -p n/{1..20}/{1..50}");
+        bed.file("work/again.py", AGAIN);
+        let mut server = bed.serve();
+        let first = server.bash("(python3 again.py > /dev/null 2>&1 &); sleep 0.5");
+        assert!(first.has(".git/commondir"), "{name}: {first:?}");
+        let second = server.bash("until [ -e done ]; do sleep 0.05; done");
+        let third = server.bash("true");
+        assert!(
+            !bed.has("work/.git/commondir"),
+            "{name}: {first:?} {second:?} {third:?}"
+        );
+    });
+}

@@ -7,6 +7,7 @@ use super::state::{Opened, State, open_way, place, state};
 use crate::executor::sandbox::{Confinement, Level, Watched, Why};
 use crate::git::{Added, Left, Register, Running, Since};
 use rustix::fs::symlinkat;
+use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -82,6 +83,8 @@ pub enum Touched {
 pub(super) struct Before {
     pub(super) watched: Vec<(Watched, State)>,
     protected: Vec<(PathBuf, State)>,
+    /// Folders that lead to protected paths and must not become links.
+    pinned: Vec<PathBuf>,
     /// What git obeys in repositories that commands made.
     made: Vec<(PathBuf, State)>,
     /// What git would run when it is told to continue.
@@ -109,6 +112,7 @@ impl Before {
                 .map(|watched| (watched.clone(), state(&watched.path)))
                 .collect(),
             protected: protected.iter().cloned().map(now).collect(),
+            pinned: plan.pinned().to_vec(),
             made: repositories
                 .iter()
                 .flat_map(|one| one.made())
@@ -131,6 +135,7 @@ impl Before {
         Self {
             watched,
             protected: Vec::new(),
+            pinned: Vec::new(),
             made: Vec::new(),
             left: Vec::new(),
             repositories,
@@ -144,11 +149,15 @@ impl Before {
         let Self {
             watched,
             protected,
+            pinned,
             made,
             left,
             repositories,
             running,
         } = other;
+        self.pinned.extend(pinned);
+        self.pinned.sort();
+        self.pinned.dedup();
         let is_new =
             |list: &[(PathBuf, State)], path: &Path| list.iter().all(|(known, _)| known != path);
         for (one, state) in watched {
@@ -191,7 +200,7 @@ impl Before {
             folder,
             roots: &roots,
         });
-        // Open until the end of this, where it is noted how everything is now.
+        // Folders that have to stay open until everything was compared.
         let mut ways = Vec::new();
         for (Watched { path, why }, before) in &mut self.watched {
             let mut now = state(path);
@@ -203,25 +212,39 @@ impl Before {
                 continue;
             }
             let path = path.clone();
-            touched.push(match (&*before, why) {
+            let event = match (&*before, why) {
                 // Whatever the path is for, nobody wants it to lead elsewhere.
                 (State::Nothing, why) if *why == Why::Listed || now.is_behind() => {
                     moved_out(path, &now, out)
                 }
                 (State::Nothing, _) => Touched::Appeared { path },
-                (State::Link(target), Why::Listed) if put_back(&path, target, &now, out) => {
-                    Touched::PutBack { path }
-                }
+                (State::Link(target), Why::Listed) => put_back(path, target, &now, out),
                 _ => Touched::Changed { path },
-            });
+            };
+            // A process that still runs can make it again at any moment. So what was taken
+            // away counts as gone, whatever is there by now, and the next look finds it.
+            if matches!(event, Touched::Appeared { .. } | Touched::Changed { .. }) {
+                *before = now;
+            }
+            touched.push(event);
         }
-        for (path, before) in &self.protected {
-            if state(path) != *before {
+        for path in &self.pinned {
+            let now = state(path);
+            if matches!(now, State::Link(_)) {
+                touched.push(moved_out(path.clone(), &now, out));
+            }
+        }
+        for (path, before) in &mut self.protected {
+            let now = state(path);
+            if now != *before {
+                *before = now;
                 touched.push(Touched::Changed { path: path.clone() });
             }
         }
-        for (path, before) in &self.made {
-            if state(path) != *before {
+        for (path, before) in &mut self.made {
+            let now = state(path);
+            if now != *before {
+                *before = now;
                 touched.push(Touched::Obeyed { path: path.clone() });
             }
         }
@@ -241,13 +264,6 @@ impl Before {
                 left
             })
             .collect();
-        // What was told once is how it is from now on.
-        for (watched, before) in &mut self.watched {
-            *before = state(&watched.path);
-        }
-        for (path, before) in self.protected.iter_mut().chain(&mut self.made) {
-            *before = state(path);
-        }
         drop(ways);
         touched
     }
@@ -309,19 +325,32 @@ fn moved_out(path: PathBuf, now: &State, out: Option<Out<'_>>) -> Touched {
     }
 }
 
-/// Lets a link lead where it led; what took its place is moved out of the way.
-fn put_back(path: &Path, target: &[u8], now: &State, out: Option<Out<'_>>) -> bool {
-    let is_free = match now {
-        State::Nothing => true,
-        State::Link(_) | State::There(_) => {
-            out.is_some_and(|out| move_out(path, out.folder, out.roots).is_ok())
+/// Restores a link that a command changed. What took its place is moved out of the way.
+fn put_back(path: PathBuf, target: &[u8], now: &State, out: Option<Out<'_>>) -> Touched {
+    match (now, out) {
+        (State::Nothing, _) => {}
+        (State::Link(_) | State::There(_), Some(out)) => {
+            if let Err(error) = move_out(&path, out.folder, out.roots) {
+                let reason = error.to_string();
+                return Touched::Stayed { path, reason };
+            }
         }
-        // The folder that held it is gone, or is somebody else's.
-        State::Behind(_) | State::Shut => false,
-    };
-    is_free
-        && place(path).is_ok_and(|(folder, name)| {
-            let _opened = Opened::new(&folder);
-            symlinkat(target, &folder, name).is_ok()
-        })
+        // There is nowhere to move it to, or the folder that held the link is not the same.
+        (State::Link(_) | State::There(_), None) | (State::Behind(_) | State::Shut, _) => {
+            return Touched::Changed { path };
+        }
+    }
+    let restored = place(&path).and_then(|(folder, name)| {
+        let _opened = Opened::new(&folder);
+        symlinkat(target, &folder, name)
+    });
+    match restored {
+        Ok(()) => Touched::PutBack { path },
+        // Something was made there again meanwhile; the next look finds it.
+        Err(Errno::EXIST) => Touched::Stayed {
+            path,
+            reason: "something made it again".to_owned(),
+        },
+        Err(_) => Touched::Changed { path },
+    }
 }

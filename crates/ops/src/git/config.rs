@@ -49,6 +49,8 @@ pub(super) struct Named {
     /// Folders of hooks as they are written: those that are relative begin at the
     /// work tree or, for hooks that receive something, at the git folder.
     pub(super) hooks: Vec<PathBuf>,
+    /// Folders that `git init` and `git clone` copy hooks from, as they are written.
+    pub(super) templates: Vec<PathBuf>,
     /// Work trees as they are written: those that are relative begin at the git folder.
     pub(super) trees: Vec<PathBuf>,
     /// Whether one of them is too long to be read, so that it may name anything.
@@ -80,6 +82,7 @@ impl Named {
             let value = || expanded(&setting.value, home);
             match (setting.section.as_slice(), setting.key.as_slice()) {
                 (b"core", b"hookspath") => self.hooks.extend(value()),
+                (b"init", b"templatedir") => self.templates.extend(value()),
                 (b"core", b"worktree") => {
                     self.trees.push(OsStr::from_bytes(&setting.value).into());
                 }

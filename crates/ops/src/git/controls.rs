@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 pub struct Controls {
     /// Files and folders that git obeys, whether they exist or not.
     pub paths: Vec<PathBuf>,
-    /// Links that git follows to reach one of them, each in its real folder. Only the link
-    /// itself is protected, because it may lead to other things as well.
+    /// Links that git follows to reach one of them and folders that a `..` on the way
+    /// leaves, each in its real folder. Only the name itself is protected, because other
+    /// things may be reached through it as well.
     pub links: Vec<PathBuf>,
 }
 

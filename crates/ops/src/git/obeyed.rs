@@ -123,6 +123,12 @@ fn add_configured(found: &mut Controls, named: &Named, places: &[PathBuf]) {
     for file in named.files() {
         found.add(file);
     }
+    for template in &named.templates {
+        // Only absolute ones: a relative one starts wherever the person runs `git init`.
+        if template.is_absolute() {
+            found.add(template.clone());
+        }
+    }
     add_hook_folders(found, named, places);
     if named.is_cut {
         found.paths.extend_from_slice(places);
@@ -192,7 +198,10 @@ fn add_hook_folders(found: &mut Controls, named: &Named, places: &[PathBuf]) {
         }
         if places.iter().any(|place| place.starts_with(&real)) {
             // The folder holds the work tree, which must stay writable; the hooks need not.
-            found.paths.extend(HOOKS.iter().map(|hook| real.join(hook)));
+            for hook in HOOKS {
+                add_link_target(found, &real.join(hook));
+                found.paths.push(real.join(hook));
+            }
         } else {
             add_linked_hooks(found, &folder);
             found.paths.push(folder);
@@ -207,10 +216,15 @@ fn add_linked_hooks(found: &mut Controls, hooks: &Path) {
         None => HOOKS.iter().map(|hook| hooks.join(hook)).collect(),
     };
     for hook in all {
-        if kind(&hook) == Some(FileType::Symlink) {
-            found.follow(&hook);
-            found.paths.push(real(&hook));
-        }
+        add_link_target(found, &hook);
+    }
+}
+
+/// Adds the file that a path leads to if it is a link, and the links between them.
+fn add_link_target(found: &mut Controls, path: &Path) {
+    if kind(path) == Some(FileType::Symlink) {
+        found.follow(path);
+        found.paths.push(real(path));
     }
 }
 

@@ -109,7 +109,10 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
     yard.file("work/real", "[core]\nhooksPath = of-home\n");
     symlink("real", yard.path("work/link")).unwrap();
     symlink(yard.path("work/link"), yard.path("home/.gitconfig")).unwrap();
-    yard.file("work/env", "[include]\npath = included\n");
+    let templates = yard.path("work/templates");
+    let templates = templates.display();
+    let env = format!("[include]\npath = included\n[init]\ntemplateDir = {templates}\n");
+    yard.file("work/env", &env);
     yard.repository("work/tree/.git");
     let register = yard.register();
     register.reads(&[
@@ -124,7 +127,7 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
     } = register.guarded(Some(&home));
     assert_eq!(links, [yard.path("work/link")]);
     assert!(register.covers(&yard.path("work/link"), Some(&home)));
-    for at in ["real", "env", "included", "tree/of-home"] {
+    for at in ["real", "env", "included", "templates", "tree/of-home"] {
         let path = yard.path(&format!("work/{at}"));
         assert!(guarded.contains(&path), "{at}: {guarded:#?}");
         assert!(register.covers(&path, Some(&home)), "{at}");

@@ -27,8 +27,6 @@ pub(super) struct Real {
     /// The names it had on the way, one for each link that was followed: what
     /// holds for a name holds for what it leads to.
     pub(super) aliases: Vec<PathBuf>,
-    /// The links that were followed, each in its real folder.
-    pub(super) links: Vec<PathBuf>,
 }
 
 /// Why a path has no real form.
@@ -68,14 +66,26 @@ pub(super) fn real_below(
     last: Last,
     reading: Reading,
 ) -> Result<Real, Problem> {
+    follow(folder, path, last, reading, &mut Vec::new())
+}
+
+/// The same, which also notes each link that is followed and each folder that is left by
+/// `..`, even if the path leads in a circle.
+fn follow(
+    folder: &Path,
+    path: &Path,
+    last: Last,
+    reading: Reading,
+    steps: &mut Vec<PathBuf>,
+) -> Result<Real, Problem> {
     let mut real = folder.to_owned();
     let mut met = None;
     let mut aliases = Vec::new();
-    let mut followed = Vec::new();
     let mut rest: VecDeque<OsString> = parts(path).collect();
     let mut links = 0;
     while let Some(name) = rest.pop_front() {
         if name == ".." {
+            steps.push(real.clone());
             real.pop();
             continue;
         }
@@ -100,6 +110,7 @@ pub(super) fn real_below(
             continue;
         }
         links += 1;
+        steps.push(next.clone());
         if links > MAX_LINKS {
             return Err(Problem::Loop(next));
         }
@@ -111,7 +122,6 @@ pub(super) fn real_below(
             continue;
         };
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-        followed.push(next.clone());
         aliases.push(rest.iter().fold(next, |path, part| path.join(part)));
         if target.is_absolute() {
             real = PathBuf::from("/");
@@ -124,16 +134,26 @@ pub(super) fn real_below(
         path: real,
         met,
         aliases,
-        links: followed,
     })
 }
 
-/// The links that are followed on the way to a path, each in its real folder. Whoever can
-/// change one of them decides where the path leads.
+/// The names that decide where a path leads, each in its real folder: the links on the way,
+/// and the folders that a `..` leaves. If such a folder became a link, `..` would lead
+/// elsewhere.
 #[must_use]
 pub fn links_on(path: &Path) -> Vec<PathBuf> {
-    let found = real_below(Path::new("/"), path, Last::Follow, Reading::Anywhere);
-    found.map(|real| real.links).unwrap_or_default()
+    let mut steps = Vec::new();
+    // A path that leads in a circle has no real form, but its links count all the same.
+    let _ = follow(
+        Path::new("/"),
+        path,
+        Last::Follow,
+        Reading::Anywhere,
+        &mut steps,
+    );
+    steps.sort();
+    steps.dedup();
+    steps
 }
 
 /// The parts that matter: names and `..`.

@@ -65,8 +65,8 @@ pub struct Plan {
     pub(super) temp: PathBuf,
     pub(super) protected: Vec<PathBuf>,
     pub(super) watched: Vec<Watched>,
-    /// Folders in the roots that lead to what is watched. Renamed, they would take it
-    /// out of sight.
+    /// Folders in the roots that lead to what is watched, or that a `..` on the way to a
+    /// protected path leaves. None of them may be renamed or replaced.
     pub(super) pinned: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// Hidden as well, but where that cannot be done inside a root a person has said
@@ -156,7 +156,8 @@ impl Plan {
             controls.extend(places::always_protected(root, home));
         }
         // A command that changes a link on the way to a protected path decides what git and
-        // the next session of haft read there.
+        // the next session of haft read there. So does one that replaces a folder before a
+        // `..` by a link.
         let listed = named.iter().map(|(path, _)| path);
         let mut links: BTreeSet<PathBuf> = listed
             .chain(&request.own)
@@ -175,6 +176,10 @@ impl Plan {
             named.push((path, why));
         }
         let mut protected = Vec::new();
+        let (folders, links): (BTreeSet<PathBuf>, BTreeSet<PathBuf>) = links
+            .into_iter()
+            .filter(|path| !roots.contains(path))
+            .partition(|path| places::kind(path) == Kind::Folder);
         let links = links.into_iter().map(|path| Watched {
             path,
             why: Why::Listed,
@@ -185,7 +190,8 @@ impl Plan {
             // through but not pinned by a mount, so it is watched.
             let name = match (path.parent(), path.file_name()) {
                 (Some(parent), Some(name)) => places::real(parent).join(name),
-                _ => continue,
+                (Some(_), None) => places::real(&path),
+                (None, _) => continue,
             };
             match places::kind(&name) {
                 Kind::Folder | Kind::File => protected.push(name),
@@ -217,10 +223,18 @@ impl Plan {
         watched.retain(|watched| in_roots(&watched.path));
         watched.sort();
         watched.dedup_by(|one, other| one.path == other.path);
-        let pinned: BTreeSet<&Path> = watched
+        let mut pinned: BTreeSet<&Path> = watched
             .iter()
-            .flat_map(|watched| ancestors_in(&roots, &watched.path))
+            .map(|watched| &watched.path)
+            .chain(&folders)
+            .flat_map(|path| ancestors_in(&roots, path))
             .collect();
+        pinned.extend(
+            folders
+                .iter()
+                .map(PathBuf::as_path)
+                .filter(|path| in_roots(path)),
+        );
         let pinned = pinned
             .into_iter()
             .filter(|path| places::kind(path) == Kind::Folder)
@@ -292,6 +306,13 @@ impl Plan {
     #[must_use]
     pub fn protected(&self) -> &[PathBuf] {
         &self.protected
+    }
+
+    /// Folders that lead to protected paths. At the partial level the caller checks that none
+    /// of them became a link.
+    #[must_use]
+    pub fn pinned(&self) -> &[PathBuf] {
+        &self.pinned
     }
 
     /// The folders that may be written, as they are outside and as the command sees
