@@ -148,11 +148,15 @@ pub(super) fn open_way(path: &Path) -> Vec<Opened> {
 fn link_above(path: &Path) -> Option<PathBuf> {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
-    let is_link = |folder: &&Path| {
-        statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
-    };
-    above.into_iter().find(is_link).map(Path::to_owned)
+    above
+        .into_iter()
+        .find(|folder| is_link(folder))
+        .map(Path::to_owned)
+}
+
+pub(super) fn is_link(path: &Path) -> bool {
+    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
 }
 
 #[expect(

@@ -3,7 +3,7 @@
 //! partial level everything that is protected.
 
 use super::moving::move_out;
-use super::state::{Opened, State, open_way, place, state};
+use super::state::{Opened, State, is_link, open_way, place, state};
 use crate::executor::sandbox::{Confinement, Level, Watched, Why};
 use crate::git::{Added, Left, Register, Running, Since};
 use rustix::fs::symlinkat;
@@ -228,11 +228,8 @@ impl Before {
             }
             touched.push(event);
         }
-        for path in &self.pinned {
-            let now = state(path);
-            if matches!(now, State::Link(_)) {
-                touched.push(moved_out(path.clone(), &now, out));
-            }
+        for path in self.pinned.iter().filter(|path| is_link(path)) {
+            touched.push(moved_out(path.clone(), &state(path), out));
         }
         for (path, before) in &mut self.protected {
             let now = state(path);
