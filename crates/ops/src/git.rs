@@ -24,6 +24,7 @@ pub(crate) use same::{Sought, same_files, with_other_names};
 pub(crate) use unfinished::{Added, Left, left_open};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,11 @@ pub fn repositories(root: &Path) -> Controls {
 fn kind(path: &Path) -> Option<FileType> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Whether the folder around a path cannot be searched.
+fn is_out_of_reach(path: &Path) -> bool {
+    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::ACCESS)
 }
 
 /// The path without links; what does not exist keeps its name.

@@ -20,7 +20,7 @@ pub(crate) mod temp;
 mod tests;
 
 pub use closing::Closing;
-pub use links::links_on;
+pub use links::{links_on, shut_above, shut_folder};
 pub use mode::{FileRules, Mode, Reading, Writing};
 pub use mounts::{MountPoint, Seen};
 pub use place::Places;

@@ -323,9 +323,15 @@ fn no_command_runs_while_a_link_cannot_be_put_back() {
         let refused = server.bash("touch ran");
         let why = "the command was not run: something is at ";
         assert!(refused.is_error && refused.has(why), "{refused:?}");
-        bed.free(&format!("rm -r {home}/conf"));
+        server.close();
+        server.ended(Duration::from_secs(20));
+        // Once the person has put the link back, it stays.
+        bed.free(&format!("cd {home}; rm -r conf; ln -s real conf"));
+        let mut server = bed.serve_with(&["--dir", &home]);
         let answer = server.bash("echo hello");
         assert!(answer.text.starts_with("hello\n"), "{answer:?}");
+        let target = std::fs::read_link(bed.path("home/conf")).ok();
+        assert_eq!(target.as_deref(), Some(std::path::Path::new("real")));
     });
 }
 

@@ -3,8 +3,10 @@
 
 use crate::bed::{Bed, Level, beds_at, in_each};
 use crate::git::PLUGIN;
+use crate::left;
 use crate::turn;
 use serde_json::json;
+use std::time::Duration;
 
 fn free(bed: &Bed, script: &str) {
     let made = bed.free(script);
@@ -268,6 +270,20 @@ fn a_folder_before_dot_dot_does_not_become_a_link() {
             assert!(!is_link, "{name}: {setup}: {answer:?}");
         });
     }
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(
+            bed,
+            "mkdir real; touch x; git init -q .; git config core.hooksPath x/../real",
+        );
+        let answer = bed
+            .serve()
+            .bash("mkdir -p e/s e/real; rm -f x; ln -s e/s x; true");
+        assert!(
+            !bed.path("work/x").is_symlink(),
+            "{}: {answer:?}",
+            bed.name()
+        );
+    });
 }
 
 /// Links that lead in a circle lead nowhere until a command changes one of them.
@@ -342,5 +358,113 @@ open("done", "w").close()
             !bed.has("work/.git/commondir"),
             "{name}: {first:?} {second:?} {third:?}"
         );
+    });
+}
+
+/// A command can take away the right to search a folder, so that haft finds nothing in it, and
+/// give it back in the next command.
+#[test]
+fn a_folder_that_cannot_be_searched_stays_protected() {
+    let _turn = turn::shared();
+    for mode in ["400", "600", "000"] {
+        in_each(beds_at(&[Level::Full]), |bed| {
+            let name = bed.name();
+            bed.user("policy:\n  - {deny: \"*\", path: \"app/**/*.env\"}\n  - {deny: \"*\", path: app/key}\n");
+            bed.file("work/app/x/a.env", "SECRET");
+            bed.file("work/app/key", "SECRET");
+            free(
+                bed,
+                "git init -q .; git config core.hooksPath hk; mkdir hk; git init -q sub/deep",
+            );
+            let mut server = bed.serve();
+            server.bash(&format!("chmod {mode} .git sub app app/x"));
+            let answer = server.bash(
+                "chmod 755 .git sub app app/x; cat app/x/a.env app/key; for git in .git sub/deep/.git; do \
+                 echo ../e > $git/commondir; echo '[x]' >> $git/config; echo true > $git/hooks/pre-commit; \
+                 done; echo true > hk/pre-commit",
+            );
+            assert!(!answer.has("SECRET"), "{name} {mode}: {answer:?}");
+            free(
+                bed,
+                "chmod 755 .git sub app app/x; ! grep '\\[x\\]' .git/config sub/deep/.git/config",
+            );
+            for made in [
+                ".git/commondir",
+                ".git/hooks/pre-commit",
+                "sub/deep/.git/commondir",
+                "sub/deep/.git/hooks/pre-commit",
+                "hk/pre-commit",
+            ] {
+                assert!(
+                    !bed.has(&format!("work/{made}")),
+                    "{name} {mode}: {made}: {answer:?}"
+                );
+            }
+        });
+    }
+}
+
+/// While a process in the background changes where a link leads, the folder that it led to
+/// stays protected.
+#[test]
+fn a_link_that_changes_back_and_forth_protects_its_first_target() {
+    const FLIP: &str = r#"
+import os, time
+end = time.time() + 3
+while time.time() < end:
+    for target in ("e", "real"):
+        os.symlink(target, "new")
+        os.rename("new", "hk")
+        time.sleep(0.01)
+"#;
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(
+            bed,
+            "mkdir real e; ln -s real hk; git init -q .; git config core.hooksPath hk",
+        );
+        bed.file("work/flip.py", FLIP);
+        let mut server = bed.serve();
+        server.bash("(python3 flip.py > /dev/null 2>&1 &); sleep 0.1");
+        for _ in 0..5 {
+            let answer = server.bash("echo true > real/pre-commit");
+            assert!(
+                !bed.has("work/real/pre-commit"),
+                "{}: {answer:?}",
+                bed.name()
+            );
+        }
+    });
+}
+
+/// A command that starts while another one's link is at a protected path does not take the
+/// link for something that was always there.
+#[test]
+fn a_link_that_another_command_made_is_not_put_back() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
+        free(bed, "git init -q .; mkdir cd");
+        for is_other_process in [false, true] {
+            free(bed, "rm -f a b c");
+            let wait = |file: &str| format!("until [ -e {file} ]; do sleep 0.02; done");
+            let mut first = bed.serve();
+            let mut second = is_other_process.then(|| bed.serve());
+            let script = format!("ln -s ../cd .git/commondir; touch a; {}", wait("b"));
+            let one = first.ask(&json!({ "command": script }));
+            left::until("the link was made", Duration::from_secs(20), || {
+                bed.has("work/a")
+            });
+            let script = format!("touch b; {}", wait("c"));
+            let arguments = json!({ "command": script });
+            let other = second.as_mut().unwrap_or(&mut first).ask(&arguments);
+            let one = first.answer(one);
+            free(bed, "touch c");
+            let other = second.as_mut().unwrap_or(&mut first).answer(other);
+            assert!(
+                !bed.path("work/.git/commondir").is_symlink(),
+                "{}: {one:?} {other:?}",
+                bed.name()
+            );
+        }
     });
 }

@@ -185,10 +185,19 @@ fn said_of(touched: &Touched, cx: &Session) -> String {
             };
             format!("[new: {} ({why})]", cx.shown(path))
         }
-        Touched::Stayed { path, reason } => format!(
-            "[protected: {} must not be written; what the command made there could not be moved away ({reason}) and is still there. No command runs until it is gone: ask the person to remove it]",
-            cx.shown(path)
-        ),
+        Touched::Stayed {
+            path,
+            reason,
+            target,
+        } => {
+            let then = target.as_ref().map_or_else(String::new, |target| {
+                format!(" and put the link to {} back", target.display())
+            });
+            format!(
+                "[protected: {} must not be written; what the command made there could not be moved away ({reason}) and is still there. No command runs until it is gone: ask the person to remove it{then}]",
+                cx.shown(path)
+            )
+        }
         Touched::PutBack { path } => format!(
             "[protected: {} must not be changed; the link was put back]",
             cx.shown(path)

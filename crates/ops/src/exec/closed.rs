@@ -9,6 +9,7 @@ use crate::scope::closing::{Closable, Closing, Extent, Why};
 use crate::scope::rules::SYSTEM;
 use found::{Inside, Stamp};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::io::Errno;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -146,8 +147,16 @@ impl Search<'_> {
         let Some(real) = crate::scope::real(start) else {
             return Ok(());
         };
-        let Some(kind) = kind(&real) else {
-            return Ok(());
+        let kind = match statat(CWD, &real, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+            // Its owner may open the folder later.
+            Err(Errno::ACCESS) => {
+                if let Some(shut) = crate::scope::shut_folder(&real) {
+                    self.hide(shut, false)?;
+                }
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
         };
         let is_link = start != real;
         let names = [start, real.as_path()];
@@ -333,6 +342,10 @@ impl Search<'_> {
             let Ok(entry) = entry else {
                 return Ok(Looked::Shut);
             };
+            // Without the right to search it, its names can be listed, and no more.
+            if inside.entries == 0 && crate::scope::shut_above(&entry.path()).is_some() {
+                return Ok(Looked::Shut);
+            }
             inside.entries += 1;
             self.entries += 1;
             self.check()?;

@@ -60,12 +60,12 @@ impl Kept {
 
     /// What has to be watched after the session, because it is not as it should be.
     pub(super) fn of_rest<'a>(
-        stuck: &[PathBuf],
+        stuck: &[(PathBuf, State)],
         registers: impl Iterator<Item = &'a Register>,
     ) -> Self {
         let why = Why::Listed;
         let watched = stuck.iter().cloned();
-        let watched = watched.map(|path| (Watched { path, why }, State::Nothing));
+        let watched = watched.map(|(path, before)| (Watched { path, why }, before));
         let mut kept = Self {
             watched: watched.collect(),
             ..Self::default()
@@ -134,7 +134,7 @@ impl Kept {
 
     /// Reads what can be read of it: the file of a process that was killed may end
     /// anywhere.
-    fn parse(bytes: &[u8]) -> Self {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
         let mut kept = Self::default();
         kept.repositories.is_complete = bytes.ends_with(LAST);
         let mut fields: Vec<&[u8]> = bytes.split(|byte| *byte == 0).collect();
@@ -259,6 +259,29 @@ impl Abandoned {
     }
 }
 
+/// What all sessions with files in this folder watch, also those that still run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "haft's own folder, which no scope admits"
+)]
+pub(super) fn written(folder: &Path) -> Vec<Kept> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let options = OpenOptions::new().read(true).clone();
+    let files = entries.flatten().take(MOST);
+    let files = files.filter_map(|entry| private::file(&options, &entry.path()).ok());
+    files.filter_map(|file| read(&file)).collect()
+}
+
+/// What a file says; nothing if that cannot be understood.
+fn read(file: &File) -> Option<Kept> {
+    let mut bytes = Vec::new();
+    let _ = file.take(LONGEST).read_to_end(&mut bytes);
+    let body = bytes.strip_prefix(FIRST.as_bytes())?;
+    Some(Kept::parse(body.strip_prefix(&[0])?))
+}
+
 /// The files in this folder that are of sessions that are gone.
 #[expect(
     clippy::disallowed_methods,
@@ -278,12 +301,9 @@ pub(super) fn abandoned(folder: &Path) -> Vec<Abandoned> {
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             continue;
         }
-        let mut bytes = Vec::new();
-        let _ = (&file).take(LONGEST).read_to_end(&mut bytes);
-        let body = bytes.strip_prefix(FIRST.as_bytes());
-        match body.and_then(|body| body.strip_prefix(&[0])) {
-            Some(body) => found.push(Abandoned {
-                kept: Kept::parse(body),
+        match read(&file) {
+            Some(kept) => found.push(Abandoned {
+                kept,
                 path,
                 _file: file,
             }),

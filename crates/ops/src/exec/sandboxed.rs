@@ -2,6 +2,7 @@
 
 use super::Surroundings;
 use super::closed::{self, Covered, Found};
+use super::state;
 use super::tidy::tidy;
 use super::touched::{Before, Touched};
 use super::vigil::Vigil;
@@ -201,7 +202,11 @@ impl Sandbox {
         // What a removed link led to would be found no more.
         let mut protect = self.request.protect.clone();
         protect.extend(closed.links);
-        let (repositories, noticed) = self.survey().await?;
+        let (mut repositories, noticed) = self.survey().await?;
+        let earlier = self.vigil.protected().into_iter();
+        repositories
+            .paths
+            .extend(earlier.filter(|path| state::may_be_there(path)));
         let request = Request {
             protect,
             closed: closed.paths.into_iter().collect(),
@@ -214,6 +219,7 @@ impl Sandbox {
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
+        self.vigil.protects(plan.protected());
         // What the plan found is what the supervisor insists on.
         self.check(plan.found().map(|(_, found)| Some(found)))?;
         Ok(Confined {

@@ -154,6 +154,12 @@ fn link_above(path: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
+/// Whether something is at a path, or a folder on the way cannot be searched.
+pub(super) fn may_be_there(path: &Path) -> bool {
+    let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+    !matches!(found, Err(Errno::NOENT | Errno::NOTDIR))
+}
+
 pub(super) fn is_link(path: &Path) -> bool {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())

@@ -8,6 +8,9 @@ use crate::executor::sandbox::{Confinement, Level, Watched, Why};
 use crate::git::{Added, Left, Register, Running, Since};
 use rustix::fs::symlinkat;
 use rustix::io::Errno;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +37,8 @@ pub enum Touched {
         path: PathBuf,
         /// Why it is still there.
         reason: String,
+        /// Where the link led that was at this path before, if it was a link.
+        target: Option<PathBuf>,
     },
     /// It removed or replaced a link that the person protects, which leads where it
     /// led again.
@@ -109,7 +114,7 @@ impl Before {
         };
         Self {
             watched: watched
-                .map(|watched| (watched.clone(), state(&watched.path)))
+                .map(|watched| (watched.clone(), opened_state(&watched.path)))
                 .collect(),
             protected: protected.iter().cloned().map(now).collect(),
             pinned: plan.pinned().to_vec(),
@@ -124,6 +129,16 @@ impl Before {
                 .collect(),
             repositories: repositories.to_vec(),
             running: repositories.iter().map(Register::runs).collect(),
+        }
+    }
+
+    /// Takes over how places were when something that still runs was started. It may have
+    /// changed them since.
+    pub(super) fn inherit(&mut self, earlier: &HashMap<PathBuf, State>) {
+        for (watched, before) in &mut self.watched {
+            if let Some(state) = earlier.get(&watched.path) {
+                *before = state.clone();
+            }
         }
     }
 
@@ -208,7 +223,9 @@ impl Before {
                 ways.extend(open_way(path));
                 now = state(path);
             }
-            if now == *before {
+            // What cannot be seen now is looked at the next time, and compared with what was
+            // known before.
+            if now == *before || now == State::Shut {
                 continue;
             }
             let path = path.clone();
@@ -223,7 +240,8 @@ impl Before {
             };
             // A process that still runs can make it again at any moment. So what was taken
             // away counts as gone, whatever is there by now, and the next look finds it.
-            if matches!(event, Touched::Appeared { .. } | Touched::Changed { .. }) {
+            let is_told = matches!(event, Touched::Appeared { .. } | Touched::Changed { .. });
+            if is_told && !now.is_behind() {
                 *before = now;
             }
             touched.push(event);
@@ -282,6 +300,17 @@ impl Before {
     }
 }
 
+/// How a path is now, even if a folder on the way has to be opened to see it.
+fn opened_state(path: &Path) -> State {
+    match state(path) {
+        State::Shut => {
+            let _opened = open_way(path);
+            state(path)
+        }
+        known => known,
+    }
+}
+
 fn left_open(repositories: &[Arc<Register>], earlier: &[Left]) -> Vec<(Left, Option<Added>)> {
     repositories
         .iter()
@@ -318,18 +347,23 @@ fn moved_out(path: PathBuf, now: &State, out: Option<Out<'_>>) -> Touched {
         Err(error) => Touched::Stayed {
             path,
             reason: error.to_string(),
+            target: None,
         },
     }
 }
 
 /// Restores a link that a command changed. What took its place is moved out of the way.
 fn put_back(path: PathBuf, target: &[u8], now: &State, out: Option<Out<'_>>) -> Touched {
+    let stayed = |path, reason| Touched::Stayed {
+        path,
+        reason,
+        target: Some(PathBuf::from(OsStr::from_bytes(target))),
+    };
     match (now, out) {
         (State::Nothing, _) => {}
         (State::Link(_) | State::There(_), Some(out)) => {
             if let Err(error) = move_out(&path, out.folder, out.roots) {
-                let reason = error.to_string();
-                return Touched::Stayed { path, reason };
+                return stayed(path, error.to_string());
             }
         }
         // There is nowhere to move it to, or the folder that held the link is not the same.
@@ -344,10 +378,7 @@ fn put_back(path: PathBuf, target: &[u8], now: &State, out: Option<Out<'_>>) -> 
     match restored {
         Ok(()) => Touched::PutBack { path },
         // Something was made there again meanwhile; the next look finds it.
-        Err(Errno::EXIST) => Touched::Stayed {
-            path,
-            reason: "something made it again".to_owned(),
-        },
+        Err(Errno::EXIST) => stayed(path, "something made it again".to_owned()),
         Err(_) => Touched::Changed { path },
     }
 }

@@ -10,6 +10,8 @@ use crate::blocking::{self, Weight};
 use crate::executor::orphans_ended;
 use crate::executor::sandbox::Confinement;
 use crate::git::Register;
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,6 +33,9 @@ pub struct Vigil {
     /// What is watched beyond the end of commands.
     before: Mutex<Option<Before>>,
     book: Mutex<Book>,
+    /// What was protected from commands since something runs that could change where links
+    /// lead.
+    protected: Mutex<BTreeSet<PathBuf>>,
     /// Whether what killed sessions left was looked at.
     is_recalled: OnceCell<()>,
 }
@@ -42,8 +47,9 @@ struct Book {
     running: Vec<(u64, Vec<u8>)>,
     /// The same for what stays.
     staying: Vec<u8>,
-    /// Protected places where something is that could not be moved out of the way.
-    stuck: Vec<PathBuf>,
+    /// Protected places where something is that could not be moved out of the way, and how
+    /// each of them was before.
+    stuck: Vec<(PathBuf, State)>,
     /// Whether something will be wrong after the session.
     has_rest: bool,
     /// What nobody was told yet.
@@ -112,10 +118,14 @@ impl Vigil {
         let mut book = self.book();
         for one in touched {
             match one {
-                Touched::Stayed { path, .. } => {
+                Touched::Stayed { path, target, .. } => {
                     book.has_rest = true;
-                    if !book.stuck.contains(path) {
-                        book.stuck.push(path.clone());
+                    if !book.stuck.iter().any(|(known, _)| known == path) {
+                        let link = |target: &PathBuf| {
+                            State::Link(target.as_os_str().as_bytes().to_owned())
+                        };
+                        let before = target.as_ref().map_or(State::Nothing, link);
+                        book.stuck.push((path.clone(), before));
                     }
                 }
                 Touched::Dismantled { .. } => book.has_rest = true,
@@ -124,18 +134,47 @@ impl Vigil {
         }
     }
 
+    /// How places were before whatever still runs was started, in this process and in others
+    /// with the same work folder.
+    fn earlier(&self) -> HashMap<PathBuf, State> {
+        let mut kept: Vec<Kept> = match &self.folder {
+            Some(folder) => open::written(folder),
+            None => Vec::new(),
+        };
+        let book = self.book();
+        kept.extend(book.running.iter().map(|(_, bytes)| Kept::parse(bytes)));
+        kept.push(Kept::parse(&book.staying));
+        let all = kept.into_iter().flat_map(|kept| kept.watched);
+        all.map(|(watched, state)| (watched.path, state)).collect()
+    }
+
     /// Something at a protected place that could not be moved out of the way, and is
     /// still there.
     pub(super) fn stuck(&self) -> Option<PathBuf> {
         let mut book = self.book();
-        book.stuck.retain(|path| state(path) != State::Nothing);
-        book.stuck.first().cloned()
+        book.stuck.retain(is_stuck);
+        book.stuck.first().map(|(path, _)| path.clone())
     }
 
     /// Whether something may still run that could touch what is watched.
     pub(super) fn is_needed(&self) -> bool {
         let is_watched = lock(&self.before).is_some();
         is_watched || !self.book().running.is_empty()
+    }
+
+    /// What was protected from earlier commands and may not be found now, because something
+    /// that still runs changed a link on the way.
+    pub(super) fn protected(&self) -> Vec<PathBuf> {
+        let mut protected = lock(&self.protected);
+        if !self.is_needed() {
+            protected.clear();
+        }
+        protected.iter().cloned().collect()
+    }
+
+    /// Remembers what is protected from the next command.
+    pub(super) fn protects(&self, paths: &[PathBuf]) {
+        lock(&self.protected).extend(paths.iter().cloned());
     }
 
     /// Waits until somebody has looked at what each command did, or has left it to us.
@@ -153,7 +192,7 @@ impl Vigil {
         let mut book = self.book();
         book.running.clear();
         book.staying.clear();
-        book.stuck.retain(|path| state(path) != State::Nothing);
+        book.stuck.retain(is_stuck);
         if book.mark.is_some() || book.has_rest {
             self.write(&mut book);
         }
@@ -255,9 +294,10 @@ pub(super) struct Watching {
 
 impl Watching {
     pub(super) fn new(sandbox: &Arc<Sandbox>, confinement: &Confinement) -> Self {
-        let before = sandbox.look(confinement);
-        let bytes = Kept::of(&before).to_bytes();
+        let mut before = sandbox.look(confinement);
         let vigil = sandbox.vigil();
+        before.inherit(&vigil.earlier());
+        let bytes = Kept::of(&before).to_bytes();
         let mut book = vigil.book();
         book.next += 1;
         let number = book.next;
@@ -302,6 +342,12 @@ impl Drop for Watching {
         book.running.retain(|(number, _)| *number != self.number);
         vigil.write(&mut book);
     }
+}
+
+/// Whether something is still at a protected path that was not there before.
+fn is_stuck((path, before): &(PathBuf, State)) -> bool {
+    let now = state(path);
+    now != State::Nothing && now != *before
 }
 
 fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,7 @@
 //! What a configuration of git says about other files that git obeys.
 
 use super::{kind, open, real};
+use crate::scope::shut_above;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -53,7 +54,8 @@ pub(super) struct Named {
     pub(super) templates: Vec<PathBuf>,
     /// Work trees as they are written: those that are relative begin at the git folder.
     pub(super) trees: Vec<PathBuf>,
-    /// Whether one of them is too long to be read, so that it may name anything.
+    /// Whether one of them is too long to be read, or lies in a folder that cannot be
+    /// searched, so that it may name anything.
     pub(super) is_cut: bool,
 }
 
@@ -75,6 +77,7 @@ impl Named {
             return;
         }
         let Some((bytes, is_cut)) = beginning(file, LONGEST) else {
+            self.is_cut |= shut_above(file).is_some();
             return;
         };
         self.is_cut |= is_cut;

@@ -1,6 +1,7 @@
 //! Other names of protected files: what is written by one of them is written to all.
 
 use super::names;
+use crate::scope::shut_above;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -47,7 +48,15 @@ pub(crate) fn same_files(sought: &Sought, roots: &[PathBuf]) -> (Vec<PathBuf>, b
     let mut looked = 0;
     let mut queue: VecDeque<PathBuf> = roots.iter().cloned().collect();
     while let Some(folder) = queue.pop_front() {
-        for entry in names(&folder) {
+        let entries = names(&folder);
+        // Any name may be in a folder that cannot be searched.
+        if let Some(first) = entries.first()
+            && shut_above(&first.path()).is_some()
+        {
+            found.push(folder);
+            continue;
+        }
+        for entry in entries {
             looked += 1;
             if looked > MOST || (looked % 256 == 0 && begun.elapsed() > LONGEST) {
                 return (found, false);

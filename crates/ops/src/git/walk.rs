@@ -76,8 +76,13 @@ pub(super) fn visit(folder: &Path) -> Option<Visit> {
         visit.has_dot_git = super::kind(&folder.join(".git")).is_some();
         return Some(visit);
     };
-    for entry in entries.flatten() {
+    for (at, entry) in entries.flatten().enumerate() {
         let (name, kind) = (entry.file_name(), entry.file_type().ok());
+        // Without the right to search it, its names can be listed, and no more.
+        if at == 0 && super::is_out_of_reach(&entry.path()) {
+            visit.is_closed = is_ours(folder);
+            visit.stamp = None;
+        }
         shape.see(&name, kind.into());
         visit.has_dot_git |= name == ".git";
         if kind.is_some_and(|kind| kind.is_dir()) {

@@ -2,6 +2,7 @@
 
 use super::mode::Reading;
 use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
+use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -154,6 +155,25 @@ pub fn links_on(path: &Path) -> Vec<PathBuf> {
     steps.sort();
     steps.dedup();
     steps
+}
+
+/// The folder that keeps a path out of reach, if this user owns it and may not search it.
+/// Nothing can be known about paths in it, but a command of this user can open it.
+#[must_use]
+pub fn shut_above(path: &Path) -> Option<PathBuf> {
+    let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+    (found.err() == Some(Errno::ACCESS)).then(|| shut_folder(path))?
+}
+
+/// The same for a path that was out of reach a moment ago.
+#[must_use]
+pub fn shut_folder(path: &Path) -> Option<PathBuf> {
+    let folder_and_owner = |folder: &Path| {
+        let found = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((folder.to_owned(), found.st_uid))
+    };
+    let (folder, owner) = path.ancestors().skip(1).find_map(folder_and_owner)?;
+    (owner == rustix::process::geteuid().as_raw()).then_some(folder)
 }
 
 /// The parts that matter: names and `..`.

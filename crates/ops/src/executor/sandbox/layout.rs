@@ -156,7 +156,8 @@ fn arrange(
         let kind = kind(&path);
         match (kind, used) {
             // Skipped, it would be open to the command.
-            (Kind::Link, _) | (Kind::Nothing, Use::Protected | Use::Writable | Use::Own) => {
+            (Kind::Link | Kind::Shut, _)
+            | (Kind::Nothing, Use::Protected | Use::Writable | Use::Own) => {
                 return Err(changed(&path));
             }
             // Not there, or not for this user, whom the command is.

@@ -4,6 +4,7 @@ use crate::git::{self, Controls};
 use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::rules::SYSTEM;
+use crate::scope::shut_folder;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::temp::SHARED as TEMP;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ pub(super) enum Kind {
     Folder,
     File,
     Link,
+    /// Nobody knows: the folder around it is this user's and cannot be searched.
+    Shut,
     /// Nothing, or nothing that this user can reach.
     Nothing,
 }
@@ -50,6 +53,12 @@ pub(super) fn kind(path: &Path) -> Kind {
         Ok(found) if found.is_dir() => Kind::Folder,
         Ok(found) if found.is_symlink() => Kind::Link,
         Ok(_) => Kind::File,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            match shut_folder(path) {
+                Some(_) => Kind::Shut,
+                None => Kind::Nothing,
+            }
+        }
         Err(_) => Kind::Nothing,
     }
 }
@@ -115,8 +124,8 @@ pub fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
         .flat_map(|home| SECRET.iter().map(move |secret| home.join(secret)))
         // Most do not exist, and following their names costs more than asking.
         .map(|path| match kind(&path) {
-            Kind::Nothing => path,
-            _ => real(&path),
+            Kind::Nothing | Kind::Shut => path,
+            Kind::Folder | Kind::File | Kind::Link => real(&path),
         })
         .collect()
 }

@@ -176,15 +176,17 @@ impl Plan {
             named.push((path, why));
         }
         let mut protected = Vec::new();
-        let (folders, links): (BTreeSet<PathBuf>, BTreeSet<PathBuf>) = links
-            .into_iter()
-            .filter(|path| !roots.contains(path))
-            .partition(|path| places::kind(path) == Kind::Folder);
-        let links = links.into_iter().map(|path| Watched {
-            path,
-            why: Why::Listed,
-        });
-        let mut watched: Vec<Watched> = links.collect();
+        let mut watched: Vec<Watched> = Vec::new();
+        let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+        for path in links.into_iter().filter(|path| !roots.contains(path)) {
+            let why = Why::Listed;
+            match places::kind(&path) {
+                Kind::Folder => _ = folders.insert(path),
+                Kind::File => protected.push(path),
+                Kind::Shut => protected.push(shut(&path)),
+                Kind::Link | Kind::Nothing => watched.push(Watched { path, why }),
+            }
+        }
         for (path, why) in named {
             // The name itself, in its real folder: a link there can be read
             // through but not pinned by a mount, so it is watched.
@@ -201,11 +203,13 @@ impl Plan {
                         Kind::Folder | Kind::File => protected.push(target),
                         // What is made there is obeyed as well.
                         Kind::Nothing => watched.push(Watched { path: target, why }),
+                        Kind::Shut => protected.push(shut(&target)),
                         // Links in a circle lead nowhere.
                         Kind::Link => {}
                     }
                     watched.push(Watched { path: name, why });
                 }
+                Kind::Shut => protected.push(shut(&name)),
                 Kind::Nothing => watched.push(Watched { path: name, why }),
             }
         }
@@ -394,6 +398,12 @@ pub(super) fn changed(path: &Path) -> Error {
         path: path.to_owned(),
         reason: "changed while the command was being started",
     }
+}
+
+/// The folder to protect instead of a path in it that is out of reach: the path may be
+/// anything, and a command can open the folder.
+fn shut(path: &Path) -> PathBuf {
+    scope::shut_folder(path).unwrap_or_else(|| path.to_owned())
 }
 
 fn existing(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
