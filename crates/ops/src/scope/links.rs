@@ -1,10 +1,13 @@
 //! Following links by hand, so that every step is known and none is magic.
 
 use super::mode::Reading;
-use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, chmodat, fstat, openat, readlinkat, statat,
+};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -168,12 +171,25 @@ pub fn shut_above(path: &Path) -> Option<PathBuf> {
 /// The same for a path that was out of reach a moment ago.
 #[must_use]
 pub fn shut_folder(path: &Path) -> Option<PathBuf> {
-    let folder_and_owner = |folder: &Path| {
-        let found = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some((folder.to_owned(), found.st_uid))
+    let is_there = |folder: &&Path| statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    let folder = path.ancestors().skip(1).find(is_there)?;
+    can_set_mode(folder).then(|| folder.to_owned())
+}
+
+/// Whether this user may change the mode of a folder. The owner alone does not tell: in a user
+/// namespace all owners that it does not know look the same. So the mode is set to what it is.
+fn can_set_mode(folder: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(handle) = openat(CWD, folder, flags, Mode::empty()) else {
+        return false;
     };
-    let (folder, owner) = path.ancestors().skip(1).find_map(folder_and_owner)?;
-    (owner == rustix::process::geteuid().as_raw()).then_some(folder)
+    let Ok(stat) = fstat(&handle) else {
+        return false;
+    };
+    let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+    let name = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    stat.st_uid == rustix::process::geteuid().as_raw()
+        && chmodat(CWD, name, mode, AtFlags::empty()).is_ok()
 }
 
 /// The parts that matter: names and `..`.
