@@ -102,7 +102,9 @@ fn what_is_made_when_a_server_ends_is_moved_out() {
         }
         // A process that was started in the background, and one that it left.
         let mut server = bed.serve_with(&["--toolset", "workspace"]);
-        let script = at_the_end(EVIL) + "; touch started; sleep 100";
+        // The process itself ends last: with it everything else is killed.
+        let script = at_the_end(EVIL)
+            + "; trap : TERM; touch started; until [ -e trapped ]; do sleep 0.02; done";
         let arguments = serde_json::json!({ "action": "start", "command": script });
         server.tool("process", &arguments);
         left::until("it runs", Duration::from_secs(20), || {

@@ -468,3 +468,60 @@ fn a_link_that_another_command_made_is_not_put_back() {
         }
     });
 }
+
+/// The work folder is a part of a repository, whose hooks and includes lie in it.
+#[test]
+fn a_repository_above_the_work_folder_counts() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(
+            bed,
+            "git init -q .; mkdir -p app/hk app/sub; touch app/inc app/hook; \
+             git config core.hooksPath app/hk; git config include.path ../app/inc; \
+             ln -s ../../app/hook .git/hooks/pre-commit",
+        );
+        let mut server = bed.serve_with(&["--dir", &bed.at("work/app")]);
+        for file in ["hk/pre-commit", "inc", "hook"] {
+            let answer = server.bash(&format!("echo evil > {file}"));
+            let content = bed.read(&format!("work/app/{file}"));
+            assert_eq!(content, "", "{}: {file}: {answer:?}", bed.name());
+            let write = ["call", "--dir", &bed.at("work/app"), "write"];
+            let path = format!("path={file}");
+            let written = bed.haft(&[&write[..], &[&path, "content=x"]].concat());
+            let written = { written }.output().unwrap();
+            assert!(
+                !written.status.success(),
+                "{}: {file}: {written:?}",
+                bed.name()
+            );
+        }
+        assert_eq!(server.bash("echo fine > sub/f; cat sub/f").text, "fine\n");
+    });
+}
+
+#[test]
+fn a_protected_folder_around_the_work_folder_holds_for_commands() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.user(&format!("tools: {{protect: [{}]}}\n", bed.at("work")));
+        bed.file("work/app/f", "");
+        let mut server = bed.serve_with(&["--dir", &bed.at("work/app")]);
+        let answer = server.bash("echo bad > f");
+        assert_eq!(bed.read("work/app/f"), "", "{}: {answer:?}", bed.name());
+    });
+}
+
+#[test]
+fn no_command_runs_in_a_folder_that_cannot_be_listed() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(bed, "git init -q a; chmod 300 .");
+        let answer = bed.bash("chmod 755 .; echo true > a/.git/hooks/pre-commit");
+        free(bed, "chmod 755 .");
+        assert!(
+            !bed.has("work/a/.git/hooks/pre-commit"),
+            "{}: {answer:?}",
+            bed.name()
+        );
+    });
+}

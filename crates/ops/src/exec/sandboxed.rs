@@ -13,6 +13,8 @@ use crate::git::{self, Controls, Register, Since};
 use crate::private::Held;
 use crate::scope::{self, Closing, Identity, Root};
 use crate::{Result, private};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -176,6 +178,9 @@ impl Sandbox {
         let strength = enforcement.strength().map_err(refused)?;
         let folders = self.folders();
         self.check(folders.iter().map(|folder| scope::identity_of(folder)))?;
+        for folder in &folders {
+            check_listable(folder, program)?;
+        }
         let apart = surroundings.apart.as_ref();
         let temp = apart.map_or(&self.request.temp, |apart| &apart.temp);
         private::folder(temp).map_err(|source| {
@@ -317,6 +322,26 @@ pub(super) struct Confined {
     pub(super) enforcement: Enforcement,
     /// What is to be said of the time since the last command.
     pub(super) noticed: Vec<Touched>,
+}
+
+/// Refuses to work in a folder of this user that cannot be listed: repositories in it would
+/// not be found, and a command could open it.
+fn check_listable(folder: &Path, program: &Program) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(CWD, folder, flags, Mode::empty());
+    let is_shut = opened.err() == Some(Errno::ACCESS);
+    if !is_shut || scope::shut_folder(&folder.join(".git")).is_none() {
+        return Ok(());
+    }
+    let folder = folder.display();
+    let detail = format!(
+        "{folder} cannot be listed, so haft cannot find what to protect in it; run `chmod u+rwx {folder}`"
+    );
+    Err(crate::executor::cannot(
+        program,
+        Refusal::Unconfined,
+        detail,
+    ))
 }
 
 fn survey(

@@ -126,6 +126,7 @@ fn add_configured(found: &mut Controls, named: &Named, places: &[PathBuf]) {
     for template in &named.templates {
         // Only absolute ones: a relative one starts wherever the person runs `git init`.
         if template.is_absolute() {
+            add_linked_hooks(found, &template.join("hooks"));
             found.add(template.clone());
         }
     }
@@ -241,12 +242,36 @@ pub(crate) fn in_folder(folder: &Path, home: Option<&Path>) -> Controls {
     if Shape::of(folder).is_repository() {
         found.extend(controls(folder, &[], home));
     }
-    let places = [gits, trees.into()].concat();
+    let mut places = [gits, trees.into()].concat();
+    for above in folder.ancestors().skip(1) {
+        add_repository_above(&mut found, &mut places, above, folder, home);
+    }
     found.extend(of_the_person(folder, &places, home, &[]));
     if kind(&dot_git) != Some(FileType::Directory) {
         add_pointer(&mut found, &dot_git);
     }
     found
+}
+
+/// Adds what a repository above a folder makes git obey: its hooks and includes may lie in the
+/// folder.
+fn add_repository_above(
+    found: &mut Controls,
+    places: &mut Vec<PathBuf>,
+    above: &Path,
+    folder: &Path,
+    home: Option<&Path>,
+) {
+    let dot_git = above.join(".git");
+    // The folder is given as a work tree too, so that it stays writable if it lies in the
+    // folder of hooks.
+    let trees = [above.to_owned(), folder.to_owned()];
+    for git in behind(&dot_git) {
+        found.extend(controls(&git, &trees, home));
+        add_pointer(found, &dot_git);
+        places.push(above.to_owned());
+        places.push(git);
+    }
 }
 
 /// The kind of folder in which git would obey a file.

@@ -215,6 +215,13 @@ impl Plan {
         }
         // Everything else is read-only already, and may be what a program is given to read.
         protected.retain(|path| in_roots(path) || roots.iter().any(|root| root.starts_with(path)));
+        // A root below a protected folder is protected with it.
+        let inside: Vec<PathBuf> = roots
+            .iter()
+            .filter(|root| protected.iter().any(|path| root.starts_with(path)))
+            .cloned()
+            .collect();
+        protected.extend(inside);
         // In a home that is a work folder, a secret place may still appear.
         watched.extend(
             all.iter()
