@@ -259,7 +259,7 @@ impl Abandoned {
     }
 }
 
-/// What all sessions with files in this folder watch, also those that still run.
+/// Reads the files of all sessions in this folder, including those that still run.
 #[expect(
     clippy::disallowed_methods,
     reason = "haft's own folder, which no scope admits"
@@ -274,7 +274,7 @@ pub(super) fn written(folder: &Path) -> Vec<Kept> {
     files.filter_map(|file| read(&file)).collect()
 }
 
-/// What a file says; nothing if that cannot be understood.
+/// Reads one file. Returns `None` if it is empty or has an unknown format.
 fn read(file: &File) -> Option<Kept> {
     let mut bytes = Vec::new();
     let _ = file.take(LONGEST).read_to_end(&mut bytes);

@@ -37,7 +37,7 @@ pub enum Touched {
         path: PathBuf,
         /// Why it is still there.
         reason: String,
-        /// Where the link led that was at this path before, if it was a link.
+        /// Target of the link that was at this path before, if it was a link.
         target: Option<PathBuf>,
     },
     /// It removed or replaced a link that the person protects, which leads where it
@@ -223,8 +223,8 @@ impl Before {
                 ways.extend(open_way(path));
                 now = state(path);
             }
-            // What cannot be seen now is looked at the next time, and compared with what was
-            // known before.
+            // A path that is out of reach now is compared again the next time, with the same
+            // earlier state.
             if now == *before || now == State::Shut {
                 continue;
             }
@@ -300,7 +300,7 @@ impl Before {
     }
 }
 
-/// How a path is now, even if a folder on the way has to be opened to see it.
+/// Returns the state of a path. Opens a folder on the way for a moment if it has to.
 fn opened_state(path: &Path) -> State {
     match state(path) {
         State::Shut => {

@@ -33,7 +33,7 @@ pub struct Vigil {
     /// What is watched beyond the end of commands.
     before: Mutex<Option<Before>>,
     book: Mutex<Book>,
-    /// What was protected from commands since something runs that could change where links
+    /// Paths protected from commands while something runs that could change where links
     /// lead.
     protected: Mutex<BTreeSet<PathBuf>>,
     /// Whether what killed sessions left was looked at.
@@ -134,8 +134,8 @@ impl Vigil {
         }
     }
 
-    /// How places were before whatever still runs was started, in this process and in others
-    /// with the same work folder.
+    /// Returns the states of paths from before the processes that still run were started, in
+    /// this session and in others with the same work folder.
     fn earlier(&self) -> HashMap<PathBuf, State> {
         let mut kept: Vec<Kept> = match &self.folder {
             Some(folder) => open::written(folder),
@@ -162,8 +162,8 @@ impl Vigil {
         is_watched || !self.book().running.is_empty()
     }
 
-    /// What was protected from earlier commands and may not be found now, because something
-    /// that still runs changed a link on the way.
+    /// Returns the paths that were protected from earlier commands. A new search may miss
+    /// some, if a process that still runs changed a link on the way.
     pub(super) fn protected(&self) -> Vec<PathBuf> {
         let mut protected = lock(&self.protected);
         if !self.is_needed() {

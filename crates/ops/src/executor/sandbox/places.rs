@@ -37,7 +37,7 @@ pub(super) enum Kind {
     Folder,
     File,
     Link,
-    /// Nobody knows: the folder around it is this user's and cannot be searched.
+    /// Unknown, because this user owns the folder around it and may not search it.
     Shut,
     /// Nothing, or nothing that this user can reach.
     Nothing,
